@@ -42,8 +42,8 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
     add_form_template = "admin/analysis/token_add.html"
 
     def changelist_view(self, request, extra_context=None):
-        words = "There is no token yet. A token lets a program read or write with your permissions."
-        extra = {"title": "API tokens", "empty_words": words}
+        text = "There is no token yet. A token lets a program read or write with your permissions."
+        extra = {"title": "API tokens", "empty_words": text}
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def render_change_form(self, request, context, *args, **kwargs):
@@ -91,10 +91,10 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
         ]
 
     def save_model(self, request, obj, form, change):
-        made, request.new_token = create_token(
+        token, request.new_token = create_token(
             request.user, obj.name, scope=obj.scope, study=obj.study, expires_at=obj.expires_at
         )
-        obj.pk = made.pk
+        obj.pk = token.pk
         obj.refresh_from_db()
 
     def response_add(self, request, obj, post_url_continue=None):

@@ -62,15 +62,15 @@ def erase_person_ids() -> int:
     ids.update(external_ids={})
     reconcile.erase_submission_ids(Recruitment.objects.filter(study__in=due), except_assignments=owed_work)
     PanelEvent.objects.filter(recruitment__study__in=due).delete()
-    still_kept = Assignment.objects.exclude(study__in=due).values("annotator")
+    retained = Assignment.objects.exclude(study__in=due).values("annotator")
     # Keep the ids of people whom a panel lists but who never came here: they may still get messages and pay.
-    shown = PanelSubmission.objects.exclude(recruitment__study__in=due).values("annotator")
-    over = (
+    shown_annotators = PanelSubmission.objects.exclude(recruitment__study__in=due).values("annotator")
+    erasable = (
         PanelIdentity.objects.filter(ciphertext__isnull=False)
-        .exclude(annotator__in=still_kept)
-        .exclude(annotator__in=shown)
+        .exclude(annotator__in=retained)
+        .exclude(annotator__in=shown_annotators)
     )
-    return over.exclude(annotator__in=owed_people).update(ciphertext=None, purge_at=None)
+    return erasable.exclude(annotator__in=owed_people).update(ciphertext=None, purge_at=None)
 
 
 @jobs.register_periodic(3600)
@@ -82,10 +82,10 @@ def delete_old_panel_events() -> int:
 @jobs.register_periodic(3600)
 def log_miscounted_batches() -> int:
     """Check that each batch's count of claimed places equals its assignments. Log every difference as an error."""
-    wrong = assign.find_miscounted_batches()
-    for number, claimed, held in wrong[:20]:
-        logger.error("batch %s counts %s claimed places, but %s assignments hold a place", number, claimed, held)
-    return len(wrong)
+    miscounted = assign.find_miscounted_batches()
+    for number, claimed, n_held in miscounted[:20]:
+        logger.error("batch %s counts %s claimed places, but %s assignments hold a place", number, claimed, n_held)
+    return len(miscounted)
 
 
 @jobs.register_periodic(300)

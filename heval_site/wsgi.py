@@ -21,7 +21,7 @@ class Request(WSGIRequest):
 
     def __init__(self, environ):
         super().__init__(environ)
-        self._stream = CompleteBodyStream(environ["wsgi.input"], self._stream.limit)  # type: ignore[assignment,attr-defined]  # not a file
+        self._stream = CompleteBodyStream(environ["wsgi.input"], self._stream.limit)  # type: ignore[assignment, attr-defined]  # not a file
 
     @property
     def encoding(self):

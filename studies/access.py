@@ -147,12 +147,12 @@ def check_permission(user, action: Action, study: Study | int | None = None, tok
         return
     if token is not None:
         _check_token(token, action, study)
-    mine = roles_by_study_id(user)
-    if is_allowed(user, action, study, mine):
+    roles = roles_by_study_id(user)
+    if is_allowed(user, action, study, roles):
         return
     if study is None:
         raise PermissionDenied("Your account does not have this permission. Ask an administrator for it.")
-    role = mine.get(_pk(study))
+    role = roles.get(_pk(study))
     if role is None:
         raise Http404("This study does not exist.")
     raise PermissionDenied(f"Your role in this study ({role}) does not allow this. Ask an owner for another role.")
@@ -246,11 +246,11 @@ def replace_member_roles(study: Study, by, member_roles: Sequence[tuple[int, str
     check_permission(by, Action.SHARE, study)
     require_owner_and_distinct_members(member_roles)
     Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-    there = {member.user_id: member for member in study.members.all()}
-    wanted = dict(member_roles)
-    study.members.exclude(user__in=wanted).delete()
-    for user, role in wanted.items():
-        member = there.get(user) or StudyMember(study=study, user_id=user)
+    members = {member.user_id: member for member in study.members.all()}
+    new_roles = dict(member_roles)
+    study.members.exclude(user__in=new_roles).delete()
+    for user, role in new_roles.items():
+        member = members.get(user) or StudyMember(study=study, user_id=user)
         if member.role != role or member.pk is None:
             member.role = role
             member.save()

@@ -98,8 +98,8 @@ class ResponsesView(StudyView):
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
         selection = build_permitted_selection("responses", self.study, *chosen, by=request.user)
-        wanted = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
-        rows = selection.responses.filter(**wanted)
+        filters = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
+        rows = selection.responses.filter(**filters)
         page_rows = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
         n, problems = find_damaged_cells(selection) if self.after() == (0, 0) else (0, [])
         return page_response(request, self.values, page_rows, n_problems=n, problems=problems)

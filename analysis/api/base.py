@@ -46,9 +46,9 @@ def document_operation(
     responses[status, media_type] = response
     if status == 201:
         responses[200, media_type] = response  # a repeated request stores nothing new
-    page_of = type(response).__name__.partition("Page")
+    list_name = type(response).__name__.partition("Page")
     return extend_schema(
-        operation_id=f"list_{page_of[0].lower()}" if page_of[1] else None,
+        operation_id=f"list_{list_name[0].lower()}" if list_name[1] else None,
         summary=summary,
         tags=[tag],
         request=request,

@@ -131,13 +131,13 @@ def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
     names = {name_key(name): name for name in System.objects.filter(study=study).values_list("name", flat=True)}
     errors = []
     for number, row in enumerate(rows, 1):
-        alike = names.setdefault(name_key(row["name"]), row["name"])
-        if alike != row["name"]:
+        first_name = names.setdefault(name_key(row["name"]), row["name"])
+        if first_name != row["name"]:
             errors.append(
                 row_error(
                     number,
                     "name",
-                    f"The name differs from “{alike}” only in case, width or spaces. Choose a clearly different name.",
+                    f"The name differs from “{first_name}” only in case, width or spaces. Choose a clearly different name.",
                 )
             )
     if errors:
@@ -152,8 +152,8 @@ def _prepared_prompts(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
 
 def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
     systems = {system.name: system for system in System.objects.filter(study=study)}
-    wanted = {row["prompt"]["key"] for row in rows}
-    prompts = {prompt.key: prompt for prompt in Prompt.objects.filter(study=study, key__in=wanted)}
+    prompt_keys = {row["prompt"]["key"] for row in rows}
+    prompts = {prompt.key: prompt for prompt in Prompt.objects.filter(study=study, key__in=prompt_keys)}
     errors, prepared = [], []
     for number, row in enumerate(rows, 1):
         system, prompt = row["system"]["name"], row["prompt"]["key"]

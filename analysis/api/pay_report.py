@@ -28,12 +28,12 @@ def payments_of_study(study: Study) -> QuerySet[Payment]:
 
 def payment_row(payment: Payment) -> dict[str, Any]:
     """Return a payment as a row. The amount is a string with two decimals."""
-    about = payment.assignment
+    assignment = payment.assignment
     cells = (
         payment.pk,
-        assignment_pseudonym(about.code),
-        about.recruitment.key if about.recruitment else "",
-        about.batch.arm.name if about.batch else "",
+        assignment_pseudonym(assignment.code),
+        assignment.recruitment.key if assignment.recruitment else "",
+        assignment.batch.arm.name if assignment.batch else "",
         payment.kind,
         payment.number,
         f"{payment.amount:.2f}",

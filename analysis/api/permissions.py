@@ -32,8 +32,8 @@ class TokenThrottle(BaseThrottle):
 
     def allow_request(self, request, view):
         scope = getattr(view, "throttle_scope", "api")
-        who = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
-        return not is_rate_limited(f"api:{scope}:{who}", requests_per_minute(scope))
+        caller = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
+        return not is_rate_limited(f"api:{scope}:{caller}", requests_per_minute(scope))
 
     def wait(self):
         return 60 - time.time() % 60

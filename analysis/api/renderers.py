@@ -150,8 +150,9 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, exceptions.AuthenticationFailed | exceptions.NotAuthenticated):
         return problem_response(error.status_code, INVALID_TOKEN, headers=_headers(error))
     if isinstance(error, exceptions.APIException):
-        text = next((text for kind, text in FRAMEWORK_REFUSALS.items() if isinstance(error, kind)), str(error.detail))
-        return problem_response(error.status_code, text, headers=_headers(error))
+        if text := next((text for kind, text in FRAMEWORK_REFUSALS.items() if isinstance(error, kind)), ""):
+            return problem_response(error.status_code, text, headers=_headers(error))
+        return problem_response(error.status_code, str(error.detail), headers=_headers(error))
     if isinstance(error, Http404):
         return problem_response(
             404,

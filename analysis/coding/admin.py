@@ -73,9 +73,9 @@ class DrawSampleForm(CleanTextMixin, forms.Form):
             ("third", "third coder", "nobody"),
         )
         for name, label, empty in names:
-            words = "Decides items on which the two coders differ. Only for that rule." if name == "third" else ""
+            text = "Decides items on which the two coders differ. Only for that rule." if name == "third" else ""
             self.fields[name] = RowChoiceField(
-                people, empty=empty, required=name != "third", label=label, help_text=words
+                people, empty=empty, required=name != "third", label=label, help_text=text
             )
         self.order_fields(["kind", "per_arm", "origin", "first", "second", "rule", "third", "codebook", "left_out"])
 
@@ -128,15 +128,15 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         samples = super().get_queryset(request).select_related("study")
         seats = CodingSeat.objects.filter(sample=OuterRef("pk"), user=request.user)
         own_study = Study.objects.filter(pk=OuterRef("study"))
-        looks, codes = (
+        can_view, can_code = (
             Exists(filter_allowed(request.user, own_study, action)) for action in (Action.VIEW, Action.CODE)
         )
-        samples = samples.annotate(is_looked_at=looks, has_seat=Exists(seats))
-        return samples.filter(looks | (codes & Q(has_seat=True)))
+        samples = samples.annotate(is_looked_at=can_view, has_seat=Exists(seats))
+        return samples.filter(can_view | (can_code & Q(has_seat=True)))
 
     def changelist_view(self, request, extra_context=None):
-        words = "There is nothing to code yet. A researcher must draw a sample and choose its coders."
-        extra = {"title": "Coding samples", "empty_words": words}
+        text = "There is nothing to code yet. A researcher must draw a sample and choose its coders."
+        extra = {"title": "Coding samples", "empty_words": text}
         return super().changelist_view(request, extra | (extra_context or {}))
 
     @admin.display(description="study")
@@ -239,12 +239,12 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         seat = self._get_seat(request, sample)
         codings = record.current_codings_by_item(sample)
         items = record.items_of_seat(sample, seat, codings)
-        place = next((n for n, item in enumerate(items, 1) if seat not in codings.get(item.pk, {})), None)
-        if place is None:
+        position = next((n for n, item in enumerate(items, 1) if seat not in codings.get(item.pk, {})), None)
+        if position is None:
             messages.success(request, "You have coded all your items. You can still review them.")
             return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
         return HttpResponseRedirect(
-            reverse("admin:analysis_codingsample_item", args=[sample.pk, items[place - 1].number])
+            reverse("admin:analysis_codingsample_item", args=[sample.pk, items[position - 1].number])
         )
 
     def code_item(self, request, pk, number):
@@ -278,7 +278,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         return self._item_page(request, sample, seat, codings, items, item, chosen, is_none, error)
 
     def _item_page(self, request, sample, seat, codings, items, item, chosen, is_none, error):
-        place = items.index(item)
+        position = items.index(item)
         done = sum(seat in codings.get(own_item.pk, {}) for own_item in items)
         codebook = Codebook.from_json(sample.codebook)
         names = {label.key: label.name for label in codebook.labels}
@@ -291,7 +291,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         address = "admin:analysis_codingsample_item"
         context = {
             **self.admin_site.each_context(request),
-            "title": f"Item {place + 1} of {len(items)}",
+            "title": f"Item {position + 1} of {len(items)}",
             "sample": sample,
             "works": shown_explanations(sample, item),
             "is_review": sample.kind == CodingSample.Kind.REJECTIONS,
@@ -303,8 +303,10 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             "error": error,
             "done": done,
             "all": len(items),
-            "before": reverse(address, args=[sample.pk, items[place - 1].number]) if place else "",
-            "after": reverse(address, args=[sample.pk, items[place + 1].number]) if place + 1 < len(items) else "",
+            "before": reverse(address, args=[sample.pk, items[position - 1].number]) if position else "",
+            "after": reverse(address, args=[sample.pk, items[position + 1].number])
+            if position + 1 < len(items)
+            else "",
             "opts": self.opts,
         }
         return TemplateResponse(request, "admin/analysis/coding_item.html", context, status=422 if error else 200)

@@ -51,7 +51,7 @@ class Codebook:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Codebook":
-        labels = (Label(key, name, category, *words) for category, key, name, *words in stored["labels"])
+        labels = (Label(key, name, category, *texts) for category, key, name, *texts in stored["labels"])
         return cls(tuple(labels), tuple(stored["left_out"]))
 
     def as_lines(self) -> list[str]:
@@ -71,14 +71,14 @@ def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook
             raise CodebookRefused(
                 f"Line {number} is not a label. Write category | key | label, then optionally | description | example."
             )
-        category, key, name, *words = parts
+        category, key, name, *texts = parts
         if not KEY_PATTERN.fullmatch(key):
             raise CodebookRefused(
                 f"Line {number}: the key “{key[:40]}” is not valid. Use lower-case letters, digits and _, and start with a letter."
             )
         if key in {label.key for label in labels}:
             raise CodebookRefused(f"Line {number}: the key “{key}” is used twice. Choose another key.")
-        labels.append(Label(key, name, category, *words))
+        labels.append(Label(key, name, category, *texts))
     if not labels:
         raise CodebookRefused("The codebook has no label. Write at least one line.")
     if len(labels) > MAX_LABELS:

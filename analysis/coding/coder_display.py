@@ -60,9 +60,9 @@ def _answer(response: Response) -> str:
         scale = parse_scale(response.question.scale)
     except (ValueError, TypeError, KeyError):
         return f"{response.value:f}"
-    words = {point.key: point.label for point in scale.points} if scale.kind == "likert" else {}
+    labels = {point.key: point.label for point in scale.points} if scale.kind == "likert" else {}
     value = f"{response.value.normalize():f}"
-    return words.get(value) or value
+    return labels.get(value) or value
 
 
 def reviewer_hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
@@ -79,15 +79,17 @@ def reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[st
     return {assignment: frozenset(flags) for assignment, flags in by_assignment.items()}
 
 
-def _all_hints(sample: CodingSample, wanted: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
+def _all_hints(sample: CodingSample, explanation_ids: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return (explanation, assignment, hints). Copied words are checked for the wanted explanations, or for all if None."""
     rows = list(
         explanation_responses(sample.study, sample.origin)
         .order_by("pk")
         .values_list("pk", "assignment_id", "assignment__annotator", "exposure", "text")
     )
-    ids = {exposure for pk, *_, exposure, _ in rows if exposure and (wanted is None or pk in wanted)}
-    shown = {str(pk): [text] for pk, text in Exposure.objects.filter(pk__in=ids).values_list("pk", "output__text")}
+    ids = {exposure for pk, *_, exposure, _ in rows if exposure and (explanation_ids is None or pk in explanation_ids)}
+    texts_by_exposure = {
+        str(pk): [text] for pk, text in Exposure.objects.filter(pk__in=ids).values_list("pk", "output__text")
+    }
     keyed = [(annotator, str(exposure or ""), text) for _, _, annotator, exposure, text in rows]
-    flags = reviewer_hints_by_row(keyed, shown)
+    flags = reviewer_hints_by_row(keyed, texts_by_exposure)
     return [(pk, assignment, row_flags) for (pk, assignment, *_), row_flags in zip(rows, flags, strict=True)]

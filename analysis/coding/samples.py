@@ -47,17 +47,17 @@ class CodedSample:
 
     def counted_codings(self, item: CodedItem) -> list[frozenset[str]] | None:
         """Return the codings that count for an item by the declared rule, or None if the third coder has not decided yet."""
-        both = [item.labels_by_seat[1], item.labels_by_seat[2]]
+        codings = [item.labels_by_seat[1], item.labels_by_seat[2]]
         if self.rule != CodingSample.Rule.THIRD:
-            return both
-        if both[0] == both[1]:
-            return both[:1]
+            return codings
+        if codings[0] == codings[1]:
+            return codings[:1]
         return (
             [item.labels_by_seat[record.ADJUDICATOR_SEAT]] if record.ADJUDICATOR_SEAT in item.labels_by_seat else None
         )
 
     def is_work_refused(self, item: CodedItem) -> bool | None:
-        """Return whether reviewers refuse the work, by the declared rule. None if undecided."""
+        """Return whether reviewers refuse the work, by the declared rule. Return None if it is undecided."""
         codings = self.counted_codings(item)
         if codings is None:
             return None

@@ -45,31 +45,33 @@ def draw_sample(
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state == Study.State.DRAFT:
         raise ActionRefused("A draft has no answers to code. Launch the study first.")
-    wanted = 3 if rule == CodingSample.Rule.THIRD else 2
-    if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
+    n_coders = 3 if rule == CodingSample.Rule.THIRD else 2
+    if len(coders) != n_coders or len({coder.pk for coder in coders}) != n_coders:
         raise ActionRefused(
-            f"This rule needs {'three' if wanted == 3 else 'two'} different coders. Choose another person in each field."
+            f"This rule needs {'three' if n_coders == 3 else 'two'} different coders. Choose another person in each field."
         )
     members = set(allowed_active_member_users(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
         raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study. Choose another coder.")
-    written: dict[str, dict[tuple[str, int], list[int]]] = {}
+    explanations_by_arm: dict[str, dict[tuple[str, int], list[int]]] = {}
     rows = explanation_responses(study, origin).values_list(
         "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
     )
     for arm, code, assignment, response in rows:
-        written.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
-    if not written:
+        explanations_by_arm.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
+    if not explanations_by_arm:
         raise ActionRefused(
             "No submitted assignment of this origin has an explanation to code. Choose another origin under “answers of”."
         )
     number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
     rng = seeded_random(study.seed, "coding", number)
     chosen: list[tuple[int, int | None]] = []
-    for arm in sorted(written):
-        people = sorted(written[arm])
+    for arm in sorted(explanations_by_arm):
+        people = sorted(explanations_by_arm[arm])
         for person in rng.sample(people, min(per_arm, len(people))):
-            response = rng.choice(sorted(written[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
+            response = (
+                rng.choice(sorted(explanations_by_arm[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
+            )
             chosen.append((person[1], response))
     rng.shuffle(chosen)
     sample = CodingSample.objects.create(

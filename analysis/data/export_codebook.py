@@ -133,8 +133,8 @@ def build_export_codebook_markdown(study: Study) -> str:
         ]
         lines += ["| label | name | category | meaning |", "| --- | --- | --- | --- |"]
         lines += [
-            f"| {key} | {_inline(name)} | {_inline(category)} | {_inline('; '.join(filter(None, words)))} |"
-            for category, key, name, *words in sample["codebook"]["labels"]
+            f"| {key} | {_inline(name)} | {_inline(category)} | {_inline('; '.join(filter(None, descriptions)))} |"
+            for category, key, name, *descriptions in sample["codebook"]["labels"]
         ]
     return "\n".join(lines) + "\n"
 

@@ -86,14 +86,14 @@ def response_lines(row_format: RowFormat, selection: Selection) -> Iterator[byte
     for chunk in assignment_row_chunks(selection):
         by_pk: dict[int, AssignmentRow] = {row.pk: row for row in chunk}
         current = time = None
-        who = page = b""
+        identity = page = b""
         for assignment, received, rest in _answer_lines(row_format, responses_of_assignment_chunk(selection, chunk)):
             if assignment != current:
                 current, page, row = assignment, b"", by_pk[_key(assignment, row_format)]
-                who = opening + row_format.cells(IDENTITY_COLUMNS, row.who) + b","
+                identity = opening + row_format.cells(IDENTITY_COLUMNS, row.identity) + b","
             if received != time or not page:
                 time = received
-                page = who + row_format.cells(PAGE_COLUMNS, row.page_cells_at(_time(received, row_format))) + b","
+                page = identity + row_format.cells(PAGE_COLUMNS, row.page_cells_at(_time(received, row_format))) + b","
             yield page + rest
 
 
@@ -101,10 +101,10 @@ def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     """Yield the cells of every assignment in the order of ``ASSIGNMENT_COLUMNS``."""
     for chunk in assignment_row_chunks(selection):
         for row in chunk:
-            yield (*row.who, *row.times)
+            yield (*row.identity, *row.times)
 
 
-def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
+def _line_encoder(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
     """Return a function that turns the rows of a table into lines."""
 
     def lines(form: RowFormat, selection: Selection) -> Iterator[bytes]:
@@ -117,9 +117,9 @@ def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable
 
 LINE_ENCODERS = {
     "responses": response_lines,
-    "assignments": _lines_of(ASSIGNMENT_COLUMNS, assignment_rows),
-    "codings": _lines_of(CODING_COLUMNS, coding_rows),
-    "items": _lines_of(ITEM_COLUMNS, item_rows),
+    "assignments": _line_encoder(ASSIGNMENT_COLUMNS, assignment_rows),
+    "codings": _line_encoder(CODING_COLUMNS, coding_rows),
+    "items": _line_encoder(ITEM_COLUMNS, item_rows),
 }
 
 
@@ -195,8 +195,8 @@ _export_slots = threading.BoundedSemaphore(MAX_SNAPSHOTS)
 class ExportStream:
     """A stream of blocks from a snapshot that lasts as long as the stream.
 
-    Between two blocks, the thread uses its usual connection: other code of the thread (for example saving a session) must
-    neither see the snapshot nor be refused to write. Raises TooManyExports at once instead of blocking a thread that
+    Between two blocks, the thread uses its usual connection. Other code of the thread, such as saving a session, must not see
+    the snapshot, and its writes must not be refused. Raises TooManyExports at once instead of blocking a thread that
     annotators need. ``count`` is called inside the snapshot, and its result is stored in ``n_rows``.
     """
 
@@ -275,7 +275,7 @@ def page_of_assignments(assignments: QuerySet, study, after_pk: int, size: int) 
     ids = list(assignments.filter(pk__gt=after_pk).order_by("pk").values_list("pk", flat=True)[:size])
     names = [column.name for column in ASSIGNMENT_COLUMNS]
     rows = read_assignment_rows(study, assignments.model.objects.filter(pk__in=ids))
-    return [(row.pk, dict(zip(names, (*row.who, *row.times), strict=True))) for row in rows]
+    return [(row.pk, dict(zip(names, (*row.identity, *row.times), strict=True))) for row in rows]
 
 
 def page_of_responses(
@@ -289,7 +289,7 @@ def page_of_responses(
     page = []
     for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
         row = assignments_by_pk[assignment]
-        cells = (*row.who, *row.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
+        cells = (*row.identity, *row.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
         page.append((key, dict(zip(names, cells, strict=True))))
     return page
 

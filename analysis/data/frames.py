@@ -160,8 +160,8 @@ def responses_frame(
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
     """Return one row per assignment: its state, times, durations, reason of release and first question.
 
-    ``seconds``: from start to submission, missing for imported answers. ``parse_active_seconds``: counted by the page's script,
-    approximate. Withdrawn assignments are not included, only counted.
+    ``seconds``: from start to submission, missing for imported answers. ``active_seconds``: counted by the page's
+    script, so approximate. Withdrawn assignments are not included, only counted.
     """
     import pandas as pd
 
@@ -201,18 +201,18 @@ def frame_sha256(frame: "DataFrame") -> str:
     """Return the hash of a frame's sorted canonical CSV, without database ids."""
     from analysis.stats.seeds import rows_sha256
 
-    kept = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
-    kept = kept[sorted(kept.columns)]
-    columns = [_plain_column(kept[name]) for name in kept.columns]
-    return rows_sha256([list(kept.columns), *(list(row) for row in zip(*columns, strict=True))])
+    hashed = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
+    hashed = hashed[sorted(hashed.columns)]
+    columns = [_plain_column(hashed[name]) for name in hashed.columns]
+    return rows_sha256([list(hashed.columns), *(list(row) for row in zip(*columns, strict=True))])
 
 
 def validate_origins(origins: Iterable[str]) -> list[str]:
     """Return the origins in the order of the model. Raises ValueError, which names an unknown one."""
-    wanted = set(origins)
-    if unknown := wanted - set(ORIGINS):
+    chosen = set(origins)
+    if unknown := chosen - set(ORIGINS):
         raise ValueError(f"origins: {sorted(unknown)[0]!r} is not an origin. Use {', '.join(ORIGINS)}.")
-    return [origin for origin in ORIGINS if origin in wanted]
+    return [origin for origin in ORIGINS if origin in chosen]
 
 
 def read_scales_by_question(study: Study, problems: list[dict[str, Any]] | None = None) -> dict[int, ScaleSpec]:
@@ -249,8 +249,8 @@ def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dic
             values.append((number - low) / (high - low))
         else:
             values.append(math.nan)
-            why = "its scale is unreadable" if low != low else f"outside {low:g}..{high:g}"
-            problems.append({"row": f"response {row}", "column": "value", "text": f"{str(stored)[:40]!r}: {why}"})
+            reason = "its scale is unreadable" if low != low else f"outside {low:g}..{high:g}"
+            problems.append({"row": f"response {row}", "column": "value", "text": f"{str(stored)[:40]!r}: {reason}"})
     return values
 
 
@@ -272,7 +272,7 @@ def _parse_times(column: Iterable[Any], name: str, rows: Iterable[Any], problems
 
 
 def _asked_first(frame: "DataFrame") -> list[bool | None]:
-    """Return whether each directed question came before its reverse for the same person. None without a reverse."""
+    """Return whether each directed question came before its reverse for a person, or None if it has no reverse."""
     places: dict[tuple, float] = {}
     keys = []
     columns = (frame[name] for name in ("assignment", "section", "criterion", "x", "y", "position"))
@@ -290,10 +290,10 @@ def _asked_first(frame: "DataFrame") -> list[bool | None]:
 
 def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
     """Return answers about questions or items of another study. Pages never store such answers."""
-    own = Question.objects.filter(section__study=study)
+    questions = Question.objects.filter(section__study=study)
     strays = (
         Response.objects.filter(assignment__study=study, assignment__origin__in=origins)
-        .filter(~Q(question__in=own) | (Q(item__isnull=False) & ~Q(item__study=F("assignment__study"))))
+        .filter(~Q(question__in=questions) | (Q(item__isnull=False) & ~Q(item__study=F("assignment__study"))))
         .order_by("pk")
         .values_list("pk", "question_id")[:MAX_PROBLEMS]
     )

@@ -90,7 +90,7 @@ def _responses(selection: Selection) -> Iterator[tuple]:
                 for assignment, received, *rest in fetched:
                     if (assignment, received) != current:
                         current, row = (assignment, received), by_pk[assignment]
-                        start = (*row.who, *row.page_cells_at(parse_time(received)))
+                        start = (*row.identity, *row.page_cells_at(parse_time(received)))
                     yield (*start, *rest)
 
 

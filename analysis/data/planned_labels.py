@@ -62,14 +62,14 @@ def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> Pla
     import pandas as pd
 
     claims = _claims(study, validate_origins(origins))
-    given = _given(study, claims)
-    with_answers = {assignment for assignment, *_ in given}
+    answers = _given(study, claims)
+    with_answers = {assignment for assignment, *_ in answers}
     claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in with_answers}
     items, retired = _items(study), _retired(study)
-    answered = {item for _, item, _ in given}
-    asked: dict[int, list[tuple[int, str]]] = {}
+    answered = {item for _, item, _ in answers}
+    questions_by_section: dict[int, list[tuple[int, str]]] = {}
     for section, pk, key in Question.objects.filter(section__study=study).values_list("section_id", "pk", "key"):
-        asked.setdefault(section, []).append((pk, key))
+        questions_by_section.setdefault(section, []).append((pk, key))
     placed: dict[int, list[int]] = {}
     batches = {row["batch"] for row in claims.values()}
     rows = Placement.objects.filter(batch__study=study).order_by("batch", "number").values_list("batch_id", "item_id")
@@ -83,12 +83,12 @@ def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> Pla
         for item in placed.get(claim["batch"], ()):
             position, number, pair, section = items[item]
             is_asked = item not in retired or (claim["version"] or 0) < retired[item]
-            for question, key in asked.get(section, ()):
-                answer = given.get((pk, item, question))
+            for question, key in questions_by_section.get(section, ()):
+                answer = answers.get((pk, item, question))
                 if answer is None and not is_asked:
                     continue
-                about = (position, key, f"s{position}.{number}", number, pair, item in retired)
-                labels.append((*head, *about, answer is not None, *(answer or (None, "", "", "", "", 0))))
+                item_cells = (position, key, f"s{position}.{number}", number, pair, item in retired)
+                labels.append((*head, *item_cells, answer is not None, *(answer or (None, "", "", "", "", 0))))
     live = sorted(
         (position, number, pair)
         for item, (position, number, pair, _) in items.items()

@@ -18,14 +18,14 @@ def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
     holding = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None
     )
-    out = set(exclusions.active_exclusions(holding).values_list("assignment_id", flat=True))
+    uncounted = set(exclusions.active_exclusions(holding).values_list("assignment_id", flat=True))
     if study.target_kind == Study.Target.KEPT:
-        out |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
+        uncounted |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
         assignments = assignments_frame(study).rows
         material = build_rule_input(study, responses_frame(study).rows, assignments)
-        kept = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
-        out |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - kept
-    return out
+        kept_ids = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
+        uncounted |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - kept_ids
+    return uncounted
 
 
 def create_replacement_places(study: Study) -> int:

@@ -21,10 +21,10 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         assignments,
         decisions=_decisions(study),
         allowed=study.batches_per_annotator,
-        words=lambda: {int(burden.batch): burden.words for burden in batch_workloads(study)},
-        shown=lambda: _shown(study),
+        words_by_batch=lambda: {int(burden.batch): burden.words for burden in batch_workloads(study)},
+        texts_by_batch=lambda: _texts_by_batch(study),
         review_reasons=lambda: _reviews(study),
-        asked=lambda: _asked(study),
+        live_item_counts=lambda: _live_item_counts(study),
     )
 
 
@@ -40,27 +40,27 @@ def _reviews(study: Study) -> dict[int, str]:
     return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons_by_assignment(samples)
 
 
-def _shown(study: Study) -> dict[int, list[str]]:
+def _texts_by_batch(study: Study) -> dict[int, list[str]]:
     rows = Exposure.objects.filter(item__placements__batch__study=study).values_list(
         "item__placements__batch__number", "output__text"
     )
-    shown: dict[int, list[str]] = {}
+    texts_by_batch: dict[int, list[str]] = {}
     for batch, text in rows:
-        shown.setdefault(batch, []).append(text)
-    return shown
+        texts_by_batch.setdefault(batch, []).append(text)
+    return texts_by_batch
 
 
-def _asked(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
+def _live_item_counts(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
     """Return the numbers of live items by section, only for assignments with fewer items than drawn or with third labels."""
     placed: dict[int, list[tuple[int, int | None]]] = {}
     rows = Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE, item__section__purpose="live")
     for batch, section, retired in rows.values_list("batch_id", "item__section__position", "item__retired_in__version"):
         placed.setdefault(batch, []).append((section, retired))
-    asked = {}
+    asked_by_assignment = {}
     people = Assignment.objects.filter(study=study, batch__isnull=False).exclude(origin=Assignment.Origin.IMPORTED)
     for pk, batch, origin, version in people.values_list("pk", "batch_id", "batch__origin", "design__version"):
         items = placed.get(batch, [])
-        shown = Counter(section for section, retired in items if retired is None or retired > (version or 0))
-        if origin == Batch.Origin.TOP_UP or shown.total() < len(items):
-            asked[pk] = tuple(sorted(shown.items()))
-    return asked
+        counts = Counter(section for section, retired in items if retired is None or retired > (version or 0))
+        if origin == Batch.Origin.TOP_UP or counts.total() < len(items):
+            asked_by_assignment[pk] = tuple(sorted(counts.items()))
+    return asked_by_assignment

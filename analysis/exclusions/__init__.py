@@ -23,19 +23,20 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 class RuleInput:
     """The input of rules: the frames of submitted assignments, decisions of people, and texts that are read on demand.
 
-    ``words``: number of words shown in each batch. ``shown``: texts shown in each batch, by batch number. ``review_reasons``: why
-    reviewers refuse each reviewed annotator's work, '' if they accept it. ``asked``: number of items in each live section, only
-    for assignments with fewer items than drawn, because an item was retired or only third labels were needed.
+    ``words_by_batch``: number of words shown in each batch. ``texts_by_batch``: texts shown in each batch, by batch
+    number. ``review_reasons``: why reviewers refuse each reviewed annotator's work, '' if they accept it.
+    ``live_item_counts``: number of items in each live section. It has only assignments with fewer items than drawn: an
+    item was retired, or only third labels were needed.
     """
 
     responses: "DataFrame"
     assignments: "DataFrame"
     decisions: Mapping[int, str] = field(default_factory=dict)
     allowed: int = 1
-    words: Callable[[], Mapping[int, int]] = dict
-    shown: Callable[[], Mapping[int, list[str]]] = dict
+    words_by_batch: Callable[[], Mapping[int, int]] = dict
+    texts_by_batch: Callable[[], Mapping[int, list[str]]] = dict
     review_reasons: Callable[[], Mapping[int, str]] = dict
-    asked: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
+    live_item_counts: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
 
     @property
     def submitted(self) -> list[int]:

@@ -40,8 +40,8 @@ def apply_rules(study, rule_input: RuleInput) -> list[AppliedRule]:
         (rule.rule, rule.settings or {}, rule.role) for rule in study.exclusion_rules.order_by("position", "rule")
     ]
     names = {slug for slug, _, _ in declared}
-    wanted = [(slug, {}, "always") for slug in MANDATORY_RULES if slug not in names] + declared
-    return [_applied(slug, settings, role, rule_input) for slug, settings, role in wanted]
+    all_rules = [(slug, {}, "always") for slug in MANDATORY_RULES if slug not in names] + declared
+    return [_applied(slug, settings, role, rule_input) for slug, settings, role in all_rules]
 
 
 def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:

@@ -17,20 +17,22 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
     unfinished or submitted.
     """
     submitted = assignments[assignments["is_submitted"]]
-    arm_of = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
-    name_of = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
-    left = list(arm_of)
+    arms = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
+    names = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
+    remaining = list(arms)
     flagged_by: dict[int, list[str]] = {}
     steps, people = [], []
     for rule in applied_rules:
-        for assignment in rule.failed & arm_of.keys():
+        for assignment in rule.failed & arms.keys():
             if rule.excludes:
                 flagged_by.setdefault(assignment, []).append(rule.slug)
-        out = [assignment for assignment in left if assignment in rule.failed] if rule.excludes else []
-        before = Counter(arm_of[assignment] for assignment in left)
-        gone = Counter(arm_of[assignment] for assignment in out)
-        n_in = len(left)
-        left = [assignment for assignment in left if assignment not in rule.failed] if rule.excludes else left
+        excluded = [assignment for assignment in remaining if assignment in rule.failed] if rule.excludes else []
+        before = Counter(arms[assignment] for assignment in remaining)
+        n_excluded_by_arm = Counter(arms[assignment] for assignment in excluded)
+        n_in = len(remaining)
+        remaining = (
+            [assignment for assignment in remaining if assignment not in rule.failed] if rule.excludes else remaining
+        )
         steps.append(
             {
                 "rule": rule.slug,
@@ -40,16 +42,18 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
                 "settings": dict(rule.settings),
                 "problem": rule.problem,
                 "n_in": n_in,
-                "n_flagged": len(rule.failed & arm_of.keys()),
+                "n_flagged": len(rule.failed & arms.keys()),
                 "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
-                "n_excluded": len(out),
-                "n_out": len(left),
-                "by_arm": {arm: {"n_in": n, "n_excluded": gone.get(arm, 0)} for arm, n in sorted(before.items())},
+                "n_excluded": len(excluded),
+                "n_out": len(remaining),
+                "by_arm": {
+                    arm: {"n_in": n, "n_excluded": n_excluded_by_arm.get(arm, 0)} for arm, n in sorted(before.items())
+                },
             }
         )
         people += [
-            {"annotator": name_of[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
-            for assignment in out
+            {"annotator": names[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
+            for assignment in excluded
         ]
     overlaps = Counter(tuple(sorted(rules)) for rules in flagged_by.values())
     # Annotators who submitted after their release count as submitted, not as released.
@@ -62,11 +66,11 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
         "started": len(assignments) - reasons.get("full", 0),
         "released": {reason: n for reason, n in sorted(reasons.items()) if reason != "full"},
         "unfinished": int((~assignments["is_submitted"] & assignments["released_at"].isna()).sum()),
-        "submitted": len(arm_of),
+        "submitted": len(arms),
         "rules": steps,
         "overlaps": [
             {"rules": list(rules), "n": n} for rules, n in sorted(overlaps.items(), key=lambda o: (-o[1], o[0]))
         ],
         "people": sorted(people, key=lambda person: (person["rule"], person["annotator"])),
-        "kept": len(left),
+        "kept": len(remaining),
     }

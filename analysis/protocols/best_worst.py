@@ -60,10 +60,10 @@ class BestWorstAnswers:
         """Return sets (padded with -1), best, worst, annotators and prompts as arrays for the statistics."""
         import numpy as np
 
-        width = max((len(shown) for shown in rows["sets"]), default=0)
+        width = max((len(systems) for systems in rows["sets"]), default=0)
         sets = np.full((len(rows), width), -1)
-        for place, shown in enumerate(rows["sets"]):
-            sets[place, : len(shown)] = shown
+        for row_number, systems in enumerate(rows["sets"]):
+            sets[row_number, : len(systems)] = systems
         best, worst = (rows[name].to_numpy(int) for name in (BEST, WORST))
         return sets, best, worst, rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
 
@@ -77,17 +77,18 @@ class BestWorstAnalysis(ProtocolAnalysis):
         """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
         if context.claims is None:
             return []
-        shown = {f"s{position}.{number}": names.split("\x1f") for position, number, names in context.claims.items}
-        asked = [_read_answers(context.rows, section, shown) for section in context.sections]
-        asked = [one for one in asked if len(one.rows)]
-        fits = [_fit_logit(one, context.level) for one in asked]
+        items = context.claims.items
+        systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
+        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
+        all_answers = [answers for answers in all_answers if len(answers.rows)]
+        fits = [_fit_logit(answers, context.level) for answers in all_answers]
         differences = [
-            (compared, _strength_difference(one, fit, compared))
-            for one, fit in zip(asked, fits, strict=True)
-            for compared in _comparisons(one)
+            (compared, _strength_difference(answers, fit, compared))
+            for answers, fit in zip(all_answers, fits, strict=True)
+            for compared in _comparisons(answers)
         ]
         estimates = adjust_pvalues_within_families(differences, "best_worst.strength", context.star_scheme)
-        several = len(asked) > 1
+        several = len(all_answers) > 1
         blocks = [
             Block(
                 "best_worst.strength",
@@ -100,8 +101,8 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters.",
             ),
         ]
-        for one, fit in zip(asked, fits, strict=True):
-            blocks += _section_blocks(one, fit, context)
+        for answers, fit in zip(all_answers, fits, strict=True):
+            blocks += _section_blocks(answers, fit, context)
         return [block for block in blocks if block.estimates]
 
 
@@ -113,70 +114,62 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
     criteria = [question.criterion for question in section.questions.all() if question.key == BEST]
     if rows.empty:
         return BestWorstAnswers(section, "".join(criteria), (), rows)
-    about = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
-    wide = rows.pivot_table(index=about, columns="question", values="chosen_system", aggfunc="first", dropna=True)
+    keys = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
+    wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
     sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]
-    is_whole = [
-        best != worst and {best, worst} <= set(there)
-        for best, worst, there in zip(wide[BEST], wide[WORST], sets, strict=True)
-    ]
-    wide, sets = wide[is_whole], [there for there, is_there in zip(sets, is_whole, strict=True) if is_there]
-    systems = tuple(sorted({name for there in sets for name in there}))
-    place = {name: number for number, name in enumerate(systems)}
+    choices = zip(wide[BEST], wide[WORST], sets, strict=True)
+    is_complete = [best != worst and {best, worst} <= set(names) for best, worst, names in choices]
+    wide, sets = wide[is_complete], [names for names, is_valid in zip(sets, is_complete, strict=True) if is_valid]
+    systems = tuple(sorted({name for names in sets for name in names}))
+    numbers = {name: number for number, name in enumerate(systems)}
     wide = wide.assign(
-        sets=[tuple(place[name] for name in there) for there in sets],
-        **{name: wide[name].map(place) for name in (BEST, WORST)},
+        sets=[tuple(numbers[name] for name in names) for names in sets],
+        **{name: wide[name].map(numbers) for name in (BEST, WORST)},
     )
     return BestWorstAnswers(section, "".join(criteria), systems, wide)
 
 
-def _comparisons(section_answers: BestWorstAnswers) -> tuple[Comparison, ...]:
+def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
     """Return the planned comparisons, then all other pairs of systems that were shown."""
-    contrasts = list(section_answers.section.study.contrasts.select_related("x", "y", "section"))
+    contrasts = list(answers.section.study.contrasts.select_related("x", "y", "section"))
     planned = [
-        comparison_from_contrast(contrast, section_answers.section, section_answers.criterion)
-        for contrast in system_contrasts_for_section(contrasts, section_answers.section, STRENGTH, STRENGTH)
-        if contrast.criterion in ("", section_answers.criterion)
+        comparison_from_contrast(contrast, answers.section, answers.criterion)
+        for contrast in system_contrasts_for_section(contrasts, answers.section, STRENGTH, STRENGTH)
+        if contrast.criterion in ("", answers.criterion)
     ]
-    known = {frozenset((mine.x, mine.y)) for mine in planned}
+    planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
     others = [
-        Comparison(section_answers.section.position, x, y, section_answers.criterion)
-        for x, y in combinations(section_answers.systems, 2)
-        if frozenset((x, y)) not in known
+        Comparison(answers.section.position, x, y, answers.criterion)
+        for x, y in combinations(answers.systems, 2)
+        if frozenset((x, y)) not in planned_pairs
     ]
     return (*planned, *others)
 
 
-def _fit_logit(section_answers: BestWorstAnswers, level: float) -> "BestWorstLogit":
+def _fit_logit(answers: BestWorstAnswers, level: float) -> "BestWorstLogit":
     from analysis.stats.best_worst import best_worst_logit
 
-    arrays = section_answers.as_arrays(section_answers.kept("is_kept"))
-    return best_worst_logit(
-        *arrays, n_systems=len(section_answers.systems), level=level, analysis="best_worst.strength"
-    )
+    arrays = answers.as_arrays(answers.kept("is_kept"))
+    return best_worst_logit(*arrays, n_systems=len(answers.systems), level=level, analysis="best_worst.strength")
 
 
-def _strength_difference(
-    section_answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison
-) -> "Estimate":
+def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison) -> "Estimate":
     from analysis.stats.results import Estimate
 
-    words = f"log-odds that {comparison.x} is chosen over {comparison.y}"
-    if not {comparison.x, comparison.y} <= set(section_answers.systems):
+    estimand = f"log-odds that {comparison.x} is chosen over {comparison.y}"
+    if not {comparison.x, comparison.y} <= set(answers.systems):
         estimate = Estimate(
             analysis="best_worst.strength",
-            estimand=words,
+            estimand=estimand,
             unit="annotator",
             n=0,
             status="no_data",
             reason="one of the two was never shown",
         )
     else:
-        estimate = fit.difference(
-            section_answers.systems.index(comparison.x), section_answers.systems.index(comparison.y)
-        )
-    named = comparison.named(replace(estimate, estimand=words), STRENGTH, null=0.0)
+        estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
+    named = comparison.named(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
 
@@ -192,60 +185,60 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
 
 
-def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
+def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
     """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
     from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
     from analysis.stats.ranks import rank_confidence_sets_from_rows
 
-    level, where = context.level, {"section": section_answers.section.position, "criterion": section_answers.criterion}
+    level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
     strengths = [
         replace(
-            found,
+            estimate,
             estimand=f"log-odds of {system} against the mean of all",
-            settings={**found.settings, "system": system, **where},
-            detail={**found.detail, "system": system},
+            settings={**estimate.settings, "system": system, **where},
+            detail={**estimate.detail, "system": system},
         )
-        for system, found in zip(section_answers.systems, fit.strengths, strict=True)
+        for system, estimate in zip(answers.systems, fit.strengths, strict=True)
     ]
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
-    kept = section_answers.as_arrays(section_answers.kept("is_kept"))
-    answers, systems, values = maxdiff_score_rows(*kept[:3], n_systems=len(section_answers.systems))
-    names = [section_answers.systems[place] for place in systems]
+    arrays = answers.as_arrays(answers.kept("is_kept"))
+    answer_indices, systems, values = maxdiff_score_rows(*arrays[:3], n_systems=len(answers.systems))
+    names = [answers.systems[number] for number in systems]
     ranks = rank_confidence_sets_from_rows(
         values,
-        kept[3][answers],
+        arrays[3][answer_indices],
         names,
         level=level,
         resamples=context.resamples,
-        rng=context.rng("ranks", section_answers.title),
+        rng=context.rng("ranks", answers.title),
     )
     counts = maxdiff_scores(
-        *section_answers.as_arrays(section_answers.kept("is_kept_paper")),
-        n_systems=len(section_answers.systems),
+        *answers.as_arrays(answers.kept("is_kept_paper")),
+        n_systems=len(answers.systems),
         level=level,
         analysis="best_worst.counts",
     )
     scores = [
         replace(
-            found,
+            estimate,
             estimand=f"(best − worst) / shown of {system}",
-            settings={**found.settings, "system": system, **where},
-            detail={**found.detail, "system": system},
+            settings={**estimate.settings, "system": system, **where},
+            detail={**estimate.detail, "system": system},
         )
-        for system, found in zip(section_answers.systems, counts.scores, strict=True)
+        for system, estimate in zip(answers.systems, counts.scores, strict=True)
     ]
     return [
         Block(
             "best_worst.strengths",
-            f"Strength of each system ({section_answers.title})",
+            f"Strength of each system ({answers.title})",
             "recommended",
             estimates=(*strengths, together),
-            tables=[_systems_table(strengths, together, ranks, section_answers.title)],
-            figures=[_systems_figure(strengths, section_answers.title)],
+            tables=[_systems_table(strengths, together, ranks, answers.title)],
+            figures=[_systems_figure(strengths, answers.title)],
             verdict={
-                "systems": list(section_answers.systems),
+                "systems": list(answers.systems),
                 "status": fit.status,
                 "reason": fit.reason,
                 "ranks": ranks.as_dict(),
@@ -255,17 +248,22 @@ def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", co
         ),
         Block(
             "best_worst.counts",
-            f"How often each system was the best and the worst ({section_answers.title})",
+            f"How often each system was the best and the worst ({answers.title})",
             "paper",
             estimates=tuple(scores),
-            tables=[_counts_table(scores, counts, section_answers.title)],
-            figures=[_counts_figure(scores, section_answers.title)],
+            tables=[_counts_table(scores, counts, answers.title)],
+            figures=[_counts_figure(scores, answers.title)],
             note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
         ),
     ]
 
 
 # Tables and figures
+
+
+def _descending_order(estimate: "Estimate") -> tuple[bool, float, str]:
+    """Return the sort key that puts the largest estimate first and undefined ones last."""
+    return estimate.estimate is None, -(estimate.estimate or 0), estimate.settings["system"]
 
 
 def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
@@ -280,17 +278,17 @@ def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
 def _pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     rows = [
         {
-            "pair": _pair_label(contrast_of(one), with_section),
-            "role": role_label(contrast_of(one)),
-            "difference": one.estimate,
-            "interval": interval_bounds(one),
-            "p": reported_pvalue(one),
-            "verdict": verdict_text(one),
-            "n": one.n,
-            "answers": one.n_rows,
-            "reason": one.reason,
+            "pair": _pair_label(contrast_of(estimate), with_section),
+            "role": role_label(contrast_of(estimate)),
+            "difference": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "p": reported_pvalue(estimate),
+            "verdict": verdict_text(estimate),
+            "n": estimate.n,
+            "answers": estimate.n_rows,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "best_worst_pairs",
@@ -305,7 +303,9 @@ def _pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
 
 
 def _pairs_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
-    rows = [figure_row(one, _pair_label(contrast_of(one), with_section), "log-odds") for one in estimates]
+    rows = [
+        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), "log-odds") for estimate in estimates
+    ]
     return build_figure(
         "best_worst_pairs",
         "Difference of strengths of x and y",
@@ -318,24 +318,24 @@ def _pairs_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
 
 def _systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_sets: "RankSets", title: str) -> Table:
     """Return the table of systems, strongest first, with their sets of ranks."""
-    may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
+    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     rows = []
-    for one in sorted(strengths, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"])):
-        high, low = may.get(one.settings["system"], (None, None))
+    for estimate in sorted(strengths, key=_descending_order):
+        high, low = bounds.get(estimate.settings["system"], (None, None))
         rows.append(
             {
-                "system": one.settings["system"],
-                "strength": one.estimate,
-                "interval": interval_bounds(one),
+                "system": estimate.settings["system"],
+                "strength": estimate.estimate,
+                "interval": interval_bounds(estimate),
                 "highest": high,
                 "lowest": low,
-                "n": one.n,
-                "answers": one.n_rows,
-                "reason": "; ".join(filter(None, [one.reason, rank_sets.reason])),
+                "n": estimate.n,
+                "answers": estimate.n_rows,
+                "reason": "; ".join(filter(None, [estimate.reason, rank_sets.reason])),
             }
         )
     joint = reported_pvalue(joint_test)
-    said = (
+    joint_text = (
         f"The joint test that all are equal: p = {joint:.3f}."
         if joint is not None
         else f"No joint test: {joint_test.reason}."
@@ -347,7 +347,7 @@ def _systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank
         "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
         rows,
         "first",
-        f"Strengths have the sum 0. The sets of ranks hold jointly at the stated level. {said}",
+        f"Strengths have the sum 0. The sets of ranks hold jointly at the stated level. {joint_text}",
     )
 
 
@@ -355,7 +355,7 @@ def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "best_worst_systems",
         f"Strength of each system ({title})",
-        [figure_row(one, one.settings["system"], "strength") for one in strengths],
+        [figure_row(estimate, estimate.settings["system"], "strength") for estimate in strengths],
         description="Lines are confidence intervals over annotators.",
         axis="strength, log-odds",
         reference=0.0,
@@ -365,16 +365,16 @@ def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
 def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: str) -> Table:
     rows = [
         {
-            "system": one.settings["system"],
-            "shown": one.detail["n_shown"],
-            "best": one.detail["n_best"],
-            "worst": one.detail["n_worst"],
-            "score": one.estimate,
-            "interval": interval_bounds(one),
-            "n": one.n,
-            "reason": one.reason,
+            "system": estimate.settings["system"],
+            "shown": estimate.detail["n_shown"],
+            "best": estimate.detail["n_best"],
+            "worst": estimate.detail["n_worst"],
+            "score": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "reason": estimate.reason,
         }
-        for one in sorted(scores, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"]))
+        for estimate in sorted(scores, key=_descending_order)
     ]
     return build_table(
         "best_worst_counts",
@@ -391,7 +391,7 @@ def _counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "best_worst_counts",
         f"MaxDiff score of each system ({title})",
-        [figure_row(one, one.settings["system"], "score") for one in scores],
+        [figure_row(estimate, estimate.settings["system"], "score") for estimate in scores],
         description="(Best − worst) / shown. Lines are confidence intervals over annotators.",
         axis="score",
         reference=0.0,

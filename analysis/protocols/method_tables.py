@@ -46,25 +46,25 @@ def method_comparison_tables(blocks: Sequence[Block]) -> list[Table]:
 
 
 def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
-    stated = [(one, _estimate_rows(one)) for one in select_estimates(blocks, "spa.pairs")]
+    stated = [(estimate, _estimate_rows(estimate)) for estimate in select_estimates(blocks, "spa.pairs")]
     stated += [
-        (one, [_estimate_row(one, "one order, as in the paper", 0.5)])
-        for one in select_estimates(blocks, "spa.pairs", "paper")
+        (estimate, [_estimate_row(estimate, "one order, as in the paper", 0.5)])
+        for estimate in select_estimates(blocks, "spa.pairs", "paper")
     ]
     rated = [
-        (one, _estimate_rows(one))
+        (estimate, _estimate_rows(estimate))
         for name in ("rating.superiority", "rating.difference")
-        for one in select_estimates(blocks, name)
+        for estimate in select_estimates(blocks, name)
     ]
     rated += [
-        (one, [_estimate_row(one, "ratings: paired difference, as in the paper", 0.0)])
-        for one in select_estimates(blocks, "rating.difference", "paper")
+        (estimate, [_estimate_row(estimate, "ratings: paired difference, as in the paper", 0.0)])
+        for estimate in select_estimates(blocks, "rating.difference", "paper")
     ]
     # With one section of each protocol, their methods share a group. With several, each section has its own.
-    is_long = any(are_from_several_sections(one for one, _ in found) for found in (stated, rated))
+    is_long = any(are_from_several_sections(estimate for estimate, _ in group) for group in (stated, rated))
     groups: dict[str, list[dict[str, Any]]] = {}
-    for one, rows in [*stated, *rated]:
-        groups.setdefault(comparison_label(one, is_long), []).extend(rows)
+    for estimate, rows in [*stated, *rated]:
+        groups.setdefault(comparison_label(estimate, is_long), []).extend(rows)
     for rows in groups.values():
         head = rows[0]["side"]
         for row in rows:
@@ -89,13 +89,13 @@ def _agreement_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
     rows = [
         {
             "contrast": contrast,
-            "first": mine[0]["estimate"],
-            "same": sum(row["agrees"] == "yes" for row in mine),
-            "of": sum(row["agrees"] != "" for row in mine),
-            "other": "; ".join(row["method"] for row in mine if row["agrees"] == "no"),
-            "undefined": sum(row["agrees"] == "" for row in mine),
+            "first": rows[0]["estimate"],
+            "same": sum(row["agrees"] == "yes" for row in rows),
+            "of": sum(row["agrees"] != "" for row in rows),
+            "other": "; ".join(row["method"] for row in rows if row["agrees"] == "no"),
+            "undefined": sum(row["agrees"] == "" for row in rows),
         }
-        for contrast, mine in groups.items()
+        for contrast, rows in groups.items()
     ]
     return build_table(
         "agreement",
@@ -109,7 +109,10 @@ def _agreement_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def _estimate_rows(estimate: "Estimate") -> list[dict[str, Any]]:
-    return [_estimate_row(each, *_method_label_and_null(each.analysis)) for each in (estimate, *estimate.sensitivity)]
+    return [
+        _estimate_row(method_estimate, *_method_label_and_null(method_estimate.analysis))
+        for method_estimate in (estimate, *estimate.sensitivity)
+    ]
 
 
 def _method_label_and_null(analysis: str) -> tuple[str, float]:

@@ -52,24 +52,34 @@ class RelativeAnalysis(ProtocolAnalysis):
         if claims is None:
             return []
         pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
-        found = [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
-        scores = _adjust_and_tag([(one.comparison, _score_estimate(one, context)) for one in found], SCORE, context)
-        above = _adjust_and_tag(
-            [(one.comparison, _superiority_estimate(one, context)) for one in found], "superiority", context
+        all_answers = [
+            answers
+            for section in context.sections
+            for answers in _read_comparison_answers(context.rows, section, pairs)
+        ]
+        scores = _adjust_and_tag(
+            [(answers.comparison, _score_estimate(answers, context)) for answers in all_answers], SCORE, context
         )
-        paper = _adjust_and_tag([(one.comparison, _paper_estimate(one, context)) for one in found], "paper", context)
-        checks = [_check_estimates(one, context) for one in found]
+        above = _adjust_and_tag(
+            [(answers.comparison, _superiority_estimate(answers, context)) for answers in all_answers],
+            "superiority",
+            context,
+        )
+        paper = _adjust_and_tag(
+            [(answers.comparison, _paper_estimate(answers, context)) for answers in all_answers], "paper", context
+        )
+        checks = [_check_estimates(answers, context) for answers in all_answers]
         blocks = [
             Block(
                 "relative.score",
                 "Points toward x",
                 "recommended",
                 estimates=scores,
-                figures=_figures(found, scores),
+                figures=_figures(all_answers, scores),
                 conclusions=build_conclusions(
-                    scores, _make_phrases({one.comparison.key: one.half_range for one in found}), 0.0
+                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
                 ),
-                tables=_tables(found, scores, above, paper, checks),
+                tables=_tables(all_answers, scores, above, paper, checks),
                 note="Annotators are clusters. Assumes equal distances between points.",
             ),
             Block(
@@ -90,11 +100,11 @@ class RelativeAnalysis(ProtocolAnalysis):
         blocks += [
             Block(
                 "relative.checks",
-                f"Side, agreement and ties ({one.comparison.key})",
+                f"Side, agreement and ties ({answers.comparison.key})",
                 "recommended",
-                estimates=tuple(mine.values()),
+                estimates=tuple(estimates.values()),
             )
-            for one, mine in zip(found, checks, strict=True)
+            for answers, estimates in zip(all_answers, checks, strict=True)
         ]
         return [block for block in blocks if block.estimates]
 
@@ -103,7 +113,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     rows = rows.assign(pair=rows["item"].map(pairs))
-    found = []
+    all_answers = []
     for question in section.questions.all():
         if relative_scale_fault(question.scale):
             continue
@@ -111,26 +121,26 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
             scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
-        mine = rows[rows["question"] == question.key]
+        question_rows = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
         planned = [
             comparison_from_contrast(contrast, section, question.criterion, question.key)
             for contrast in system_contrasts_for_section(contrasts, section, SCORE, SCORE)
             if contrast.criterion in ("", question.criterion)
         ]
-        about = {pair_key(one.x, one.y): one for one in planned}
-        for pair in sorted(set(mine["pair"].dropna())):
-            if pair not in about and pair.count("\x1f") == 1:
+        comparison_by_pair = {pair_key(comparison.x, comparison.y): comparison for comparison in planned}
+        for pair in sorted(set(question_rows["pair"].dropna())):
+            if pair not in comparison_by_pair and pair.count("\x1f") == 1:
                 x, y = pair.split("\x1f")
-                about[pair] = Comparison(section.position, x, y, question.criterion, question.key)
-        for pair, compared in sorted(about.items(), key=lambda one: (not one[1].is_planned, one[0])):
-            given = mine[mine["pair"] == pair]
-            side = (given["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
+                comparison_by_pair[pair] = Comparison(section.position, x, y, question.criterion, question.key)
+        for pair, compared in sorted(comparison_by_pair.items(), key=lambda item: (not item[1].is_planned, item[0])):
+            pair_rows = question_rows[question_rows["pair"] == pair]
+            side = (pair_rows["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
             # Round back to the chosen point, so that equal points stay equal.
-            given = given.assign(side=side, score=(side * half * (2 * given["value"] - 1)).round(6))
-            kept, paper = (given[given[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
-            found.append(ComparisonAnswers(compared, half, kept, paper))
-    return found
+            pair_rows = pair_rows.assign(side=side, score=(side * half * (2 * pair_rows["value"] - 1)).round(6))
+            kept_rows, paper_rows = (pair_rows[pair_rows[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
+            all_answers.append(ComparisonAnswers(compared, half, kept_rows, paper_rows))
+    return all_answers
 
 
 def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
@@ -157,11 +167,11 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
 
 
 def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], ConclusionPhrases]:
-    """``half_of``: by comparison, how many points the scale has on either side."""
+    """Return the function that words a conclusion. ``half_ranges``: the points on either side of the scale, by comparison."""
 
-    def wording(one: "Estimate") -> ConclusionPhrases:
-        x, y, about = comparison_sentence_parts(one)
-        half = half_ranges[contrast_of(one)["key"]]
+    def wording(estimate: "Estimate") -> ConclusionPhrases:
+        x, y, about = comparison_sentence_parts(estimate)
+        half = half_ranges[contrast_of(estimate)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
             below_claim=f"{y} was judged better than {x}{about}.",
@@ -217,7 +227,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     score, people = answers.columns
     if not len(score):
         return {}
-    found = {
+    estimates = {
         "ties": clusters.clustered_mean(
             (score == 0).astype(float),
             people,
@@ -238,7 +248,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
         counts, points = agreement.value_counts_by_unit(
             shared["item"].to_numpy(object), shared["score"].to_numpy(float)
         )
-        found["alpha"] = agreement.krippendorff_alpha(
+        estimates["alpha"] = agreement.krippendorff_alpha(
             counts,
             points,
             level=context.level,
@@ -246,33 +256,37 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             level_of_measurement="ordinal",
             unit="item",
         )
-    return {name: answers.comparison.named(estimate, SCORE) for name, estimate in found.items()}
+    return {name: answers.comparison.named(estimate, SCORE) for name, estimate in estimates.items()}
 
 
 def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
-    rows, more = [], []
-    several = len({one.comparison.section for one in answers}) > 1
-    for one, score, chance, plain, mine in zip(answers, scores, superiority, paper, checks, strict=True):
-        ties, side = mine.get("ties"), mine.get("side")
-        who = {
-            "x": one.comparison.x,
-            "y": one.comparison.y,
-            "role": role_label(one.comparison.as_dict()),
-            "question": one.comparison.criterion or one.comparison.question,
-            "section": one.comparison.section if several else None,
+    rows, check_rows = [], []
+    several = len({comparison_answers.comparison.section for comparison_answers in answers}) > 1
+    for comparison_answers, score, chance, plain, estimates in zip(
+        answers, scores, superiority, paper, checks, strict=True
+    ):
+        ties, side = estimates.get("ties"), estimates.get("side")
+        labels = {
+            "x": comparison_answers.comparison.x,
+            "y": comparison_answers.comparison.y,
+            "role": role_label(comparison_answers.comparison.as_dict()),
+            "question": comparison_answers.comparison.criterion or comparison_answers.comparison.question,
+            "section": comparison_answers.comparison.section if several else None,
         }
         rows.append(
             {
-                **who,
+                **labels,
                 **_estimate_cells("score", score),
                 **_estimate_cells("above", chance),
                 "ties": ties and ties.estimate,
                 "n": score.n,
-                "n_rows": len(one.kept),
+                "n_rows": len(comparison_answers.kept),
                 "reason": score.reason,
             }
         )
-        more.append({**who, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n})
+        check_rows.append(
+            {**labels, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n}
+        )
     columns = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
         build_table(
@@ -294,7 +308,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
             "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
             "paper_n|n answers|integer",
-            more,
+            check_rows,
             "sure",
             "Sides are random, so being first causes no bias, but makes answers noisier. “Answers alone” treats the answers of one person as "
             "independent, which they are not.",
@@ -315,14 +329,26 @@ def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
 def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"]) -> list[Figure]:
     if not answers:
         return []
-    several = len({(one.comparison.section, one.comparison.question) for one in answers}) > 1
+    several = (
+        len(
+            {
+                (comparison_answers.comparison.section, comparison_answers.comparison.question)
+                for comparison_answers in answers
+            }
+        )
+        > 1
+    )
     rows = [
         figure_row(
-            score, one.comparison.key if several else f"{one.comparison.x} > {one.comparison.y}", "points (recommended)"
+            score,
+            comparison_answers.comparison.key
+            if several
+            else f"{comparison_answers.comparison.x} > {comparison_answers.comparison.y}",
+            "points (recommended)",
         )
-        for one, score in zip(answers, scores, strict=True)
+        for comparison_answers, score in zip(answers, scores, strict=True)
     ]
-    half = max(one.half_range for one in answers)
+    half = max(comparison_answers.half_range for comparison_answers in answers)
     return [
         build_figure(
             "relative",
@@ -338,4 +364,6 @@ def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"])
 
 def _adjust_and_tag(compared_estimates: Sequence[tuple[Comparison, "Estimate"]], name: str, context: AnalysisContext):
     estimates = adjust_pvalues_within_families(compared_estimates, f"relative.{name}", context.star_scheme)
-    return tuple(compared.named(one, SCORE) for (compared, _), one in zip(compared_estimates, estimates, strict=True))
+    return tuple(
+        compared.named(estimate, SCORE) for (compared, _), estimate in zip(compared_estimates, estimates, strict=True)
+    )

@@ -48,25 +48,30 @@ def score_unit(estimate: "Estimate | None") -> str:
 def _comparison_rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a row for each comparison of stated chances and each question that rates the same, or only of ratings."""
     stated = select_estimates(blocks, "spa.pairs")
-    stated_paper = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "spa.pairs", "paper")}
-    differences = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "rating.difference", "paper")}
+    stated_paper = {
+        contrast_of(estimate)["key"]: estimate for estimate in select_estimates(blocks, "spa.pairs", "paper")
+    }
+    differences = {
+        contrast_of(estimate)["key"]: estimate for estimate in select_estimates(blocks, "rating.difference", "paper")
+    }
     rated: dict[tuple[str, ...], list[Estimate]] = {}
-    for one in select_estimates(blocks, "rating.superiority"):
-        contrast = contrast_of(one)
-        rated.setdefault((contrast["x"], contrast["y"], contrast["criterion"]), []).append(one)
+    for estimate in select_estimates(blocks, "rating.superiority"):
+        contrast = contrast_of(estimate)
+        rated.setdefault((contrast["x"], contrast["y"], contrast["criterion"]), []).append(estimate)
     rows = []
-    for one in stated:
-        contrast = contrast_of(one)
+    for estimate in stated:
+        contrast = contrast_of(estimate)
         x, y, criterion = contrast["x"], contrast["y"], contrast["criterion"]
-        beside: Sequence[Estimate | None] = rated.get((x, y, criterion)) or rated.get((x, y, "")) or [None]
+        ratings: Sequence[Estimate | None] = rated.get((x, y, criterion)) or rated.get((x, y, "")) or [None]
         rows += [
-            _comparison_row(contrast, one, stated_paper.get(contrast["key"]), above, differences) for above in beside
+            _comparison_row(contrast, estimate, stated_paper.get(contrast["key"]), above, differences)
+            for above in ratings
         ]
     if not stated:
         rows = [
             _comparison_row(contrast_of(above), None, None, above, differences)
-            for found in rated.values()
-            for above in found
+            for superiorities in rated.values()
+            for above in superiorities
         ]
     if any(row["criterion"] for row in rows):
         rows = [row | {"criterion": row["criterion"] or "overall"} for row in rows]
@@ -84,16 +89,16 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    found = observed_direction_symbol(stated, 0.5)
-    reasons = {one.reason for one in (stated, superiority) if one and one.reason}
+    direction = observed_direction_symbol(stated, 0.5)
+    reasons = {estimate.reason for estimate in (stated, superiority) if estimate and estimate.reason}
     return {
         "x": contrast["x"],
         "y": contrast["y"],
         "criterion": contrast["criterion"],
         "section": contrast["section"],
         "expected": EXPECTATION_LABELS[expected],
-        "found": {"?": "open"}.get(found) or EXPECTATION_LABELS[found],
-        "recovered": expectation_outcome(expected, found),
+        "found": {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
+        "recovered": expectation_outcome(expected, direction),
         **estimate_cells("p_xy", stated),
         "n": stated.n if stated else None,
         **estimate_cells("paper", stated_paper),
@@ -124,7 +129,7 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[T
         "first",
         f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}",
     )
-    both = build_table(
+    second = build_table(
         "ways_of_counting",
         "Recommended, and as in the paper",
         PAIR_COLUMNS
@@ -141,7 +146,7 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[T
         "x ~ y. The recommended columns combine both orders, ignore such rules, and call x ~ y only a result within the margin. "
         f"The rest is open. {stars}",
     )
-    return [first, both]
+    return [first, second]
 
 
 def _star_thresholds(scheme: str) -> list[str]:
@@ -152,27 +157,27 @@ def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return how many expectations each method recovers, and whether ratings and stated chances agree on the direction."""
     lines, counts = [], []
     expected = [row for row in rows if row["expected"]]
-    for key, value, words in COUNTING_METHODS:
+    for key, value, method_label in COUNTING_METHODS:
         usable = [row for row in expected if row.get(value) is not None]
         if usable:
-            counts.append(f"{words} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
+            counts.append(f"{method_label} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
     if counts:
         lines.append(f"Expectations recovered: {'; '.join(counts)}.")
-    both = [row for row in rows if row.get("p_xy") is not None and row.get("above") is not None]
-    if both:
-        same = sum(
-            (row["p_xy"] > 0.5) == (row["above"] > 0.5) for row in both if 0.5 not in (row["p_xy"], row["above"])
+    comparable = [row for row in rows if row.get("p_xy") is not None and row.get("above") is not None]
+    if comparable:
+        n_same = sum(
+            (row["p_xy"] > 0.5) == (row["above"] > 0.5) for row in comparable if 0.5 not in (row["p_xy"], row["above"])
         )
-        lines.append(f"Stated chances and ratings point the same way in {same} of {len(both)} comparisons.")
+        lines.append(f"Stated chances and ratings point the same way in {n_same} of {len(comparable)} comparisons.")
     return lines
 
 
 def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
     """Return a sentence about the largest gap between the two directions of a pair."""
-    known = [one for one in gaps if one.estimate is not None]
-    if not known:
+    estimated = [estimate for estimate in gaps if estimate.estimate is not None]
+    if not estimated:
         return []
-    worst = max(known, key=lambda one: abs(one.estimate or 0))
+    worst = max(estimated, key=lambda estimate: abs(estimate.estimate or 0))
     p = reported_pvalue(worst)
     return [
         f"Naming order: the largest gap between the two directions of a pair is {apa.format_number(100 * (worst.estimate or 0), 1)} points "
@@ -183,11 +188,11 @@ def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
 def _batch_variance_table(estimates: Sequence["Estimate"]) -> Table:
     """Return the reliability of both protocols, with the share of the variance between batches."""
     rows = []
-    for one in estimates:
-        if parts := one.detail.get("batches"):
+    for estimate in estimates:
+        if parts := estimate.detail.get("batches"):
             rows.append(
                 {
-                    "where": comparison_label(one, True),
+                    "where": comparison_label(estimate, True),
                     "what": "share of the variance that lies between batches (ICC)",
                     "estimate": parts.icc,
                     "n": parts.n_clusters,

@@ -32,11 +32,11 @@ class _Pipe:
     """A write-only buffer between zipfile and the stream. It cannot seek, so zipfile writes sizes after each member's data."""
 
     def __init__(self):
-        self._waiting: list[bytes] = []
+        self._written: list[bytes] = []
         self._size = 0
 
     def write(self, data) -> int:
-        self._waiting.append(bytes(data))
+        self._written.append(bytes(data))
         self._size += len(data)
         return len(data)
 
@@ -50,8 +50,8 @@ class _Pipe:
         pass
 
     def take(self) -> bytes:
-        data = b"".join(self._waiting)
-        self._waiting.clear()
+        data = b"".join(self._written)
+        self._written.clear()
         return data
 
 
@@ -72,8 +72,8 @@ def write_archive(study: Study, file) -> None:
 def archive_origins(study: Study) -> tuple[str, ...]:
     """Return the origins of the archived answers: those of people, and every other origin that an analysis used."""
     analysed = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
-    wanted = {*COUNTED_ORIGINS, *(origin for origins in analysed for origin in origins or ())}
-    return tuple(origin for origin in ORIGINS if origin in wanted)
+    archived = {*COUNTED_ORIGINS, *(origin for origins in analysed for origin in origins or ())}
+    return tuple(origin for origin in ORIGINS if origin in archived)
 
 
 def archive_blocks(study: Study) -> Iterator[bytes]:
@@ -163,7 +163,7 @@ def _analysis(run: AnalysisRun) -> dict[str, Any]:
 
 
 def _file_name(name: str) -> str:
-    """A figure's name as a file's: nothing in it can lead out of its folder."""
+    """Return a file name for a figure. It cannot point outside its folder."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name) or "figure"
 
 

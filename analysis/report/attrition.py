@@ -29,7 +29,7 @@ def build_attrition_block(
     resamples: int,
     rng: "np.random.Generator",
 ) -> Block | None:
-    """Return the share lost in each arm, with differences, for dropouts and for exclusions. None for a single arm.
+    """Return the share lost in each arm, with differences, for dropouts and exclusions, or None for a single arm.
 
     Annotators who found no place or were screened out did not start. Annotators who are still working are not lost.
     Only outcome-blind rules are used: rules that use outcomes can exclude different shares because outcomes differ.
@@ -48,10 +48,10 @@ def build_attrition_block(
         (DROPOUT_LABEL, began, ~began["is_submitted"] & began["released_at"].notna()),
         (EXCLUDED_LABEL, submitted, submitted["assignment"].isin(excluded)),
     ):
-        of_arm = [people["arm"] == arm for arm in arms]
+        arm_masks = [people["arm"] == arm for arm in arms]
         lost = differential_attrition(
-            [int(is_in_arm.sum()) for is_in_arm in of_arm],
-            [int((is_in_arm & is_lost).sum()) for is_in_arm in of_arm],
+            [int(is_in_arm.sum()) for is_in_arm in arm_masks],
+            [int((is_in_arm & is_lost).sum()) for is_in_arm in arm_masks],
             arms,
             level=level,
             resamples=resamples,

@@ -53,29 +53,29 @@ def build_report(
     from analysis.stats.results import json_safe
     from analysis.stats.seeds import seed_hex
 
-    made = validate_parameters(parameters, study)
+    validated = validate_parameters(parameters, study)
     progress(0, 5, "Reading the answers")
     with database_snapshot():
-        data = read_report_data(study, made["origins"])
+        data = read_report_data(study, validated["origins"])
     study = data.study
     progress(1, 5, "Applying the exclusion rules")
     flow = exclusion_flow(data.applied_rules, data.assignments)
     flow["origins"] = dict(sorted(Counter(data.assignments["origin"]).items()))
     rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied_rules]
-    seed = seed_hex(str(study.code), "report", made, data.data_sha256, rules, data.current_design_sha256)
-    hidden = _hidden(study, made["origins"])
+    seed = seed_hex(str(study.code), "report", validated, data.data_sha256, rules, data.current_design_sha256)
+    hidden = _hidden(study, validated["origins"])
     problems = [
         {"row": f"rule {rule.slug}", "column": "settings", "text": rule.problem}
         for rule in data.applied_rules
         if rule.problem
     ]
-    blocks = [] if hidden else _blocks(data, made, seed, problems, progress)
+    blocks = [] if hidden else _blocks(data, validated, seed, problems, progress)
     progress(3, 5, "Making tables")
-    overview = _overview(data, blocks, made["star_scheme"])
+    overview = _overview(data, blocks, validated["star_scheme"])
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "study": {"code": str(study.code), "title": study.title, "state": study.state},
-        "parameters": made,
+        "parameters": validated,
         "seed": seed,
         "code_version": code_version(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
@@ -93,7 +93,7 @@ def build_report(
             "now_sha256": data.current_design_sha256,
         },
         "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
-        "confirmatory": _confirmatory(data, made),
+        "confirmatory": _confirmatory(data, validated),
         "n": {
             "arrived": flow["arrived"],
             "submitted": flow["submitted"],
@@ -112,7 +112,7 @@ def build_report(
             for s in data.sections
         ],
         "families": _families(blocks),
-        "notices": build_notices(data, made, blocks),
+        "notices": build_notices(data, validated, blocks),
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),
@@ -125,9 +125,9 @@ def build_report(
         result["no_conclusion"] = no_conclusion.explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
-    made_tables = _tables(data, flow, blocks, overview)
+    tables = _tables(data, flow, blocks, overview)
     result["tables"] = [
-        relabel_interval_columns(table, made["level"]) for table in merge_by_name_and_title(made_tables)
+        relabel_interval_columns(table, validated["level"]) for table in merge_by_name_and_title(tables)
     ]
     result["methods"] = sentences.methods_section_lines(result)
     result["figures"] = merge_by_name_and_title(figure for block in blocks for figure in block.figures)
@@ -147,12 +147,12 @@ def _blocks(
     blocks = _protocol_blocks(data, parameters, seed, problems, progress)
     if newest := data.newest_version_data():
         blocks += newest_version_blocks(blocks, _protocol_blocks(newest, parameters, seed, problems, progress))
-    how = {"level": parameters["level"], "resamples": parameters["resamples"]}
+    options = {"level": parameters["level"], "resamples": parameters["resamples"]}
     if lost := build_attrition_block(
-        data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **how
+        data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **options
     ):
         blocks.append(lost)
-    return blocks + coding_blocks(data.coding_samples, seed=seed, **how)
+    return blocks + coding_blocks(data.coding_samples, seed=seed, **options)
 
 
 def _hidden(study: Study, origins: list[str]) -> str:
@@ -179,8 +179,8 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
     if "imported" in parameters["origins"]:
         reasons.append("It includes imported answers, which were collected before the design was frozen.")
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
-        words = {"robot": "robots", "test": "test runs"}
-        reasons.append(f"It includes answers of {' and '.join(words[origin] for origin in others)}.")
+        nouns = {"robot": "robots", "test": "test runs"}
+        reasons.append(f"It includes answers of {' and '.join(nouns[origin] for origin in others)}.")
     if not study.contrasts.exists():
         reasons.append(NO_COMPARISON_PLANNED)
     return {"is_confirmatory": not reasons, "reasons": reasons}
@@ -196,11 +196,11 @@ def _protocol_blocks(
     """Return the blocks of every protocol with live sections."""
     rows = data.live_answers()
     tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
-    how = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
+    options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
     live = data.live_sections
     blocks: list[Block] = []
-    for place, (slug, sections) in enumerate(live.items(), 1):
-        progress(2, 5, f"Analysing {slug} ({place} of {len(live)})")
+    for number, (slug, sections) in enumerate(live.items(), 1):
+        progress(2, 5, f"Analysing {slug} ({number} of {len(live)})")
         analysis = REGISTRY.get(slug)
         if analysis is None:
             text = "This protocol is not installed, so its sections are not analysed."
@@ -214,7 +214,7 @@ def _protocol_blocks(
             tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
             is_after_tau=bool(tau and tau.excludes and tau.failed),
             claims=data.claims,
-            **how,
+            **options,
         )
         try:
             blocks += add_missing_conclusions(analysis.analyse(context))

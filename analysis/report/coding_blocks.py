@@ -42,10 +42,10 @@ def build_coding_blocks(samples: Sequence[CodedSample], *, level: float, resampl
     return sample_blocks
 
 
-def _rng(seed: str, *what: Any) -> "np.random.Generator":
+def _rng(seed: str, *purpose: Any) -> "np.random.Generator":
     from analysis.stats.seeds import seeded_generator
 
-    return seeded_generator(seed, "coding", *what)
+    return seeded_generator(seed, "coding", *purpose)
 
 
 def _rows(sample: CodedSample) -> tuple[list[int], list[int], list[frozenset[str] | None]]:
@@ -72,13 +72,13 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
 
 
 def _coverage_sentence(sample: CodedSample) -> str:
-    n, both = len(sample.items), len(sample.pairs)
-    words = f"Both coders coded {both} of {n} items. {combination_rule_sentence(sample)} "
+    n, n_both = len(sample.items), len(sample.pairs)
+    text = f"Both coders coded {n_both} of {n} items. {combination_rule_sentence(sample)} "
     if sample.n_unblinded_coders:
-        words += (
+        text += (
             f"{sample.n_unblinded_coders} of the coders can see the study by another role, so may not have been blind. "
         )
-    return words
+    return text
 
 
 def combination_rule_sentence(sample: CodedSample) -> str:
@@ -122,8 +122,8 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
     from analysis.stats import coding
 
     agreement = _agreement(sample, level, resamples, seed, "comment")
-    book = sample.codebook
-    categories = {name: [label.key for label in labels] for name, labels in book.categories.items()}
+    codebook = sample.codebook
+    categories = {name: [label.key for label in labels] for name, labels in codebook.categories.items()}
     rule = "union" if sample.rule == CodingSample.Rule.THIRD else sample.rule
     counts, undecided = {}, 0
     for condition in sample.conditions:
@@ -135,12 +135,12 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
                 units.append(unit)
                 coders.append(seat)
                 sets.append(labels)
-        counts[condition] = coding.merged_label_counts(units, coders, sets, book.keys, rule=rule)
-    options: dict[str, Any] = {"excluded": book.left_out, "level": level, "resamples": resamples}
+        counts[condition] = coding.merged_label_counts(units, coders, sets, codebook.keys, rule=rule)
+    options: dict[str, Any] = {"excluded": codebook.left_out, "level": level, "resamples": resamples}
     shares, differences = {}, []
-    for condition, given in counts.items():
+    for condition, condition_counts in counts.items():
         rng = _rng(seed, sample.number, "shares", condition)
-        estimates = coding.category_shares(given, book.keys, categories, rng=rng, **options)
+        estimates = coding.category_shares(condition_counts, codebook.keys, categories, rng=rng, **options)
         shares[condition] = [
             replace(share, settings={**share.settings, "condition": condition, "sample": sample.number})
             for share in estimates
@@ -148,7 +148,9 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
         if condition != sample.conditions[0]:
             first = counts[sample.conditions[0]]
             rng = _rng(seed, sample.number, "differences", condition)
-            estimates = coding.category_share_differences(given, first, book.keys, categories, rng=rng, **options)
+            estimates = coding.category_share_differences(
+                condition_counts, first, codebook.keys, categories, rng=rng, **options
+            )
             differences += [
                 replace(
                     difference,
@@ -184,14 +186,14 @@ def _category_table(sample: CodedSample, shares: Mapping[str, Sequence[Any]], un
     names = [share.settings["category"] for share in next(iter(shares.values()))]
     rows = [
         {"condition": condition, "n": estimates[0].n, "labels": estimates[0].n_rows, "reason": estimates[0].reason}
-        | {f"c{place}": share.estimate for place, share in enumerate(estimates)}
-        | {f"i{place}": interval_bounds(share) for place, share in enumerate(estimates)}
+        | {f"c{number}": share.estimate for number, share in enumerate(estimates)}
+        | {f"i{number}": interval_bounds(share) for number, share in enumerate(estimates)}
         for condition, estimates in shares.items()
     ]
     heads = parse_columns("condition|Training|text")
-    for place, name in enumerate(names):
-        heads.append(Column(key=f"c{place}", label=name, kind="percent"))
-        heads.append(Column(key=f"i{place}", label=f"95% CI, {name}", kind="interval"))
+    for number, name in enumerate(names):
+        heads.append(Column(key=f"c{number}", label=name, kind="percent"))
+        heads.append(Column(key=f"i{number}", label=f"95% CI, {name}", kind="interval"))
     heads += parse_columns("n|n comments|integer; labels|Labels|integer; reason|Undefined because|text")
     waiting = f" {_pending_sentence(undecided)}".rstrip()
     return build_table(
@@ -250,10 +252,10 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
     rows, shares, undecided = [], [], 0
     for condition in sample.conditions:
         decided = [sample.is_work_refused(item) for item in sample.pairs if item.condition == condition]
-        known = [is_refused for is_refused in decided if is_refused is not None]
-        undecided += len(decided) - len(known)
+        verdicts = [is_refused for is_refused in decided if is_refused is not None]
+        undecided += len(decided) - len(verdicts)
         share = basic.proportion(
-            sum(known), len(known), level=level, analysis="coding.refused_share", estimand="share of work refused"
+            sum(verdicts), len(verdicts), level=level, analysis="coding.refused_share", estimand="share of work refused"
         )
         shares.append(replace(share, settings={**share.settings, "condition": condition, "sample": sample.number}))
         interval = interval_bounds(share)
@@ -262,8 +264,8 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
                 "condition": condition,
                 "share": share.estimate,
                 "interval": interval,
-                "refused": sum(known),
-                "n": len(known),
+                "refused": sum(verdicts),
+                "n": len(verdicts),
                 "reason": share.reason,
             }
         )
@@ -306,7 +308,7 @@ def _hint_table(sample: CodedSample) -> Table:
     """Return how often each automatic hint was given, and how often reviewers refused that work."""
     decided = {item.assignment: sample.is_work_refused(item) for item in sample.pairs}
     rows = []
-    for flag, words in HINT_LABELS.items():
+    for flag, label in HINT_LABELS.items():
         refusals = [
             decided[assignment]
             for assignment, flags in sample.hints.items()
@@ -314,7 +316,7 @@ def _hint_table(sample: CodedSample) -> Table:
         ]
         rows.append(
             {
-                "hint": words,
+                "hint": label,
                 "n": len(refusals),
                 "refused": sum(map(bool, refusals)),
                 "share": sum(map(bool, refusals)) / len(refusals) if refusals else None,

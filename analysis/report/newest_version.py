@@ -21,7 +21,7 @@ TITLE = "The result without earlier versions of the design"
 
 
 def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_blocks: Sequence[Block]) -> list[Block]:
-    """Return the newest-version estimate of each comparison in ``all_version_blocks``. [] without planned comparisons.
+    """Return the newest-version estimate of each planned comparison in ``all_version_blocks``.
 
     ``detail["all_versions"]`` has the estimate and the n from all versions.
     """

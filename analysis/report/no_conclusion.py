@@ -40,15 +40,15 @@ def explain_no_conclusion(
             f"{NO_ESTIMATE_PREFIX}no submitted assignment has answers of a live section. Check in the list of assignments "
             "which questions they saw."
         )
-    apart = [
+    unshared = [
         contrast
         for contrast in contrasts
         if contrast.x_id and not _judged_both(kept_rows, contrast.x.name, contrast.y.name)
     ]
-    if apart:
-        named = "; ".join(f"{contrast.x.name} and {contrast.y.name}" for contrast in apart[:5])
+    if unshared:
+        pair_names = "; ".join(f"{contrast.x.name} and {contrast.y.name}" for contrast in unshared[:5])
         return (
-            f"{NO_ESTIMATE_PREFIX}no annotator judged both systems of a planned pair ({named}). Show both to the same "
+            f"{NO_ESTIMATE_PREFIX}no annotator judged both systems of a planned pair ({pair_names}). Show both to the same "
             "annotators in a clone."
         )
     return (
@@ -60,7 +60,7 @@ def explain_no_conclusion(
 def _judged_both(rows: "DataFrame", x: str, y: str) -> bool:
     """Return whether at least one annotator has answers about both systems, in any column that names systems."""
     for _, answers in rows.groupby("annotator", sort=False):
-        named = {name for column in ("system", "chosen_system", "x", "y") for name in answers[column].dropna()}
-        if {x, y} <= named:
+        system_names = {name for column in ("system", "chosen_system", "x", "y") for name in answers[column].dropna()}
+        if {x, y} <= system_names:
             return True
     return False

@@ -18,17 +18,17 @@ def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
 
 def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
     return [
-        *_of_rules_that_exclude_most(data),
-        *_of_origins(parameters["origins"]),
-        *_of_amendments(data, blocks),
-        *_of_people(data),
-        *_of_target(data, parameters["origins"]),
-        *_of_outcomes(data, blocks),
+        *_strict_rule_notices(data),
+        *_origin_notices(parameters["origins"]),
+        *_amendment_notices(data, blocks),
+        *_people_notices(data),
+        *_target_notices(data, parameters["origins"]),
+        *_outcome_notices(data, blocks),
         *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
 
 
-def _of_rules_that_exclude_most(data: ReportData) -> Iterator[Notice]:
+def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
     submitted = set(data.submitted)
     for rule in data.applied_rules:
         n = len(rule.failed & submitted)
@@ -41,28 +41,30 @@ def _of_rules_that_exclude_most(data: ReportData) -> Iterator[Notice]:
             )
 
 
-def _of_origins(origins: Sequence[str]) -> Iterator[Notice]:
+def _origin_notices(origins: Sequence[str]) -> Iterator[Notice]:
     if any(origin != "live" for origin in origins):
         nouns = " and ".join(ORIGIN_NOUNS[origin] for origin in origins)
         yield make_notice("origins", f"This analysis uses {'' if len(origins) > 1 else 'only '}answers of {nouns}.")
 
 
-def _of_amendments(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
+def _amendment_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     if len(data.design_versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.design_versions)
         is_beside = any(block.name == newest_version.NAME for block in blocks)
-        beside = " A table below shows the planned comparisons without the earlier versions." if is_beside else ""
-        yield make_notice("amended", f"The design was amended ({shares}).{beside}")
+        table_note = " A table below shows the planned comparisons without the earlier versions." if is_beside else ""
+        yield make_notice("amended", f"The design was amended ({shares}).{table_note}")
     if n := len(data.retired_items):
-        about = data.responses[data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]]
+        retired_answers = data.responses[
+            data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]
+        ]
         yield make_notice(
             "retired",
             f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. Earlier answers still count, as do answers of annotators "
-            f"who had already started: {about['assignment'].nunique()} submitted assignments have some.",
+            f"who had already started: {retired_answers['assignment'].nunique()} submitted assignments have some.",
         )
 
 
-def _of_people(data: ReportData) -> Iterator[Notice]:
+def _people_notices(data: ReportData) -> Iterator[Notice]:
     submitted = data.assignments[data.assignments["is_submitted"]]
     if unknown := int((~submitted["is_identified"]).sum()):
         yield make_notice(
@@ -77,15 +79,15 @@ def _of_people(data: ReportData) -> Iterator[Notice]:
         )
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
-        n, who = int(unseen["unseen_pages"].sum()), len(unseen)
+        n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({who} submitted assignment{'s' if who > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
         )
 
 
-def _of_target(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
+def _target_notices(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
     study, submitted, kept = data.study, len(data.submitted), len(data.kept)
     n = kept if study.target_kind == "kept" else submitted
     if study.audit_events.filter(verb="decide").exists():
@@ -108,7 +110,7 @@ def _of_target(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
         )
 
 
-def _of_outcomes(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
+def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     """Give notices of rules that use outcomes, and of warnings that concern many numbers."""
     for rule in data.applied_rules:
         if rule.role == "primary" and not rule.is_outcome_blind:

@@ -27,24 +27,26 @@ def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | Non
     given = dict(parameters or {})
     if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
         raise BadParameters(f"{unknown[0]}: there is no such parameter. Use {', '.join(DEFAULT_PARAMETERS)}.")
-    made = DEFAULT_PARAMETERS | given
-    if not isinstance(made["origins"], list | tuple) or not all(isinstance(origin, str) for origin in made["origins"]):
+    validated = DEFAULT_PARAMETERS | given
+    if not isinstance(validated["origins"], list | tuple) or not all(
+        isinstance(origin, str) for origin in validated["origins"]
+    ):
         raise BadParameters('origins: must be a list of origins. Use, for example, ["live"].')
     try:
-        made["origins"] = validate_origins(made["origins"])
+        validated["origins"] = validate_origins(validated["origins"])
     except ValueError as error:
         raise BadParameters(str(error)) from None
-    if not made["origins"]:
+    if not validated["origins"]:
         raise BadParameters("origins: the list is empty. Name at least one origin.")
-    level, resamples = made["level"], made["resamples"]
+    level, resamples = validated["level"], validated["resamples"]
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
         raise BadParameters(f"level: {level!r} is not accepted. Enter a number from 0.5 to below 1.")
     if isinstance(resamples, bool) or not isinstance(resamples, int) or not 99 <= resamples <= 99_999:
         raise BadParameters(f"resamples: {resamples!r} is not accepted. Enter an integer from 99 to 99999.")
-    if made["star_scheme"] not in STAR_SCHEMES:
+    if validated["star_scheme"] not in STAR_SCHEMES:
         raise BadParameters(
-            f"star_scheme: {made['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
+            f"star_scheme: {validated['star_scheme']!r} is not a star scheme. Use {' or '.join(STAR_SCHEMES)}."
         )
     if study is not None and "origins" not in given:
-        made["origins"] = default_origins(study)
-    return made
+        validated["origins"] = default_origins(study)
+    return validated

@@ -82,18 +82,22 @@ def _drawn(figure: Mapping[str, Any]):
     for row in rows:
         group = [other["series"] for other in rows if other["label"] == row["label"]]
         offset = (group.index(row["series"]) - (len(group) - 1) / 2) * 0.36 * (len(group) > 1)
-        place = labels.index(row["label"]) + offset
+        position = labels.index(row["label"]) + offset
         style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
         if figure.get("kind") == "bars" and row["series"] == series[0]:
-            axes.barh([place], [row["estimate"]], height=0.34, color=style["color"])
+            axes.barh([position], [row["estimate"]], height=0.34, color=style["color"])
         elif row["low"] is not None and row["high"] is not None:
             axes.plot(
-                [row["low"], row["high"]], [place, place], color=style["color"], linewidth=1.6, solid_capstyle="butt"
+                [row["low"], row["high"]],
+                [position, position],
+                color=style["color"],
+                linewidth=1.6,
+                solid_capstyle="butt",
             )
         if figure.get("kind") != "bars" or row["series"] != series[0]:
             axes.plot(
                 [row["estimate"]],
-                [place],
+                [position],
                 marker=style["marker"],
                 markersize=6,
                 color=style["color"],
@@ -103,7 +107,7 @@ def _drawn(figure: Mapping[str, Any]):
             )
         axes.text(
             1.015,
-            place,
+            position,
             _numbers(row, digits),
             transform=axes.get_yaxis_transform(),
             va="center",
@@ -126,9 +130,9 @@ def _drawn(figure: Mapping[str, Any]):
         axes.spines[side].set_visible(False)
     canvas.text(0.012, 1 - 0.2 / height, figure["title"], fontsize=11, fontweight="bold", va="center", ha="left")
     if len(series) > 1:
-        for place, name in enumerate(series):
-            style = STYLES[place % len(STYLES)]
-            x, y = 0.02 + 0.3 * place, 1 - 0.46 / height
+        for position, name in enumerate(series):
+            style = STYLES[position % len(STYLES)]
+            x, y = 0.02 + 0.3 * position, 1 - 0.46 / height
             canvas.add_artist(_key(x, y, style))
             canvas.text(x + 0.015, y, name, va="center", ha="left", fontsize=9)
     return canvas
@@ -173,8 +177,8 @@ def _digits(figure: Mapping[str, Any]) -> int:
 def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, float]:
     if figure["limits"]:
         return figure["limits"][0], figure["limits"][1]
-    known = [*ends, *([figure["reference"]] if figure["reference"] is not None else [])]
-    low, high = min(known), max(known)
+    values = [*ends, *([figure["reference"]] if figure["reference"] is not None else [])]
+    low, high = min(values), max(values)
     if figure["reference"] == 0:
         # A minimum range keeps tiny effects from looking large.
         low, high = min(low, -0.05), max(high, 0.05)

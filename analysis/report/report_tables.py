@@ -161,9 +161,11 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
 
 
 def _join_names(names: Iterable[str], most: int | None) -> str:
-    every = list(names)
-    shown = every[:most]
-    return ", ".join(shown) + (f" and {len(every) - len(shown)} more" if len(every) > len(shown) else "")
+    all_names = list(names)
+    first_names = all_names[:most]
+    return ", ".join(first_names) + (
+        f" and {len(all_names) - len(first_names)} more" if len(all_names) > len(first_names) else ""
+    )
 
 
 def _short(value: Any) -> str:
@@ -189,21 +191,21 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
     )
 
 
-def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dict[str, Any]:
-    """Return the row of ``shown_estimate``, which is the estimate itself or one of its sensitivity variants."""
-    contrast, test = contrast_of(estimate), shown_estimate.test
+def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, Any]:
+    """Return the row of ``variant``, which is the estimate itself or one of its sensitivity variants."""
+    contrast, test = contrast_of(estimate), variant.test
     return {
         "mode": block.mode,
-        "analysis": shown_estimate.analysis,
+        "analysis": variant.analysis,
         "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
-        "estimand": shown_estimate.estimand,
-        "unit": shown_estimate.unit,
-        "n": shown_estimate.n,
-        "n_rows": shown_estimate.n_rows,
-        "estimate": shown_estimate.estimate,
-        "interval": interval_bounds(shown_estimate),
-        "level": apa.format_confidence_level(shown_estimate),
-        "method": shown_estimate.interval.method if shown_estimate.interval else "",
+        "estimand": variant.estimand,
+        "unit": variant.unit,
+        "n": variant.n,
+        "n_rows": variant.n_rows,
+        "estimate": variant.estimate,
+        "interval": interval_bounds(variant),
+        "level": apa.format_confidence_level(variant),
+        "method": variant.interval.method if variant.interval else "",
         "test": test.name if test else "",
         "statistic": test and test.statistic,
         "df": test and test.df,
@@ -211,8 +213,8 @@ def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dic
         "p_adjusted": test and test.pvalue_adjusted,
         "family": (test and test.family) or "",
         "family_size": test and test.family_size,
-        "effect": shown_estimate.effect and shown_estimate.effect.value,
-        "status": shown_estimate.status,
-        "reason": shown_estimate.reason,
-        "role": contrast.get("role", "") if shown_estimate is estimate else "sensitivity",
+        "effect": variant.effect and variant.effect.value,
+        "status": variant.status,
+        "reason": variant.reason,
+        "role": contrast.get("role", "") if variant is estimate else "sensitivity",
     }

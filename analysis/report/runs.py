@@ -20,8 +20,8 @@ STEPS = 7  # five steps of the report, then figures, then storing
 def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_token: str | None = None) -> Job:
     """Submit the job of an analysis. Idempotent per ``request_token``. Raises BadParameters."""
     check_permission(by, Action.ANALYSE, study)
-    made = validate_parameters(parameters, study)
-    return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=made)
+    validated = validate_parameters(parameters, study)
+    return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=validated)
 
 
 def run_analysis(
@@ -45,12 +45,12 @@ def run_analysis(
     check_permission(by, Action.ANALYSE, study)
     if job_code and (stored_run := AnalysisRun.objects.filter(study=study, parameters__job=job_code).first()):
         return stored_run
-    made = validate_parameters(parameters, study)
-    result = build_report(study, made, lambda done, _, doing: progress(done, STEPS, doing))
-    drawn = []
-    for place, figure in enumerate(result["figures"], 1):
-        progress(5, STEPS, f"Drawing figure {place} of {len(result['figures'])}")
-        drawn.append((figure["name"], *render_figure_svg_and_pdf(figure)))
+    validated = validate_parameters(parameters, study)
+    result = build_report(study, validated, lambda done, _, doing: progress(done, STEPS, doing))
+    drawn_figures = []
+    for position, figure in enumerate(result["figures"], 1):
+        progress(5, STEPS, f"Drawing figure {position} of {len(result['figures'])}")
+        drawn_figures.append((figure["name"], *render_figure_svg_and_pdf(figure)))
     progress(6, STEPS, "Storing")
     with transaction.atomic():
         Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -58,7 +58,7 @@ def run_analysis(
         run = AnalysisRun.objects.create(
             study=study,
             number=number,
-            parameters=made | ({"job": job_code} if job_code else {}),
+            parameters=validated | ({"job": job_code} if job_code else {}),
             responses_n=result["data"]["responses_n"],
             responses_sha256=result["data"]["sha256"],
             design_sha256s=[version["sha256"] for version in result["design"]["versions"]],
@@ -68,7 +68,7 @@ def run_analysis(
             result_sha256=sha256_of(canonical_json(result)),
             by=by,
         )
-        Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn)
+        Figure.objects.bulk_create(Figure(run=run, name=name, svg=svg, pdf=pdf) for name, svg, pdf in drawn_figures)
         audit.record("analyse", study=study, by=by, number=number, result_sha256=run.result_sha256)
     progress(STEPS, STEPS, "Done")
     return run

@@ -30,40 +30,42 @@ class StoppingState:
     ``is_budget_exhausted``: the target number has submitted, and no item needs another label.
     """
 
-    looks: tuple[StoppingStatus, ...]
+    statuses: tuple[StoppingStatus, ...]
     is_budget_exhausted: bool
 
     @property
     def is_over(self) -> bool:
-        return bool(self.looks) and (self.is_budget_exhausted or all(look.is_decided for look in self.looks))
+        return bool(self.statuses) and (self.is_budget_exhausted or all(status.is_decided for status in self.statuses))
 
     def blinded_summary(self) -> dict[str, Any]:
         """Return what may be shown while the study is collecting."""
-        return {"looks": [_blind(look) for look in self.looks], "is_over": self.is_over}
+        return {"looks": [_blind(status) for status in self.statuses], "is_over": self.is_over}
 
     def outcomes(self) -> list[dict[str, Any]]:
         """Return the decisions, for the audit log."""
         return [
             {
-                "comparison": look.name,
-                "rule": look.rule,
-                "verdict": look.verdict if look.is_decided else "budget_exhausted",
-                "stopped_at": look.stopped_at,
-                "unit": look.unit,
-                "n": len(look.evidence),
-                "threshold": look.threshold,
-                "evidence": look.evidence[(look.stopped_at or len(look.evidence)) - 1] if look.evidence else None,
+                "comparison": status.name,
+                "rule": status.rule,
+                "verdict": status.verdict if status.is_decided else "budget_exhausted",
+                "stopped_at": status.stopped_at,
+                "unit": status.unit,
+                "n": len(status.evidence),
+                "threshold": status.threshold,
+                "evidence": status.evidence[(status.stopped_at or len(status.evidence)) - 1]
+                if status.evidence
+                else None,
             }
-            for look in self.looks
+            for status in self.statuses
         ]
 
 
-def _blind(look: StoppingStatus) -> dict[str, Any]:
-    step = max(1, -(-len(look.evidence) // MAX_FIGURE_POINTS))
-    shown = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
+def _blind(status: StoppingStatus) -> dict[str, Any]:
+    step = max(1, -(-len(status.evidence) // MAX_FIGURE_POINTS))
+    points = [n for n in range(len(status.evidence)) if n % step == 0 or n == len(status.evidence) - 1]
     return {
-        "name": look.name, "rule": look.rule, "unit": look.unit, "threshold": look.threshold, "n": len(look.evidence),
-        "points": [[n + 1, round(look.evidence[n], 4)] for n in shown], "is_decided": look.is_decided, "remaining": look.remaining,
+        "name": status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
+        "points": [[n + 1, round(status.evidence[n], 4)] for n in points], "is_decided": status.is_decided, "remaining": status.remaining,
     }  # fmt: skip
 
 
@@ -78,14 +80,14 @@ def sections_with_stopping_rule(study: Study) -> list[Any]:
 def stopping_state(study: Study) -> StoppingState:
     """Return the current state of the study's stopping rules."""
     claims = read_planned_labels(study)
-    looks: list[StoppingStatus] = []
+    statuses: list[StoppingStatus] = []
     for section in sections_with_stopping_rule(study):
-        looks += ANALYSES[section.protocol].looks(claims, section, str(study.code))
-    done = Assignment.objects.filter(
+        statuses += ANALYSES[section.protocol].looks(claims, section, str(study.code))
+    submitted = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")
-    is_full = bool(study.target_n and done.count() >= study.target_n)
-    return StoppingState(tuple(looks), is_full and not undecided_items(study).exists())
+    is_full = bool(study.target_n and submitted.count() >= study.target_n)
+    return StoppingState(tuple(statuses), is_full and not undecided_items(study).exists())
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:

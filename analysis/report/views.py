@@ -172,28 +172,28 @@ def report_page(request, code, number):
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
-    shown = [table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn = stored.get("figures", [])
-    front = figures.lead_figure(drawn)
+    stored_tables = [table_context(stored_table) for stored_table in stored.get("tables", [])]
+    drawn_figures = stored.get("figures", [])
+    front = figures.lead_figure(drawn_figures)
     withdrawn = Assignment.objects.filter(
         study=study, withdrawn_at__gt=run.at, origin__in=stored["parameters"]["origins"]
     ).count()
     flow = stored["flow"]
-    left = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
+    unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
-        left.append(f"{flow['unfinished']} not finished yet")
+        unfinished_counts.append(f"{flow['unfinished']} not finished yet")
     context = {
-        "left": ", ".join(left),
+        "left": ", ".join(unfinished_counts),
         "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
         "study": study,
         "run": run,
         "result": stored,
         "withdrawn_since": withdrawn,
-        "first": [shown_table for shown_table in shown if shown_table["place"] == "first"],
-        "sure": [shown_table for shown_table in shown if shown_table["place"] == "sure"],
-        "more": [shown_table for shown_table in shown if shown_table["place"] == "more"],
+        "first": [table for table in stored_tables if table["place"] == "first"],
+        "sure": [table for table in stored_tables if table["place"] == "sure"],
+        "more": [table for table in stored_tables if table["place"] == "more"],
         "front": front,
-        "others": [figure for figure in drawn if figure is not front],
+        "others": [figure for figure in drawn_figures if figure is not front],
         "steps": [
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"]

@@ -15,10 +15,27 @@ MIN_SPREAD = 1e-12
 
 
 def vector(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Convert `values` to a one-dimensional array of floats; None becomes NaN, which means missing.
+    """Convert `values` to a one-dimensional array of floats.
 
-    Raise ValueError with the argument for anything but one dimension of finite or missing numbers.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Numbers; None and NaN are missing.
+    name : str
+        Name of the argument, for the error message.
 
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The values; NaN is missing.
+
+    Raises
+    ------
+    ValueError
+        With the argument (and the row), for another number of dimensions or an infinite value.
+
+    Examples
+    --------
     >>> vector([1, None, 3], "ratings").tolist()
     [1.0, nan, 3.0]
     """
@@ -30,8 +47,27 @@ def vector(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Convert `values` to a two-dimensional array of floats; see `vector`.
+    """Convert `values` to a two-dimensional array of floats.
 
+    Parameters
+    ----------
+    values : array_like, shape (n, k)
+        Numbers; None and NaN are missing.
+    name : str
+        Name of the argument, for the error message.
+
+    Returns
+    -------
+    ndarray of float, shape (n, k)
+        The values; NaN is missing.
+
+    Raises
+    ------
+    ValueError
+        With the argument (and the row), for another number of dimensions or an infinite value.
+
+    Examples
+    --------
     >>> matrix([[1, 2], [None, 4]], "xy_percent").shape
     (2, 2)
     """
@@ -43,8 +79,27 @@ def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def binary_vector(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Convert `values` to a one-dimensional array of 0 and 1; NaN is missing. See `vector`.
+    """Convert `values` to a one-dimensional array of 0 and 1.
 
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        0, 1, or missing (None or NaN).
+    name : str
+        Name of the argument, for the error message.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The values; NaN is missing.
+
+    Raises
+    ------
+    ValueError
+        With the argument and the row, for any other value.
+
+    Examples
+    --------
     >>> binary_vector([1, 0, 0.5], "says")
     Traceback (most recent call last):
         ...
@@ -60,18 +115,53 @@ def binary_vector(values: npt.ArrayLike, name: str) -> FloatArray:
 def drop_and_count_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     """Return the values that are not missing, and the number of missing ones.
 
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Numbers; None and NaN are missing.
+    name : str
+        Name of the argument, for the error message.
+
+    Returns
+    -------
+    tuple[ndarray of float, int]
+        The values without the missing ones, in the same order, and the number of missing ones.
+
+    Examples
+    --------
     >>> kept, n_missing = drop_and_count_missing([0.2, None, 0.4], "scores")
     >>> kept.tolist(), n_missing
     ([0.2, 0.4], 1)
     """
     array = vector(values, name)
-    kept = array[~np.isnan(array)]
-    return kept, len(array) - len(kept)
+    observed = array[~np.isnan(array)]
+    return observed, len(array) - len(observed)
 
 
 def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
-    """Convert labels to integers 0..G-1 and return them with G. Raise ValueError unless there are `length` labels.
+    """Convert labels to integers 0..G-1.
 
+    Parameters
+    ----------
+    labels : array_like, shape (length,)
+        Labels of any kind that can be sorted.
+    name : str
+        Name of the argument, for the error message.
+    length : int
+        Expected number of labels.
+
+    Returns
+    -------
+    tuple[ndarray of int, int]
+        The codes (length,) in the order of the sorted labels, and their number G.
+
+    Raises
+    ------
+    ValueError
+        With the argument, for another number of labels or a missing label.
+
+    Examples
+    --------
     >>> positions, n_groups = label_codes(["b", "a", "b"], "annotators", 3)
     >>> positions.tolist(), n_groups
     ([1, 0, 1], 2)
@@ -92,13 +182,29 @@ def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int
             shifted = array.astype(np.int64) - low
             seen = np.bincount(shifted) > 0
             return (np.cumsum(seen) - 1)[shifted], int(seen.sum())
-    found, inverse = np.unique(array, return_inverse=True)
-    return np.asarray(inverse, dtype=np.int64), len(found)
+    distinct, inverse = np.unique(array, return_inverse=True)
+    return np.asarray(inverse, dtype=np.int64), len(distinct)
 
 
 def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
-    """Return `codes` of the rows in `mask` and their number. Every row must have a label.
+    """Return `label_codes` of the rows in a mask. Every row must have a label, also outside the mask.
 
+    Parameters
+    ----------
+    labels : array_like, shape (n,)
+        Labels of any kind that can be sorted.
+    name : str
+        Name of the argument, for the error message.
+    mask : ndarray of bool, shape (n,)
+        The rows to use.
+
+    Returns
+    -------
+    tuple[ndarray of int, int]
+        The codes of the rows in the mask, and their number.
+
+    Examples
+    --------
     >>> positions, n_groups = label_codes_where(["b", "a", "b"], "annotators", np.array([True, False, True]))
     >>> positions.tolist(), n_groups
     ([0, 0], 1)
@@ -108,8 +214,22 @@ def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask:
 
 
 def group_sums(group_codes: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
-    """Return the sum of the values in each group; shape (n_groups,).
+    """Return the sum of the values in each group.
 
+    Parameters
+    ----------
+    group_codes, values : ndarray, shape (n,)
+        Codes 0..n_groups-1, and values.
+    n_groups : int
+        Number of groups.
+
+    Returns
+    -------
+    ndarray of float, shape (n_groups,)
+        The sums; 0 for an empty group.
+
+    Examples
+    --------
     >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
     [4.0, 2.0]
     """
@@ -117,8 +237,22 @@ def group_sums(group_codes: IntArray, values: FloatArray, n_groups: int) -> Floa
 
 
 def group_sizes(group_codes: IntArray, n_groups: int) -> FloatArray:
-    """Return the number of members of each group as floats; shape (n_groups,).
+    """Return the number of members of each group.
 
+    Parameters
+    ----------
+    group_codes : ndarray of int, shape (n,)
+        Codes 0..n_groups-1.
+    n_groups : int
+        Number of groups.
+
+    Returns
+    -------
+    ndarray of float, shape (n_groups,)
+        The sizes, as floats.
+
+    Examples
+    --------
     >>> group_sizes(np.array([0, 1, 0]), 2).tolist()
     [2.0, 1.0]
     """

@@ -19,9 +19,9 @@ from analysis.stats.results import Interval, Record
 
 STAKE_CAP = 0.5
 GRID = 1001
-# How often the grid is laid anew, ever finer, where a confidence sequence has become narrower than its steps.
+# Number of finer grids if a confidence sequence has become narrower than the steps of its grid.
 REFINEMENTS = 3
-# How many (null, value) cells are held at once, so that a long series does not take a gigabyte.
+# Number of (null, value) cells in memory at once; a long series would otherwise need a gigabyte.
 CELLS = 2_000_000
 ROUNDING = 1e-9
 
@@ -100,8 +100,22 @@ def log_wealth(
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
     """P-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 
-    `values` in 0..1, one per unit. `rng` as in `betting_interval`.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value in 0..1 per unit; NaN is missing.
+    null : float
+        Mean under the null hypothesis.
+    rng : numpy.random.Generator, optional
+        Source of the order in which the values enter; a fixed seed if None.
 
+    Returns
+    -------
+    float
+        The p-value; 1 without values.
+
+    Examples
+    --------
     >>> betting_pvalue([0.5, 0.5, 0.5], 0.5)
     1.0
     """
@@ -114,13 +128,32 @@ def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generat
 def betting_confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
     """Confidence sequence for the mean of values in 0..1, for any distribution.
 
-    `values` (n,) has one value per unit, in the order in which units enter. Given the values before it, each must
-    have the same mean. The interval after each value is the range of `grid` equally spaced means that the wealth has
-    not refuted. It is one step wider on each side, within 0..1. It ever excludes the true mean with probability at
-    most 1 - level.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit, in the order in which units enter. Given the values before it, each must have the same mean.
+    level : float, default 0.95
+        Probability that all intervals together contain the mean.
+    grid : int, default GRID
+        Number of equally spaced means that are tested.
 
-    Reference: Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
+    Returns
+    -------
+    ConfidenceSequence
+        The interval after each value: the range of the means that the wealth has not refuted. It is one step wider on
+        each side, within 0..1.
 
+    Raises
+    ------
+    ValueError
+        For a missing value, a value outside 0..1, or fewer than three points of the grid.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
+
+    Examples
+    --------
     >>> sequence = betting_confidence_sequence(np.ones(20))
     >>> np.round(sequence.low[[0, 9, 19]], 3).tolist()
     [0.0, 0.528, 0.711]
@@ -132,25 +165,25 @@ def betting_confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, g
     stakes = _stakes(series, level)
     low, high = np.zeros(len(series)), np.ones(len(series))
     drift_at: int | None = None
-    left, right, start = 0.0, 1.0, 0
+    lowest_null, highest_null, start = 0.0, 1.0, 0
     for _ in range(1 + REFINEMENTS):
-        nulls = np.linspace(left, right, grid)
-        step = (right - left) / (grid - 1)
+        nulls = np.linspace(lowest_null, highest_null, grid)
+        step = (highest_null - lowest_null) / (grid - 1)
         first, last = _never_rich(series, stakes, nulls, math.log(1 / (1 - level)))
         empty = np.flatnonzero(np.isinf(first[start:]))
         end = start + int(empty[0]) if len(empty) else len(series)
         low[start:end], high[start:end] = first[start:end] - step, last[start:end] + step
         if end == len(series):
             break
-        # Perhaps what is left lies between two points of the grid: look again where something was left before.
+        # The remaining means can be between two points of the grid, so search the last interval again.
         if end > 0:
-            left, right = max(0.0, float(low[end - 1])), min(1.0, float(high[end - 1]))
+            lowest_null, highest_null = max(0.0, float(low[end - 1])), min(1.0, float(high[end - 1]))
         start, drift_at = end, end + 1
     else:
         low[start:], high[start:] = (low[start - 1], high[start - 1]) if start else (0.0, 1.0)
     if end == len(series):
         drift_at = None
-    # Laid anew, a grid may give an end that lies further out by less than a step; what was excluded stays so.
+    # A finer grid can give an end further out by less than a step; excluded means stay excluded.
     low = np.maximum.accumulate(np.maximum(low, 0.0)) if len(low) else low
     high = np.minimum.accumulate(np.minimum(high, 1.0)) if len(high) else high
     return ConfidenceSequence(level, low, high, "betting", drift_at)
@@ -166,19 +199,35 @@ def betting_interval(
 ) -> Interval | None:
     """Confidence interval for the mean of values within known bounds, for any distribution.
 
-    `values` (n,) has one value per unit. The order of the values must not depend on them: they are sorted and then
-    permuted with `rng` (a fixed seed if None), so the order of the units has no effect. The interval is the range of
-    `grid` equally spaced means that the wealth has not refuted, one step wider and clipped to the bounds. None
-    without values. It is used if values do not vary or are at the edge of their scale; a t interval then covers the
-    mean in as little as 60 % of samples.
+    Use it if values do not vary or are at the edge of their scale; a t interval then covers as little as 60 %.
 
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing. The order of the units has no effect.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], default (0.0, 1.0)
+        Ends of the scale.
+    rng : numpy.random.Generator, optional
+        Source of the permutation of the sorted values; a fixed seed if None.
+    grid : int, default GRID
+        Number of equally spaced means that are tested.
+
+    Returns
+    -------
+    Interval or None
+        The range of the means not refuted by the wealth, one step wider and clipped to the bounds; None if empty.
+
+    Examples
+    --------
     >>> interval = betting_interval(np.ones(20))
     >>> round(interval.low, 3), interval.high
     (0.711, 1.0)
     """
-    kept, _ = drop_and_count_missing(values, "values")
-    validate_within_bounds(kept, bounds, "values")
-    return ratio_interval(kept, np.ones(len(kept)), level=level, bounds=bounds, rng=rng, grid=grid)
+    observed, _ = drop_and_count_missing(values, "values")
+    validate_within_bounds(observed, bounds, "values")
+    return ratio_interval(observed, np.ones(len(observed)), level=level, bounds=bounds, rng=rng, grid=grid)
 
 
 def ratio_interval(
@@ -190,14 +239,36 @@ def ratio_interval(
     rng: np.random.Generator | None = None,
     grid: int = GRID,
 ) -> Interval | None:
-    """`betting_interval` for sum(sums) / sum(counts): a mean of answers of which some units gave more than others.
+    """Return `betting_interval` for sum(sums) / sum(counts), a mean to which some units gave more answers than others.
 
-    `sums` and `counts` (G,) are each unit's sum of answers (weighted or not) and its number of answers or weight. If
-    all units count the same, this is the interval of their means. Otherwise the mean of the means is another
-    estimand. Against "the ratio is m" the bet is on m + (sum - m count) / largest count, which is in 0..1 and has
-    mean m. A unit without weight is left out. None without units. Raise ValueError for missing values, negative
-    counts or means outside the bounds.
+    Parameters
+    ----------
+    sums, counts : array_like, shape (n_units,)
+        Each unit's sum of answers (weighted or not), and its number of answers or weight. A unit without weight is left
+        out.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], default (0.0, 1.0)
+        Ends of the scale of the answers.
+    rng : numpy.random.Generator, optional
+        Source of the permutation of the sorted units; a fixed seed if None.
+    grid : int, default GRID
+        Number of equally spaced means that are tested.
 
+    Returns
+    -------
+    Interval or None
+        The interval; None without units. If all units count the same, it is the interval of their means. Otherwise the
+        mean of the means is another estimand. Against "the ratio is m" the bet is on m + (sum - m count) / largest
+        count, which is in 0..1 and has mean m.
+
+    Raises
+    ------
+    ValueError
+        For missing values, negative counts, or means outside the bounds.
+
+    Examples
+    --------
     >>> interval = ratio_interval([30.0, *[0.0] * 15], [30.0, *[1.0] * 15])
     >>> interval.low < 30 / 45 < interval.high
     True
@@ -212,12 +283,12 @@ def ratio_interval(
     if len(totals) == 0:
         return None
     means = totals / weights
-    # Sums of decimals may lie a rounding error outside the scale.
+    # Sums of decimals can be outside the scale by a rounding error.
     near = np.clip(means, *bounds)
     validate_within_bounds(
         np.where(np.abs(means - near) < ROUNDING * max(1.0, *map(abs, bounds)), near, means), bounds, "sums"
     )
-    # In canonical order, so that relabelling the units changes nothing.
+    # Sort, so that the labels of the units have no effect.
     scaled = (near - bounds[0]) / (bounds[1] - bounds[0])
     order = (np.random.default_rng(0) if rng is None else rng).permutation(np.lexsort((weights, scaled)))
     scaled, shares = scaled[order], weights[order] / weights.max()
@@ -234,13 +305,13 @@ def ratio_interval(
             series = some[:, None] + shares * (scaled - some[:, None])
             wealth = _wealth(series, _stakes(series, level), some, STAKE_CAP)
         highest.append(np.max(wealth, axis=1))
-    kept = nulls[np.concatenate(highest) < math.log(1 / (1 - level))]
-    if len(kept) == 0:
-        # Every mean was bet away (values that drift): the honest answer is that the bounds are all one knows.
+    not_refuted = nulls[np.concatenate(highest) < math.log(1 / (1 - level))]
+    if len(not_refuted) == 0:
+        # All means were refuted, because the values drift. Nothing is known beyond the bounds.
         low, high = 0.0, 1.0
     else:
         step = 1 / (grid - 1)
-        low, high = max(0.0, float(kept[0]) - step), min(1.0, float(kept[-1]) + step)
+        low, high = max(0.0, float(not_refuted[0]) - step), min(1.0, float(not_refuted[-1]) + step)
     span = bounds[1] - bounds[0]
     return Interval(
         level=level,
@@ -267,17 +338,17 @@ def _never_rich(
     block = max(1, CELLS // max(1, len(series)))
     for start in range(0, len(nulls), block):
         some = nulls[start : start + block]
-        kept = np.maximum.accumulate(_wealth(series, stakes, some, STAKE_CAP), axis=1) < threshold
-        has_any = kept.any(axis=0)
-        low = np.minimum(low, np.where(has_any, some[kept.argmax(axis=0)], np.inf))
-        high = np.maximum(high, np.where(has_any, some[::-1][kept[::-1].argmax(axis=0)], -np.inf))
+        is_not_refuted = np.maximum.accumulate(_wealth(series, stakes, some, STAKE_CAP), axis=1) < threshold
+        has_any = is_not_refuted.any(axis=0)
+        low = np.minimum(low, np.where(has_any, some[is_not_refuted.argmax(axis=0)], np.inf))
+        high = np.maximum(high, np.where(has_any, some[::-1][is_not_refuted[::-1].argmax(axis=0)], -np.inf))
     return low, high
 
 
 def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random.Generator | None) -> FloatArray:
-    kept, _ = drop_and_count_missing(values, "values")
-    validate_within_bounds(kept, bounds, "values")
-    scaled = np.sort((kept - bounds[0]) / (bounds[1] - bounds[0]))
+    observed, _ = drop_and_count_missing(values, "values")
+    validate_within_bounds(observed, bounds, "values")
+    scaled = np.sort((observed - bounds[0]) / (bounds[1] - bounds[0]))
     return np.asarray((np.random.default_rng(0) if rng is None else rng).permutation(scaled), dtype=np.float64)
 
 
@@ -295,7 +366,7 @@ def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray, cap: floa
         upper = np.where(nulls > 0, cap / nulls, np.inf)[:, None]
         lower = np.where(nulls < 1, cap / (1 - nulls), np.inf)[:, None]
     distance = series - nulls[:, None]
-    # At a mean of 0 (or 1) nothing can be lost by betting up (or down), so only the plug-in stake bounds the bet.
+    # At a mean of 0 a bet on larger values (at 1, on smaller ones) cannot lose; only the plug-in stake bounds it.
     up = np.cumsum(np.log1p(np.minimum(stakes, upper) * distance), axis=1)
     down = np.cumsum(np.log1p(-np.minimum(stakes, lower) * distance), axis=1)
     return np.asarray(np.logaddexp(up, down) - math.log(2))

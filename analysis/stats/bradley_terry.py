@@ -69,14 +69,34 @@ def fractional_bradley_terry(
 ) -> BradleyTerry:
     """Strengths of systems from answers P[first > second] in 0..1, clustered by annotator.
 
-    `first` and `second` (n_rows,) are system numbers 0..n_systems-1 in the order of the question; `values` the
-    answers (NaN is missing), `clusters` the annotators. `framing` adds a constant for the system named first. It is
-    identified only with mixed orders or a directed cycle of questions. No chain of comparisons connects all systems:
-    `not_identified`. A system that always got 0 or 1: `separation`.
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1 in the order of the question.
+    values, clusters : array_like, shape (n_rows,)
+        Answers (NaN is missing), and labels of their annotators.
+    n_systems, reference : int
+        Number of systems, and the system with strength 0.
+    framing : bool, default False
+        Add a constant for the system named first. It needs mixed orders or a directed cycle of questions.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    The covariance is CR1, G / (G - 1) (N - 1) / (N - k), with t(G - 1); no tests with fewer than six annotators. `n`
-    counts annotators. Raise ValueError with the argument and the row for an invalid system or answer.
+    Returns
+    -------
+    BradleyTerry
+        The fit, with covariance CR1, G / (G - 1) (N - 1) / (N - k), and t(G - 1); no tests with fewer than six
+        annotators. `not_identified`: no chain of comparisons connects all systems. `separation`: one always got 0 or 1.
 
+    Raises
+    ------
+    ValueError
+        With the argument and the row, for an invalid system or answer.
+
+    Examples
+    --------
     >>> fit = fractional_bradley_terry([0, 0, 1, 1, 0, 0], [1, 1, 2, 2, 2, 2], [.7, .6, .55, .65, .8, .7],
     ...                                [1, 2, 1, 2, 1, 2], n_systems=3)
     >>> [round(strength.estimate, 6) for strength in fit.strengths]
@@ -88,9 +108,9 @@ def fractional_bradley_terry(
     if not 0 <= reference < n_systems:
         raise ValueError(f"reference: {reference} is not one of {n_systems} systems")
     validate_within_bounds(answers, (0.0, 1.0), "values")
-    here = ~np.isnan(answers)
-    x, y, answers = x[here], y[here], answers[here]
-    positions, n_clusters = label_codes_where(clusters, "clusters", here)
+    is_observed = ~np.isnan(answers)
+    x, y, answers = x[is_observed], y[is_observed], answers[is_observed]
+    positions, n_clusters = label_codes_where(clusters, "clusters", is_observed)
 
     cells = x * n_systems + y
     counts = group_sizes(cells, n_systems**2).reshape(n_systems, n_systems)
@@ -105,10 +125,10 @@ def fractional_bradley_terry(
         "settings": settings,
     }
     favour = sums + (counts - sums).T
-    asked = counts + counts.T
+    n_answers = counts + counts.T
     with np.errstate(invalid="ignore"):
-        observed = np.where(asked > 0, favour / asked, np.nan)
-    components = connected_components(asked > 0)
+        observed = np.where(n_answers > 0, favour / n_answers, np.nan)
+    components = connected_components(n_answers > 0)
     status, reason = _problem(len(answers), components, favour)
     if status != "ok":
         return _undefined(status, reason, n_systems, observed, components, framing, analysis, common)
@@ -185,7 +205,7 @@ def connected_components(adjacency: npt.NDArray[np.bool_]) -> tuple[tuple[int, .
     >>> connected_components(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
     ((0, 1), (2,))
     """
-    # The first node that one can reach names the group.
+    # The first node that can be reached identifies the group.
     names = np.argmax(reachability(adjacency | adjacency.T), axis=1)
     return tuple(tuple(np.flatnonzero(names == name).tolist()) for name in np.unique(names))
 
@@ -249,7 +269,7 @@ def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], favour: Float
 
 
 def _newton(design: FloatArray, weights: FloatArray, shares: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
-    """Run Newton's method on the cells; return None if it does not converge, as happens without a maximum."""
+    """Run Newton's method on the cells; return None if it does not converge, because there is no maximum."""
     coefficients = np.zeros(design.shape[1])
     deviance = math.inf
     for _ in range(MAX_STEPS):
@@ -261,10 +281,10 @@ def _newton(design: FloatArray, weights: FloatArray, shares: FloatArray) -> tupl
             step = np.linalg.solve(information, score)
         except np.linalg.LinAlgError:
             return None, None
-        now = float(np.sum(weights * (np.logaddexp(0, linear) - shares * linear)))
-        if now > deviance + 1e-9 * abs(deviance):
+        loss = float(np.sum(weights * (np.logaddexp(0, linear) - shares * linear)))
+        if loss > deviance + 1e-9 * abs(deviance):
             step = step / 2
-        deviance = now
+        deviance = loss
         coefficients = coefficients + step
         if float(np.max(np.abs(step))) < TOLERANCE:
             return np.asarray(coefficients), np.asarray(information)

@@ -31,10 +31,10 @@ SECONDS_AN_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Cost(Record):
-    """The bill of a study in its currency: `n_labels` asked, `n_test` of them about test questions, and what they cost.
+    """The cost of a study in its currency: `n_labels` paid labels, of which `n_test` are about test questions.
 
-    `pay` reaches annotators, `fee` the platform, `overhead` whoever is paid once; `per_label` = total / those labels
-    that count for the score.
+    `pay` goes to annotators, `fee` to the platform; `overhead` is paid once. `per_label` is the total divided by the
+    number of labels that count for the score.
     """
 
     n_labels: int
@@ -46,28 +46,28 @@ class Cost(Record):
     per_label: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "label"}
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionPoint(Record):
-    """A budget and what it buys: `n` labels, their standard error in points, and their cost."""
+    """One budget: `n` labels, their standard error in points, and their cost."""
 
     n: int
     se: float
     cost: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "label"}
 
 
 @dataclass(frozen=True, slots=True)
 class Halving(Record):
-    """What it takes to halve a standard error: three times the labels there are, `extra_labels`, at `extra_cost`.
+    """The cost of halving a standard error: `extra_labels` (three times the existing ones) at `extra_cost`.
 
-    `cost_a_point` is the extra cost for each point of standard error saved.
+    `cost_a_point` is the extra cost for each point by which the standard error falls.
     """
 
     se: float
@@ -77,7 +77,7 @@ class Halving(Record):
     cost_a_point: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "label"}
 
 
@@ -134,11 +134,13 @@ def study_cost(
     if not 0 <= test_share < 1:
         raise ValueError(f"test_share: {test_share!r} is not in 0..1")
     counted = n_items * labels_per_item * n_systems
-    # A share of 10 % of all labels is a ninth of those that count; rounding keeps 10/9 x 900 from becoming 1001.
-    asked = math.ceil(round(counted / (1 - test_share), 6))
-    paid = asked * pay
+    # 10 % of all labels are a ninth of those that count. Rounding prevents 10/9 x 900 from becoming 1001.
+    n_labels = math.ceil(round(counted / (1 - test_share), 6))
+    paid = n_labels * pay
     total = paid * (1 + fee_rate) + overhead
-    return Cost(asked, asked - counted, paid, paid * fee_rate, overhead, total, total / counted if counted else None)
+    return Cost(
+        n_labels, n_labels - counted, paid, paid * fee_rate, overhead, total, total / counted if counted else None
+    )
 
 
 def hourly_wage(
@@ -175,8 +177,8 @@ def hourly_wage(
 
     Examples
     --------
-    >>> found = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay=0.25, target=18)
-    >>> found.estimate, found.n, found.detail["share_below"], found.warned("below_target_wage")
+    >>> result = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay=0.25, target=18)
+    >>> result.estimate, result.n, result.detail["share_below"], result.warned("below_target_wage")
     (20.0, 4, 0.5, False)
     """
     validate_level(level)
@@ -184,25 +186,25 @@ def hourly_wage(
     if target is not None:
         validate_non_negative(target=target)
     seconds = vector(elapsed_seconds, "elapsed_seconds")
-    here = seconds > 0
-    kept = seconds[here]
-    positions, n_annotators = label_codes_where(annotators, "annotators", here)
+    is_timed = seconds > 0
+    timed = seconds[is_timed]
+    positions, n_annotators = label_codes_where(annotators, "annotators", is_timed)
     n_missing = int(np.isnan(seconds).sum())
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "pay by the hour at the median time of a label",
         "unit": "label",
-        "n": len(kept),
+        "n": len(timed),
         "n_clusters": n_annotators,
-        "n_rows": len(kept),
+        "n_rows": len(timed),
         "settings": {"pay": pay, "target": target, "level": level},
     }
-    counts = {"n_missing": n_missing, "n_without_time": len(seconds) - len(kept) - n_missing}
-    if len(kept) == 0:
+    counts = {"n_missing": n_missing, "n_without_time": len(seconds) - len(timed) - n_missing}
+    if len(timed) == 0:
         return Estimate(status="no_data", reason="no label has a time", detail=counts, **common)
-    median = float(np.median(kept))
+    median = float(np.median(timed))
     wage = pay * SECONDS_AN_HOUR / median
-    own = pay * SECONDS_AN_HOUR / _medians(kept, positions, n_annotators)
+    own = pay * SECONDS_AN_HOUR / _medians(timed, positions, n_annotators)
     below = None if target is None else float(np.mean(own < target))
     warnings = []
     if target is not None and wage < target:
@@ -213,7 +215,7 @@ def hourly_wage(
         estimand="pay by the hour of the median annotator",
         unit="annotator",
         n=n_annotators,
-        n_rows=len(kept),
+        n_rows=len(timed),
         estimate=float(np.median(own)),
         interval=ends,
         settings={"level": level},
@@ -284,23 +286,62 @@ def precision_curve(
 
 
 def n_labels_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0) -> int:
-    """Least number of labels with a standard error of at most `se` points; see `precision_curve`.
+    """Least number of labels with a standard error of at most `se` points.
 
+    Parameters
+    ----------
+    se : float
+        Largest standard error, in points of a score from 0 to 100.
+    score, sd, design_effect : float, optional
+        As in `precision_curve`.
+
+    Returns
+    -------
+    int
+        Number of labels.
+
+    Raises
+    ------
+    ValueError
+        If `se` is not a positive number.
+
+    Examples
+    --------
     >>> n_labels_for_se(1.77), n_labels_for_se(2.89)
     (798, 300)
     """
     if not (math.isfinite(se) and se > 0):
         raise ValueError(f"se: {se!r} is not a positive number")
-    one = precision_curve([1], cost_per_label=0.0, score=score, sd=sd, design_effect=design_effect)[0].se
+    se_of_one = precision_curve([1], cost_per_label=0.0, score=score, sd=sd, design_effect=design_effect)[0].se
     # Without the tolerance a standard error that is met exactly would cost one label more.
-    return max(1, math.ceil((one / se) ** 2 * (1 - 1e-12)))
+    return max(1, math.ceil((se_of_one / se) ** 2 * (1 - 1e-12)))
 
 
 def cost_of_halving_se(n: int, se: float, *, cost_per_label: float) -> Halving:
     """Cost of halving the standard error of `n` labels: 3 n more labels, with the same labels per annotator.
 
-    More labels from the same annotators do not halve it, because their own variance stays.
+    Parameters
+    ----------
+    n : int
+        Number of labels.
+    se : float
+        Their standard error, in points.
+    cost_per_label : float
+        Cost of a label, in the study's currency.
 
+    Returns
+    -------
+    Halving
+        The extra labels and their cost. More labels from the same annotators do not halve the standard error, because
+        the annotators' own variance stays.
+
+    Raises
+    ------
+    ValueError
+        If `n` is not a whole number of at least 1, or an amount is negative.
+
+    Examples
+    --------
     >>> halving = cost_of_halving_se(800, 1.77, cost_per_label=0.75)
     >>> halving.extra_labels, halving.extra_cost
     (2400, 1800.0)
@@ -322,7 +363,7 @@ def _medians(values: FloatArray, positions: IntArray, n_groups: int) -> FloatArr
 
 
 def _median_interval(values: FloatArray, level: float) -> Interval | None:
-    """The order statistics that hold the median with at least `level`; None for too few values."""
+    """Return the order statistics that contain the median with at least `level`, or None for too few values."""
     n = len(values)
     tail = (1 - level) / 2
     counts = np.arange(n + 1)

@@ -27,13 +27,13 @@ from analysis.stats.arrays import (
 from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
-# A criterion that the others explain this well has a coefficient that means little on its own.
+# Share of a criterion's variance explained by the others, from which its own coefficient means little.
 COLLINEAR = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria(Record):
-    """One pair of systems: the estimate of the overall question, and one for each criterion."""
+    """The estimates for one pair of systems: the overall question, and each criterion."""
 
     overall: Estimate
     criteria: Mapping[str, Estimate]
@@ -53,7 +53,7 @@ class Drivers(Record):
     n_annotators: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"is_descriptive": True}
 
 
@@ -71,7 +71,7 @@ def preferences_overall_and_by_criterion(
     analysis: str = "spa.criterion",
     unit: str = "annotator",
 ) -> Criteria:
-    """P[x > y] on the overall question and on each criterion, by `spa.pairs_recommended`.
+    """P[x > y] on the overall question and on each criterion, by `spa.pair_preferences_recommended`.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def preferences_overall_and_by_criterion(
     rng : numpy.random.Generator
         Source of the random draws.
     margin, tau : float, optional
-        As in `spa.pairs_recommended`.
+        As in `spa.pair_preferences_recommended`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     resamples : int, default bootstrap.RESAMPLES
@@ -102,12 +102,12 @@ def preferences_overall_and_by_criterion(
     --------
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45]]
-    >>> found = preferences_overall_and_by_criterion(xy, yx, names=["overall", "interest", "grammar"],
+    >>> result = preferences_overall_and_by_criterion(xy, yx, names=["overall", "interest", "grammar"],
     ...                                 rng=np.random.default_rng(0), resamples=199)
-    >>> round(found.overall.estimate, 4), list(found.criteria), found.criteria["interest"].test.family_size
+    >>> round(result.overall.estimate, 4), list(result.criteria), result.criteria["interest"].test.family_size
     (0.6875, ['interest', 'grammar'], 2)
     """
-    found = spa.pair_preferences_recommended(
+    estimates = spa.pair_preferences_recommended(
         xy_percent,
         yx_percent,
         names=names,
@@ -121,14 +121,14 @@ def preferences_overall_and_by_criterion(
     )
     others = {
         name: replace(estimate, estimand=f"{estimate.estimand}; criterion {name}")
-        for name, estimate in found.items()
+        for name, estimate in estimates.items()
         if name != overall
     }
     family = Family(f"{analysis}.family", tuple(others))
-    if overall in found:
-        asked = replace(found[overall], analysis=f"{analysis}.overall")
+    if overall in estimates:
+        overall_estimate = replace(estimates[overall], analysis=f"{analysis}.overall")
     else:
-        asked = Estimate(
+        overall_estimate = Estimate(
             analysis=f"{analysis}.overall",
             estimand="mean over annotators of P[x > y], both orders combined",
             unit=unit,
@@ -137,7 +137,7 @@ def preferences_overall_and_by_criterion(
             reason="the overall question was not asked, and criteria are not averaged",
             settings={"overall": overall},
         )
-    return Criteria(overall=asked, criteria=adjust_family(others, family, star_scheme=None))
+    return Criteria(overall=overall_estimate, criteria=adjust_family(others, family, star_scheme=None))
 
 
 def regress_overall_on_criteria(
@@ -188,8 +188,8 @@ def regress_overall_on_criteria(
     >>> rng = np.random.default_rng(0)
     >>> criteria = rng.uniform(0.2, 0.8, (60, 2))
     >>> overall = 0.5 + 0.7 * (criteria[:, 0] - 0.5) + rng.normal(0, 0.02, 60)
-    >>> found = regress_overall_on_criteria(overall, criteria, np.repeat(np.arange(20), 3), names=["interest", "grammar"])
-    >>> [round(estimate.estimate, 1) for estimate in found.coefficients.values()], found.n_annotators
+    >>> result = regress_overall_on_criteria(overall, criteria, np.repeat(np.arange(20), 3), names=["interest", "grammar"])
+    >>> [round(estimate.estimate, 1) for estimate in result.coefficients.values()], result.n_annotators
     ([0.7, 0.0], 20)
     """
     validate_level(level)
@@ -199,13 +199,13 @@ def regress_overall_on_criteria(
     if len(names) != table.shape[1] or not names:
         raise ValueError(f"names: {len(names)} names where criteria has {table.shape[1]} columns")
     if len(set(names)) != len(names):
-        raise ValueError("names: a criterion stands twice")
+        raise ValueError("names: a criterion occurs twice")
     validate_within_bounds(response, (0.0, 1.0), "overall")
     for column, name in enumerate(names):
         validate_within_bounds(table[:, column], (0.0, 1.0), f"criteria ({name})")
-    here = ~np.isnan(response) & ~np.isnan(table).any(axis=1)
-    centred, columns = response[here] - 0.5, table[here] - 0.5
-    who, n_annotators = label_codes_where(annotators, "annotators", here)
+    is_complete = ~np.isnan(response) & ~np.isnan(table).any(axis=1)
+    centred, columns = response[is_complete] - 0.5, table[is_complete] - 0.5
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_complete)
     terms = ("intercept", *names)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -215,13 +215,13 @@ def regress_overall_on_criteria(
         "n_rows": len(centred),
         "settings": {"criteria": list(names), "level": level, "method": "cv3"},
     }
-    detail = {"n_missing": int((~here).sum())}
+    detail = {"n_missing": int((~is_complete).sum())}
 
     def undefined(status: str, reason: str) -> Drivers:
-        found = [
+        coefficients = [
             Estimate(status=status, reason=reason, estimand=_estimand(term), detail=detail, **common) for term in terms
         ]
-        return _drivers(found, names, None, len(centred), n_annotators)
+        return _drivers(coefficients, names, None, len(centred), n_annotators)
 
     if len(centred) == 0:
         return undefined("no_data", "no row has all answers")
@@ -229,16 +229,16 @@ def regress_overall_on_criteria(
         return undefined("n_lt_2", "one annotator has no spread")
     design = np.column_stack([np.ones(len(centred)), columns])
     try:
-        fit = clusters.clustered_regression(design, centred, who)
+        fit = clusters.clustered_regression(design, centred, annotator_codes)
     except ValueError as problem:
         return undefined("not_identified", str(problem))
-    warnings = clusters.cluster_warnings(group_sizes(who, n_annotators), name=unit)
+    warnings = clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name=unit)
     results = []
     for position, term in enumerate(terms):
         explained = None if position == 0 else _explained(columns, position - 1)
-        found = warnings
+        term_warnings = warnings
         if explained is not None and explained > COLLINEAR:
-            found = (*warnings, ResultWarning("collinear", "warn", {"criterion": term, "explained": explained}))
+            term_warnings = (*warnings, ResultWarning("collinear", "warn", {"criterion": term, "explained": explained}))
         results.append(
             clusters.t_estimate(
                 float(fit.coefficients[position]),
@@ -248,7 +248,7 @@ def regress_overall_on_criteria(
                 level=level,
                 method="cv3_t",
                 estimand=_estimand(term),
-                warnings=found,
+                warnings=term_warnings,
                 detail={**detail, "explained_by_others": explained},
                 **common,
             )
@@ -260,11 +260,11 @@ def regress_overall_on_criteria(
 
 
 def _drivers(
-    found: Sequence[Estimate], names: Sequence[str], r_squared: float | None, n_rows: int, n_annotators: int
+    estimates: Sequence[Estimate], names: Sequence[str], r_squared: float | None, n_rows: int, n_annotators: int
 ) -> Drivers:
     return Drivers(
-        coefficients=dict(zip(names, found[1:], strict=True)),
-        intercept=found[0],
+        coefficients=dict(zip(names, estimates[1:], strict=True)),
+        intercept=estimates[0],
         r_squared=r_squared,
         n_rows=n_rows,
         n_annotators=n_annotators,
@@ -278,7 +278,7 @@ def _estimand(term: str) -> str:
 
 
 def _explained(columns: npt.NDArray[np.float64], position: int) -> float | None:
-    """The share of a criterion's variance that the other criteria explain; None where it does not vary."""
+    """Return the share of a criterion's variance that the others explain, or None if it does not vary."""
     target = columns[:, position]
     total = float(np.sum((target - np.mean(target)) ** 2))
     if total < MIN_SPREAD:

@@ -96,14 +96,14 @@ def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effe
     >>> round(effect.value, 4), round(effect.hedges_g, 4)
     (1.047, 0.9573)
     """
-    kept, _ = drop_and_count_missing(values, "values")
-    n = len(kept)
+    observed, _ = drop_and_count_missing(values, "values")
+    n = len(observed)
     if n < 2:
         return None
-    sd = float(np.std(kept, ddof=1))
+    sd = float(np.std(observed, ddof=1))
     if sd < MIN_SPREAD:
         return None
-    return cohen_dz_from_t((float(np.mean(kept)) - null) / (sd / math.sqrt(n)), n, level=level)
+    return cohen_dz_from_t((float(np.mean(observed)) - null) / (sd / math.sqrt(n)), n, level=level)
 
 
 def cohen_dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
@@ -189,13 +189,13 @@ def cohen_d(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Effec
 
 
 def _noncentrality(statistic: float, df: float, probability: float) -> float | None:
-    # About the standard deviation of t around its noncentrality; three of them out, the tail is beyond any level used.
+    # This is about the standard deviation of t around its noncentrality. Three of them cover any level in use.
     tail = 3 * math.sqrt(1 + statistic**2 / (2 * df))
 
     def excess(noncentrality: float) -> float:
         below = float(special.nctdtr(df, noncentrality, statistic))
         if math.isnan(below) and abs(noncentrality - statistic) > tail:
-            # The library gives nan at single points of the far tails, where the answer is known.
+            # scipy returns nan at single points of the far tails, where the value is known.
             below = float(noncentrality < statistic)
         return below - probability
 

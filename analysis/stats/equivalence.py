@@ -73,24 +73,24 @@ def equivalence_test(
     (1.267e-05, 0.474, True)
     """
     _refuse(margin, significance)
-    kept, n_missing = drop_and_count_missing(values, "values")
+    observed, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
     common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
     edge = basic.degenerate_estimate(
-        kept,
+        observed,
         level=1 - 2 * significance,
         bounds=bounds,
-        n_rows=len(kept),
+        n_rows=len(observed),
         settings=settings,
         detail={"n_missing": n_missing},
         **common,
     )
     if edge is not None:
         return edge
-    n = len(kept)
+    n = len(observed)
     return equivalence_test_from_se(
-        float(np.mean(kept)),
-        float(np.std(kept, ddof=1)) / math.sqrt(n),
+        float(np.mean(observed)),
+        float(np.std(observed, ddof=1)) / math.sqrt(n),
         n - 1,
         n=n,
         null=null,
@@ -113,7 +113,7 @@ def equivalence_test_from_se(
     bounds: tuple[float, float] | None = None,
     **common: Any,
 ) -> Estimate:
-    """TOST from an estimate, its standard error and its degrees of freedom; see `equivalence`.
+    """TOST from an estimate, its standard error and its degrees of freedom; see `equivalence_test`.
 
     Parameters
     ----------
@@ -219,15 +219,15 @@ def equivalence_test_of_estimate(
     --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
-    >>> found = equivalence_test_of_estimate(one_sample_t_test(values, null=0.5), null=0.5, margin=0.1)
-    >>> found.analysis, round(found.pvalue, 8)
+    >>> result = equivalence_test_of_estimate(one_sample_t_test(values, null=0.5), null=0.5, margin=0.1)
+    >>> result.analysis, round(result.pvalue, 8)
     ('one_sample.equivalence', 1.267e-05)
     """
     tested, se = estimate.test, estimate.detail.get("se")
     df = estimate.detail.get("df", None if tested is None else tested.df)
     if estimate.estimate is None or se is None or (df is None and se >= MIN_SPREAD):
         return None
-    found = equivalence_test_from_se(
+    equivalence = equivalence_test_from_se(
         estimate.estimate,
         float(se),
         1.0 if df is None else float(df),
@@ -240,9 +240,9 @@ def equivalence_test_of_estimate(
         estimand=estimate.estimand,
         unit=estimate.unit,
     )
-    if tested is not None or found.test is None:
-        return found
-    return replace(found, test=None, detail={"low_bound": null - margin, "high_bound": null + margin})
+    if tested is not None or equivalence.test is None:
+        return equivalence
+    return replace(equivalence, test=None, detail={"low_bound": null - margin, "high_bound": null + margin})
 
 
 def difference_and_equivalence_verdict(
@@ -314,7 +314,7 @@ def adjust_and_add_verdicts(
 
     Notes
     -----
-    The detectable difference is that of the family's first step (see `multiplicity.adjust_detectable`).
+    The detectable difference is that of the family's first step (see `multiplicity.adjust_detectable_difference`).
 
     Examples
     --------
@@ -336,12 +336,12 @@ def adjust_and_add_verdicts(
         tost = tosts.get(key)
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
-        found: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
-        if tost is None and found == "inconclusive":
-            found = None
+        verdict: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
+        if tost is None and verdict == "inconclusive":
+            verdict = None
         sensitivity = tuple(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )
-        judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": found})
+        judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": verdict})
         results[key] = adjust_detectable_difference(judged, family, significance=significance)
     return results

@@ -30,11 +30,11 @@ BOUNDS = (0.0, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureStudy(Record):
-    """What m does to a comparison.
+    """The effect of the number of outputs m on a comparison.
 
-    `by_level` holds one estimate an m (the recommended one; the two orders, as the paper tests them, among its
-    sensitivities), `contrasts` the step from each m to the next, `slope` the change per doubling of m,
-    `diminishing_returns` the last step minus the one before, `overconfidence` the first m minus the second.
+    `by_level` has one recommended estimate per m, with the two orders of the paper among its sensitivities.
+    `contrasts` are the steps from each m to the next, `slope` is the change per doubling of m. `diminishing_returns` is
+    the last step minus the one before, `overconfidence` the first m minus the second.
     """
 
     levels: tuple[int, ...]
@@ -45,7 +45,7 @@ class ExposureStudy(Record):
     overconfidence: Estimate
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"recommended_least": RECOMMENDED_LEAST}
 
 
@@ -111,31 +111,42 @@ def exposure_study(
         if n_distinct < len(xy):
             twice = int(np.flatnonzero(np.bincount(labels)[labels] > 1)[0])
             name = np.asarray(annotators)[twice]
-            raise ValueError(f"annotators: {name} stands in several rows; levels of one person are not independent")
+            raise ValueError(f"annotators: {name} occurs in several rows; levels of one person are not independent")
     values = spa.combine_orders(xy, yx)
-    more: dict[str, Any] = {"level": level, "unit": unit}
-    contrasts = _contrasts(values, steps, analysis, more)
+    options: dict[str, Any] = {"level": level, "unit": unit}
+    contrasts = _contrasts(values, steps, analysis, options)
     return ExposureStudy(
         levels=steps,
-        by_level=_by_level(values, xy, yx, steps, analysis, more),
+        by_level=_by_level(values, xy, yx, steps, analysis, options),
         contrasts=contrasts,
-        slope=_slope(values, steps, analysis, more),
-        diminishing_returns=_diminishing(values, steps, analysis, more),
+        slope=_slope(values, steps, analysis, options),
+        diminishing_returns=_diminishing(values, steps, analysis, options),
         overconfidence=_overconfidence(contrasts[0], steps, analysis),
     )
 
 
 def distance_of_mean_from_half(values: npt.ArrayLike) -> float | None:
-    """Conviction |mean - .5| of answers in 0..1; NaN is left out, None without an answer.
+    """Conviction |mean - .5| of answers.
 
-    Noise alone makes it positive: without any preference its mean is sd sqrt(2 / (pi n)), not 0.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Answers in 0..1; NaN is missing.
 
+    Returns
+    -------
+    float or None
+        The conviction; None without an answer. Noise alone makes it positive: without any preference its mean is
+        sd sqrt(2 / (pi n)), not 0.
+
+    Examples
+    --------
     >>> round(distance_of_mean_from_half([0.4, 0.3]), 4)
     0.15
     """
     array = np.asarray(values, dtype=np.float64)
-    kept = array[~np.isnan(array)]
-    return None if len(kept) == 0 else abs(float(np.mean(kept)) - 0.5)
+    observed = array[~np.isnan(array)]
+    return None if len(observed) == 0 else abs(float(np.mean(observed)) - 0.5)
 
 
 def _levels(levels: Sequence[int], n_columns: int) -> tuple[int, ...]:
@@ -152,7 +163,7 @@ def _levels(levels: Sequence[int], n_columns: int) -> tuple[int, ...]:
 
 
 def _by_level(
-    values: FloatArray, xy: FloatArray, yx: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]
+    values: FloatArray, xy: FloatArray, yx: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]
 ) -> tuple[Estimate, ...]:
     names = tuple(f"m={step}" for step in steps)
     combined, by_order = {}, {}
@@ -163,17 +174,17 @@ def _by_level(
             bounds=BOUNDS,
             analysis=f"{analysis}.level",
             estimand=f"mean over annotators of P[x > y] after {name}, both orders combined",
-            **more,
+            **options,
         )
         for order, answers in (("xy", xy), ("yx", yx)):
-            one = spa.pair_preference_paper(answers[:, column], analysis=f"{analysis}.{order}", **more)
+            order_estimate = spa.pair_preference_paper(answers[:, column], analysis=f"{analysis}.{order}", **options)
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
-            by_order[order, name] = replace(one, estimand=named)
+            by_order[order, name] = replace(order_estimate, estimand=named)
     combined = adjust_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
     for order in ("xy", "yx"):
-        found = {name: by_order[order, name] for name in names}
-        found = adjust_family(found, Family(f"{analysis}.{order}", names))
-        by_order |= {(order, name): estimate for name, estimate in found.items()}
+        adjusted = {name: by_order[order, name] for name in names}
+        adjusted = adjust_family(adjusted, Family(f"{analysis}.{order}", names))
+        by_order |= {(order, name): estimate for name, estimate in adjusted.items()}
     results = []
     for column, (step, name) in enumerate(zip(steps, names, strict=True)):
         estimate = combined[name]
@@ -198,28 +209,30 @@ def _by_level(
     return tuple(results)
 
 
-def _contrasts(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> tuple[Estimate, ...]:
-    found = {}
+def _contrasts(
+    values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]
+) -> tuple[Estimate, ...]:
+    contrasts = {}
     for column in range(len(steps) - 1):
         name = f"m={steps[column]}->{steps[column + 1]}"
-        found[name] = _within(
+        contrasts[name] = _within(
             {steps[column + 1]: 1.0, steps[column]: -1.0},
             values[:, [column + 1, column]],
             f"{analysis}.contrast",
             f"mean within annotators of c({steps[column + 1]}) - c({steps[column]})",
-            more,
+            options,
         )
-    family = Family(f"{analysis}.contrasts", tuple(found))
-    return tuple(adjust_family(found, family, star_scheme=None).values())
+    family = Family(f"{analysis}.contrasts", tuple(contrasts))
+    return tuple(adjust_family(contrasts, family, star_scheme=None).values())
 
 
-def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> Estimate:
+def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]) -> Estimate:
     name = f"{analysis}.diminishing_returns"
     if len(steps) < 3:
         return Estimate(
             analysis=name,
             estimand="mean within annotators of the last step minus the step before",
-            unit=more["unit"],
+            unit=options["unit"],
             n=0,
             status="not_applicable",
             reason="two exposures make one step",
@@ -230,12 +243,12 @@ def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, more
         values[:, [-1, -2, -3]],
         name,
         f"mean within annotators of (c({late}) - c({middle})) - (c({middle}) - c({early}))",
-        more,
+        options,
     )
 
 
 def _within(
-    weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, more: dict[str, Any]
+    weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, options: dict[str, Any]
 ) -> Estimate:
     """Return a contrast of levels within annotators."""
     answered = ~np.isnan(columns)
@@ -243,12 +256,12 @@ def _within(
     differences = columns[complete] @ np.array(list(weights.values()))
     n_partial = int(np.sum(answered.any(axis=1) & ~complete))
     detail = {"n_complete": int(complete.sum()), "n_dropped": n_partial}
-    settings = {"weights": {f"m={step}": weight for step, weight in weights.items()}, "level": more["level"]}
+    settings = {"weights": {f"m={step}": weight for step, weight in weights.items()}, "level": options["level"]}
     if not complete.any() and answered.any(axis=0).all():
         return Estimate(
             analysis=analysis,
             estimand=estimand,
-            unit=more["unit"],
+            unit=options["unit"],
             n=0,
             status="not_identified",
             reason="nobody answered at all of these exposures, and answers of different people are not compared",
@@ -258,7 +271,7 @@ def _within(
         )
     farthest = sum(weight for weight in weights.values() if weight > 0)
     result = basic.one_sample_t_test(
-        differences, null=0.0, bounds=(-farthest, farthest), analysis=analysis, estimand=estimand, **more
+        differences, null=0.0, bounds=(-farthest, farthest), analysis=analysis, estimand=estimand, **options
     )
     warnings = result.warnings
     if n_partial:
@@ -269,25 +282,27 @@ def _within(
     )
 
 
-def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> Estimate:
-    here = ~np.isnan(values)
+def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]) -> Estimate:
+    is_observed = ~np.isnan(values)
     doublings = np.broadcast_to(np.array([math.log2(step) for step in steps]), values.shape)
-    kept = here.sum(axis=1) >= 2
-    here, filled, doublings = here[kept], np.nan_to_num(values[kept]), doublings[kept]
-    n_levels = here.sum(axis=1, keepdims=True)
-    centred = np.where(here, doublings - (doublings * here).sum(axis=1, keepdims=True) / n_levels, 0.0)
+    has_two = is_observed.sum(axis=1) >= 2
+    is_observed, filled, doublings = is_observed[has_two], np.nan_to_num(values[has_two]), doublings[has_two]
+    n_levels = is_observed.sum(axis=1, keepdims=True)
+    centred = np.where(is_observed, doublings - (doublings * is_observed).sum(axis=1, keepdims=True) / n_levels, 0.0)
     slopes = (centred * filled).sum(axis=1) / (centred**2).sum(axis=1)
     result = basic.one_sample_t_test(
         slopes,
         null=0.0,
         analysis=f"{analysis}.slope",
         estimand="mean over annotators of the change of P[x > y] per doubling of m",
-        **more,
+        **options,
     )
-    n_complete = int(np.sum(here.all(axis=1)))
-    n_single = int(np.sum(~kept & (~np.isnan(values)).any(axis=1)))
+    n_complete = int(np.sum(is_observed.all(axis=1)))
+    n_single = int(np.sum(~has_two & (~np.isnan(values)).any(axis=1)))
     detail = {**result.detail, "n_complete": n_complete, "n_dropped": n_single}
-    return replace(result, n_rows=int(here.sum()), detail=detail, settings={**result.settings, "levels": list(steps)})
+    return replace(
+        result, n_rows=int(is_observed.sum()), detail=detail, settings={**result.settings, "levels": list(steps)}
+    )
 
 
 def _overconfidence(first: Estimate, steps: tuple[int, ...], analysis: str) -> Estimate:

@@ -29,10 +29,10 @@ class Family(Record):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(f"method: {self.method!r} is none of {', '.join(METHODS)}")
+            raise ValueError(f"method: {self.method!r} is not one of {', '.join(METHODS)}")
         twice = sorted({key for key in self.planned if self.planned.count(key) > 1})
         if twice:
-            raise ValueError(f"planned: {twice[0]!r} stands twice in the family {self.name}")
+            raise ValueError(f"planned: {twice[0]!r} occurs twice in the family {self.name}")
 
 
 def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
@@ -156,7 +156,7 @@ def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
     ('**', '*', '')
     """
     if scheme not in STAR_SCHEMES:
-        raise ValueError(f"scheme: {scheme!r} is none of {', '.join(STAR_SCHEMES)}")
+        raise ValueError(f"scheme: {scheme!r} is not one of {', '.join(STAR_SCHEMES)}")
     return "" if pvalue is None else "*" * sum(pvalue < threshold for threshold in STAR_SCHEMES[scheme])
 
 
@@ -254,8 +254,10 @@ def adjust_detectable_difference(estimate: Estimate, family: Family, *, signific
     else:
         n, sd = estimate.n, float(estimate.detail["sd"])
     tests = len(family.planned)
-    found = power.t_test_detectable_difference(n, sd=sd, significance=significance, tests=tests)
-    return replace(estimate, detail={**estimate.detail, name: found}, settings={**estimate.settings, "tests": tests})
+    detectable = power.t_test_detectable_difference(n, sd=sd, significance=significance, tests=tests)
+    return replace(
+        estimate, detail={**estimate.detail, name: detectable}, settings={**estimate.settings, "tests": tests}
+    )
 
 
 def _adjust(

@@ -68,8 +68,8 @@ def prediction_powered_mean(
     Examples
     --------
     >>> judged, scores = [0.2, 0.5, 0.9, 0.4, 0.7, 0.6], [0.3, 0.5, 0.8, 0.3, 0.6, 0.7]
-    >>> found = prediction_powered_mean(judged, scores, [0.4, 0.6, 0.5, 0.7, 0.3, 0.8, 0.9, 0.2, 0.5, 0.6])
-    >>> round(found.estimate, 4), round(found.detail["se"], 4), round(found.detail["weight"], 4)
+    >>> result = prediction_powered_mean(judged, scores, [0.4, 0.6, 0.5, 0.7, 0.3, 0.8, 0.9, 0.2, 0.5, 0.6])
+    >>> round(result.estimate, 4), round(result.detail["se"], 4), round(result.detail["weight"], 4)
     (0.5612, 0.0698, 0.6745)
     """
     validate_level(level)
@@ -167,17 +167,17 @@ def clustered_prediction_powered_mean(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, quality = np.repeat(np.arange(25), 4), rng.normal(0.6, 0.2, 1100)
-    >>> human = quality[:100] + rng.normal(0, 0.1, 25)[who] + rng.normal(0, 0.1, 100)
-    >>> found = clustered_prediction_powered_mean(human, quality[:100], who, quality[100:], rng=rng, resamples=999)
-    >>> found.n, found.detail["se_ratio"] < 1
+    >>> annotators, quality = np.repeat(np.arange(25), 4), rng.normal(0.6, 0.2, 1100)
+    >>> human = quality[:100] + rng.normal(0, 0.1, 25)[annotators] + rng.normal(0, 0.1, 100)
+    >>> result = clustered_prediction_powered_mean(human, quality[:100], annotators, quality[100:], rng=rng, resamples=999)
+    >>> result.n, result.detail["se_ratio"] < 1
     (25, True)
     """
     validate_level(level)
     labels = np.asarray(annotators)
-    given = vector(human, "human")
+    human_scores = vector(human, "human")
     y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
-    positions, n_annotators = label_codes_where(labels, "annotators", ~np.isnan(given))
+    positions, n_annotators = label_codes_where(labels, "annotators", ~np.isnan(human_scores))
     n = len(y)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -247,12 +247,12 @@ def _judged(
     y, f, rest = vector(human, "human"), vector(metric, "metric"), vector(metric_unjudged, "metric_unjudged")
     if f.shape != y.shape:
         raise ValueError(f"metric: {len(f)} values where human has {len(y)}")
-    here = ~np.isnan(y)
-    for name, scores in (("metric", np.where(here, f, 0.0)), ("metric_unjudged", rest)):
+    is_judged = ~np.isnan(y)
+    for name, scores in (("metric", np.where(is_judged, f, 0.0)), ("metric_unjudged", rest)):
         missing = np.flatnonzero(np.isnan(scores))
         if len(missing):
             raise ValueError(f"{name}: row {int(missing[0])} has no score; the metric must score every output")
-    return y[here], f[here], rest, int(np.sum(~here))
+    return y[is_judged], f[is_judged], rest, int(np.sum(~is_judged))
 
 
 def _undefined(n: int, f: FloatArray, rest: FloatArray, *, unit: str) -> tuple[str, str] | None:

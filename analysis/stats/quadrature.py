@@ -1,4 +1,4 @@
-"""Nodes and weights of numerical integration, computed once for each number of nodes."""
+"""Nodes and weights for numerical integration, computed once for each number of nodes."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from analysis.stats.arrays import FloatArray
 
 @cache
 def gauss_legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
-    """The nodes in -1..1 and the weights of the Gauss-Legendre rule; both of shape (count,), and not to be written to.
+    """Return the nodes in -1..1 and the weights of the Gauss-Legendre rule; both of shape (n_nodes,) and read-only.
 
     >>> nodes, weights = gauss_legendre(3)
     >>> round(float(weights @ nodes**4), 12)

@@ -1,8 +1,8 @@
 """The frozen records that every statistic returns, and their JSON form.
 
-One shape for every number of a report: what was estimated (`estimand`), over what (`n` counts units, `unit` names
-them), with its interval, its test, its effect size, and, where something is undefined, a `status` and a `reason`
-instead of a number. NaN and infinity never leave this module.
+All numbers of a report have one form. It says what was estimated (`estimand`) and over what (`n` counts units,
+`unit` names them), with an interval, a test and an effect size. An undefined number has a `status` and a `reason`
+instead. NaN and infinity never leave this module.
 """
 
 import math
@@ -28,7 +28,7 @@ SEVERITIES = ("info", "warn", "block")
 
 
 class Record:
-    """Base of all results: a frozen dataclass with all fields in the JSON, each under its own name.
+    """Base of all results: a frozen dataclass with all its fields in the JSON.
 
     A field with a leading underscore is internal and not in the JSON.
     """
@@ -51,14 +51,14 @@ class ResultWarning(Record):
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
-            raise ValueError(f"severity: {self.severity!r} is none of {', '.join(SEVERITIES)}")
+            raise ValueError(f"severity: {self.severity!r} is not one of {', '.join(SEVERITIES)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Interval(Record):
-    """A confidence interval (or, for the Bayesian bootstrap, a credible one) on the estimate's own scale.
+    """A confidence interval (or, for the Bayesian bootstrap, a credible one) on the scale of the estimate.
 
-    `method` names how it was made; `clipped` says that an end was cut at the edge of the scale.
+    `method` names the method. `clipped` says that an end was cut at the edge of the scale.
     """
 
     level: float
@@ -92,7 +92,7 @@ class HypothesisTest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect(Record):
-    """A standardised effect size; `low` and `high` bound `value`, None where they are undefined."""
+    """A standardised effect size; `low` and `high` bound `value`, or are None if they are undefined."""
 
     name: str
     value: float
@@ -104,11 +104,11 @@ class Effect(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Record):
-    """One number of a report with everything needed to print it, to doubt it and to compute it again.
+    """One number of a report with everything needed to print it, to judge it and to compute it again.
 
-    `n` counts units (`unit` names them), `n_clusters` the clusters that the standard error rests on, `n_rows` the
-    answers used. Anything but status "ok" has no test: an estimate may still be there, an interval too where one is
-    honest. `detail` holds further plain numbers (counts, shares, components) under names of the analysis' own.
+    `n` counts units (`unit` names them), `n_clusters` the clusters behind the standard error, `n_rows` the answers
+    used. An estimate with a status other than "ok" has no test, but it can have a value and a valid interval.
+    `detail` has further plain numbers (counts, shares, components) under names that depend on the analysis.
 
     >>> estimate = Estimate(analysis="demo", estimand="mean", unit="annotator", n=0, status="no_data", reason="empty")
     >>> estimate.as_dict()["estimate"] is None
@@ -135,9 +135,9 @@ class Estimate(Record):
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"status: {self.status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.mode not in MODES:
-            raise ValueError(f"mode: {self.mode!r} is none of {', '.join(MODES)}")
+            raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}")
         if self.status != "ok" and self.test is not None:
             raise ValueError(f"test: an estimate with status {self.status} has no test")
         if self.status != "ok" and not self.reason:
@@ -147,27 +147,42 @@ class Estimate(Record):
 
     @property
     def pvalue(self) -> float | None:
-        """The unadjusted p-value, None where there is no test."""
+        """Return the unadjusted p-value, or None without a test."""
         return None if self.test is None else self.test.pvalue
 
     def warned(self, code: str) -> bool:
-        """Whether a warning with this code is attached."""
+        """Return whether the estimate has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result envelope: plain, JSON-safe (no NaN, no Infinity), the same keys for every analysis."""
+        """Return a JSON-safe dict (no NaN, no infinity) with the same keys for every analysis."""
         return {"schema": SCHEMA, **self._body()}
 
     def _body(self) -> dict[str, Any]:
-        # The schema is named once, at the top, and not again in each sensitivity.
+        # Only the top record names the schema, not each sensitivity.
         return Record.as_dict(self) | {"sensitivity": [other._body() for other in self.sensitivity]}
 
 
 def json_safe(value: Any) -> Any:
     """Convert `value` to dict, list, str, bool, int, finite float and None.
 
-    Numbers that are not finite become None. Raise TypeError for a type without a JSON form.
+    Parameters
+    ----------
+    value : Any
+        A record, mapping, sequence, array, numpy scalar or plain value.
 
+    Returns
+    -------
+    Any
+        The converted value. Numbers that are not finite become None.
+
+    Raises
+    ------
+    TypeError
+        For a type without a JSON form.
+
+    Examples
+    --------
     >>> json_safe({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
     {'a': None, 'b': [2, [0.5]]}
     """

@@ -16,8 +16,20 @@ from analysis.stats.results import json_safe
 
 
 def canonical_json(value: object) -> str:
-    """JSON with sorted keys, no spaces and no NaN: equal values give equal strings.
+    """Return JSON with sorted keys, no spaces and no NaN: equal values give equal strings.
 
+    Parameters
+    ----------
+    value : object
+        Anything that `results.json_safe` converts.
+
+    Returns
+    -------
+    str
+        The JSON text.
+
+    Examples
+    --------
     >>> canonical_json({"b": 1, "a": [0.5, None]})
     '{"a":[0.5,null],"b":1}'
     """
@@ -25,11 +37,21 @@ def canonical_json(value: object) -> str:
 
 
 def seed_hex(*parts: object) -> str:
-    """Return the seed of (study, analysis, settings, data hash, ...) as 32 hexadecimal digits, for the report.
+    """Return the seed of an analysis as text, for the report.
 
-    It is the first 16 bytes of the SHA-256 of the parts as one canonical JSON list, so different lists cannot collide
-    by separators.
+    Parameters
+    ----------
+    *parts : object
+        Study, analysis, settings, hash of the data, and so on.
 
+    Returns
+    -------
+    str
+        32 hexadecimal digits: the first 16 bytes of the SHA-256 of the parts as one canonical JSON list. Different
+        lists cannot collide by separators.
+
+    Examples
+    --------
     >>> seed_hex("study", "spa.pair", {"tau": 1.1})
     'f5d00b964a807c9a7fd4f8289b07dc21'
     """
@@ -37,8 +59,20 @@ def seed_hex(*parts: object) -> str:
 
 
 def seed_sequence(*parts: object) -> np.random.SeedSequence:
-    """The numpy seed of the parts; see `seed_hex`.
+    """Return the numpy seed of the parts.
 
+    Parameters
+    ----------
+    *parts : object
+        As in `seed_hex`.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+        The seed with `seed_hex` as its entropy.
+
+    Examples
+    --------
     >>> seed_sequence("study").entropy == int(seed_hex("study"), 16)
     True
     """
@@ -48,6 +82,18 @@ def seed_sequence(*parts: object) -> np.random.SeedSequence:
 def seeded_generator(*parts: object) -> np.random.Generator:
     """Return a random generator that depends only on the parts.
 
+    Parameters
+    ----------
+    *parts : object
+        As in `seed_hex`.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A new generator.
+
+    Examples
+    --------
     >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 1).random())
     True
     >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 2).random())
@@ -57,8 +103,22 @@ def seeded_generator(*parts: object) -> np.random.Generator:
 
 
 def spawn_generators(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator]:
-    """Return `n` independent generators in a fixed order: child k does not depend on `n`.
+    """Return independent generators in a fixed order.
 
+    Parameters
+    ----------
+    parent : numpy.random.SeedSequence
+        The seed; it is not changed.
+    n : int
+        Number of generators.
+
+    Returns
+    -------
+    list[numpy.random.Generator]
+        The generators. Number k does not depend on `n`.
+
+    Examples
+    --------
     >>> first, second = spawn_generators(seed_sequence("study"), 2)
     >>> bool(first.random() == spawn_generators(seed_sequence("study"), 5)[0].random())
     True
@@ -69,8 +129,20 @@ def spawn_generators(parent: np.random.SeedSequence, n: int) -> list[np.random.G
 
 
 def rows_sha256(rows: Iterable[Sequence[object]]) -> str:
-    """Return the SHA-256 of the sorted CSV of the rows used by an analysis; their order does not matter.
+    """Return a hash of the rows used by an analysis; their order does not matter.
 
+    Parameters
+    ----------
+    rows : iterable of sequences
+        The rows.
+
+    Returns
+    -------
+    str
+        The SHA-256 of the sorted lines of their CSV, in hexadecimal digits.
+
+    Examples
+    --------
     >>> rows_sha256([("a", 1), ("b", 2)]) == rows_sha256([("b", 2), ("a", 1)])
     True
     """

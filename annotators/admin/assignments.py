@@ -41,7 +41,7 @@ STATE_FILTERS: dict[str, dict[str, Any]] = {
 
 
 def assignment_state_text(assignment: Assignment) -> str:
-    """The status of an assignment in one or two words."""
+    """Return the status of an assignment in one or two words."""
     if assignment.withdrawn_at:
         return "withdrew"
     if assignment.is_late:
@@ -146,14 +146,14 @@ class AssignmentAdmin(ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        found = assignment_code_q(term, "code")
+        matches = assignment_code_q(term, "code")
         if looks_like_receipt(term):
             # Receipts are computed from codes and not stored.
             rows = queryset.order_by().values_list("pk", "code").iterator()
-            found |= Q(
+            matches |= Q(
                 pk__in=[pk for pk, code in rows if normalize_receipt(compute_receipt(code)) == normalize_receipt(term)]
             )
-        return queryset.filter(found), False
+        return queryset.filter(matches), False
 
     def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
         actions = super().get_actions(request)
@@ -282,13 +282,15 @@ class AssignmentAdmin(ReadOnlyAdmin):
         if not form.is_valid():
             return self.render_exclude_page(request, codes, form, 422)
         chosen = list(rows)
-        words = form.cleaned_data
+        answers = form.cleaned_data
         try:
-            made = exclude_assignments(chosen, words["reason"], request.user, words["note"], words["reopen"])
+            exclusions = exclude_assignments(
+                chosen, answers["reason"], request.user, answers["note"], answers["reopen"]
+            )
         except ActionRefused as refused:
             form.add_error(None, str(refused))
             return self.render_exclude_page(request, codes, form, 422)
-        messages.success(request, _exclusion_message(made, len(chosen), words["reopen"]))
+        messages.success(request, _exclusion_message(exclusions, len(chosen), answers["reopen"]))
         return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
 
     def lift_exclusion_view(self, request, pk):
@@ -321,16 +323,16 @@ class AssignmentAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[assignment.pk]))
 
 
-def _exclusion_message(made: list[Exclusion], chosen: int, is_reopened: bool) -> str:
+def _exclusion_message(exclusions: list[Exclusion], chosen: int, is_reopened: bool) -> str:
     """Describe the exclusions, the reopened places, and assignments that were excluded before."""
-    said = []
-    if made:
-        study = Study.objects.get(pk=made[0].assignment.study_id)
-        said += [f"{len(made)} excluded.", describe_excluded_places(study, len(made), is_reopened)]
-    if passed := chosen - len(made):
-        were = "1 was" if passed == 1 else f"{passed} were"
-        said.append(f"{were} excluded before, so nothing changed for {'it' if passed == 1 else 'them'}.")
-    return " ".join(said)
+    sentences = []
+    if exclusions:
+        study = Study.objects.get(pk=exclusions[0].assignment.study_id)
+        sentences += [f"{len(exclusions)} excluded.", describe_excluded_places(study, len(exclusions), is_reopened)]
+    if n_unchanged := chosen - len(exclusions):
+        subject = "1 was" if n_unchanged == 1 else f"{n_unchanged} were"
+        sentences.append(f"{subject} excluded before, so nothing changed for {'it' if n_unchanged == 1 else 'them'}.")
+    return " ".join(sentences)
 
 
 def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:
@@ -338,9 +340,16 @@ def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:
 
     The words are those of the page, with letters instead of system names.
     """
-    words = {pk: text for visit in visits for _, pk, text, _ in visit.shown.get("questions", ())}
-    rows = assignment.responses.order_by("pk").annotate(said=F("question__text"), scale=F("question__scale"))
-    return [(str(words.get(r.question_id, r.said)).replace("{label}", r.label), r.label, _answer(r)) for r in rows]
+    question_texts = {pk: text for visit in visits for _, pk, text, _ in visit.shown.get("questions", ())}
+    rows = assignment.responses.order_by("pk").annotate(question_text=F("question__text"), scale=F("question__scale"))
+    return [
+        (
+            str(question_texts.get(row.question_id, row.question_text)).replace("{label}", row.label),
+            row.label,
+            _answer(row),
+        )
+        for row in rows
+    ]
 
 
 def _answer(response) -> str:

@@ -62,7 +62,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     def collecting(self, request, pk):
         study = get_study(request.user, Action.VIEW, pk=pk)
         total, arms = monitor.count_places_by_arm(study)
-        everybody, by_arm = hourly_pay.pay_overall_and_by_arm(study)
+        overall_pay, by_arm = hourly_pay.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries(study)[:200])
@@ -77,11 +77,15 @@ class InquiryAdmin(ReadOnlyAdmin):
             "median_times": monitor.median_working_times(study),
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(unanswered_appeals(recruitments)),
-            "inquiries": [(one, describe_page_key(one.page_key)) for one in inquiries],
-            "waiting": sum(one.handled_at is None for one in inquiries),
+            "inquiries": [(inquiry, describe_page_key(inquiry.page_key)) for inquiry in inquiries],
+            "waiting": sum(inquiry.handled_at is None for inquiry in inquiries),
             "recruitments": [
-                (one, (links := labelled_link_urls(one) if may_edit else [])[:3], max(0, len(links) - 3))
-                for one in recruitments
+                (
+                    recruitment,
+                    (links := labelled_link_urls(recruitment) if may_edit else [])[:3],
+                    max(0, len(links) - 3),
+                )
+                for recruitment in recruitments
             ],
             "links_shown": LINKS_SHOWN,
             "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
@@ -93,7 +97,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "acts": acts.available_act_links(request, study),
             "closing_words": workflow.closing_status_text(study),
             "per_hour_aim": study.wage_per_hour,
-            "everybody": everybody,
+            "everybody": overall_pay,
             "pay_warning": hourly_pay.low_wage_warning(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.count_opened_places(study) >= study.cap,
         }
@@ -116,7 +120,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         """Show one page as annotators will see it. The preview discards everything that is sent from it."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = list(study.arms.order_by("name"))
-        arm = next((one for one in arms if str(one.pk) == request.GET.get("arm", "")), None)
+        arm = next((arm for arm in arms if str(arm.pk) == request.GET.get("arm", "")), None)
         query = f"?arm={arm.pk}" if arm else ""
 
         def address(name):
@@ -136,15 +140,15 @@ class InquiryAdmin(ReadOnlyAdmin):
         except (ValueError, TypeError) as refused:  # a scale or a setting cannot be read: the checklist names it
             messages.warning(request, f"There is nothing to preview yet. {refused}")
             return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
-        place = page.keys.index(page.key)
+        index = page.keys.index(page.key)
         bar = render_to_string(
             "admin/annotators/preview_bar.html",
             {
                 "study": study,
                 "pages": [(address(name), page.names[name], name == page.key) for name in page.keys],
-                "previous": address(page.keys[place - 1]) if place else "",
-                "following": address(page.keys[place + 1]) if place + 1 < len(page.keys) else "",
-                "arms": [(one, one == arm) for one in arms] if len(arms) > 1 else [],
+                "previous": address(page.keys[index - 1]) if index else "",
+                "following": address(page.keys[index + 1]) if index + 1 < len(page.keys) else "",
+                "arms": [(choice, choice == arm) for choice in arms] if len(arms) > 1 else [],
                 "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
                 "home": reverse("admin:studies_study_change", args=[study.pk]),
                 "test_run_url": reverse("admin:annotators_test_run", args=[study.pk])
@@ -167,7 +171,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         """Take part on the real pages, marked as a test run. GET explains this and offers a button."""
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method == "POST":
-            arm = next((one for one in study.arms.all() if str(one.pk) == request.POST.get("arm", "")), None)
+            arm = next((arm for arm in study.arms.all() if str(arm.pk) == request.POST.get("arm", "")), None)
             try:
                 assignment = start_test_run(study, request.user, arm)
                 return HttpResponseRedirect(f"/p/{assignment.code}/")
@@ -189,8 +193,8 @@ class InquiryAdmin(ReadOnlyAdmin):
             return HttpResponseNotAllowed(["POST"])
         try:
             n = delete_test_runs(study, request.user)
-            words = f"{n} test runs were deleted, with their answers." if n != 1 else "One test run was deleted."
-            messages.success(request, words)
+            message = f"{n} test runs were deleted, with their answers." if n != 1 else "One test run was deleted."
+            messages.success(request, message)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_test_run", args=[study.pk]))

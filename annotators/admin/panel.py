@@ -95,17 +95,17 @@ class PanelAdminMixin(_Admin):
         recruitment = self._get_recruitment_or_404(request, pk)
         channel = REGISTRY[recruitment.channel]
         secrets, export, dry_run = SecretsForm(recruitment), PanelFileForm(), None
-        here = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
+        panel_page = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
         if request.method == "POST":
             if {"ask", "approve", "listen"} & set(request.POST):
-                return self._request_sync(request, recruitment, here)
+                return self._request_sync(request, recruitment, panel_page)
             if "keep" in request.POST and channel.secrets:
                 secrets = SecretsForm(recruitment, request.POST)
                 if secrets.is_valid():
                     if changes := secrets.changes():
                         store_secrets(recruitment, changes, by=request.user)
                         messages.success(request, "The token is stored and encrypted. No page shows it again.")
-                    return here
+                    return panel_page
             elif channel.takes_file(recruitment):
                 export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
@@ -114,7 +114,7 @@ class PanelAdminMixin(_Admin):
                         messages.success(
                             request, f"{dry_run.seen} submission{'' if dry_run.seen == 1 else 's'} imported."
                         )
-                        return here
+                        return panel_page
         status = 400 if secrets.errors or export.errors else 200
         return study_page.render_study_page(
             request,
@@ -125,16 +125,16 @@ class PanelAdminMixin(_Admin):
             status=status,
         )
 
-    def _request_sync(self, request, recruitment, here):
+    def _request_sync(self, request, recruitment, panel_page):
         try:
             get_panel_service(recruitment)
-        except NoService as words:
-            messages.warning(request, str(words))
+        except NoService as error:
+            messages.warning(request, str(error))
         else:
-            wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
-            sync.schedule_sync(recruitment, by=request.user, **wished)
+            options = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
+            sync.schedule_sync(recruitment, by=request.user, **options)
             messages.success(request, "The panel is asked now. Reload this page in a moment.")
-        return here
+        return panel_page
 
     def _import_file(self, request, recruitment, form):
         try:
@@ -146,7 +146,7 @@ class PanelAdminMixin(_Admin):
             return None
 
     def _context(self, recruitment, channel, secrets, export, dry_run) -> dict:
-        found = match_status_counts(recruitment)
+        counts = match_status_counts(recruitment)
         doubtful = list(
             submissions_with_match_status(recruitment)
             .filter(standing__in=NEEDS_REVIEW)
@@ -157,13 +157,13 @@ class PanelAdminMixin(_Admin):
             (row.assignment, row.standing, row) for row in doubtful
         ]
         people += [
-            (assignment, standing, None)
-            for assignment, standing in finished_assignments_missing_at_panel(recruitment)[:MAX_ROWS]
+            (assignment, status, None)
+            for assignment, status in finished_assignments_missing_at_panel(recruitment)[:MAX_ROWS]
         ]
-        pages = count_recorded_pages([one for one, _, _ in people if one is not None])
+        pages = count_recorded_pages([assignment for assignment, _, _ in people if assignment is not None])
         may_ask = has_service_secret(recruitment)
-        ordered = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
-        orders = list(ordered.order_by("-pk")[:MAX_ROWS])
+        all_orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
+        orders = list(all_orders.order_by("-pk")[:MAX_ROWS])
         set_display_ids([*doubtful, *(order.submission for order in orders if order.submission)])
         ids = get_person_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
@@ -174,20 +174,20 @@ class PanelAdminMixin(_Admin):
             "export": export,
             "dry_run": dry_run,
             "dry_run_classes": _class_rows(dry_run.classes) if dry_run else [],
-            "classes": _class_rows(found),
-            "matched": found.get("matched", 0),
+            "classes": _class_rows(counts),
+            "matched": counts.get("matched", 0),
             "to_approve": bulk_approval.submissions_to_approve(recruitment).count() if may_ask else 0,
-            "bulk": _bulk_approval_texts(recruitment, channel) if found.get("matched") else [],
+            "bulk": _bulk_approval_texts(recruitment, channel) if counts.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:MAX_ROWS]),
             "people": [
                 (
-                    one,
-                    MATCH_STATUSES[standing],
+                    assignment,
+                    MATCH_STATUSES[status],
                     row,
-                    pages.get(one.pk) if one else None,
+                    pages.get(assignment.pk) if assignment else None,
                     _describe_entered_code(recruitment, row, ids),
                 )
-                for one, standing, row in people
+                for assignment, status, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
             "blocklist": blocklists.blocklist_counts(recruitment)
@@ -220,17 +220,19 @@ class PanelAdminMixin(_Admin):
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
             raise Http404("heval cannot publish at this panel.")
-        form, cost, told = PublishForm(recruitment), None, []
+        form, cost, warnings = PublishForm(recruitment), None, []
         if request.method == "POST":
             data = request.POST.copy()
             form = PublishForm(recruitment, data)
             if form.is_valid():
-                wanted = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
+                task_values = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
                 was_shown = form.cleaned_data["seen"] == form.shown
-                if "publish" in request.POST and was_shown and self._try_publish(request, recruitment, wanted):
+                if "publish" in request.POST and was_shown and self._try_publish(request, recruitment, task_values):
                     return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
-                cost = RewardCost(wanted["places"], wanted["reward"])
-                told = publishing_warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
+                cost = RewardCost(task_values["places"], task_values["reward"])
+                warnings = publishing_warnings(
+                    recruitment, task_values["reward"], task_values["minutes"], task_values["places"]
+                )
                 data["seen"] = form.shown
         context = {
             "title": "Publish at the panel",
@@ -238,7 +240,7 @@ class PanelAdminMixin(_Admin):
             "channel": REGISTRY[recruitment.channel],
             "form": form,
             "cost": cost,
-            "warnings": told,
+            "warnings": warnings,
             "obstacles": publishing_obstacles(recruitment),
             "link": panel_entry_url(recruitment),
             "currency": recruitment.currency or recruitment.study.currency,
@@ -253,13 +255,13 @@ class PanelAdminMixin(_Admin):
             status=400 if form.errors else 200,
         )
 
-    def _try_publish(self, request, recruitment, wanted) -> bool:
+    def _try_publish(self, request, recruitment, task_values) -> bool:
         try:
             order_publication(
-                recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **wanted
+                recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **task_values
             )
-        except ActionRefused as words:
-            messages.warning(request, str(words))
+        except ActionRefused as error:
+            messages.warning(request, str(error))
             return False
         sync.schedule_sync(recruitment, by=request.user)
         messages.success(request, "Publishing is ordered. Reload this page in a moment.")
@@ -270,7 +272,7 @@ class PanelAdminMixin(_Admin):
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
             raise Http404("heval cannot publish at this panel.")
-        form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
+        form, rounds_url = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
             if rounds.retry_refused_round(recruitment, request.user):
                 sync.schedule_sync(recruitment, by=request.user)
@@ -280,21 +282,21 @@ class PanelAdminMixin(_Admin):
                     request,
                     "There is no refused round: the panel may have accepted it meanwhile. You need not do anything.",
                 )
-            return HttpResponseRedirect(here)
+            return HttpResponseRedirect(rounds_url)
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
                 rounds.save_round_plan(recruitment, by=request.user, **form.cleaned_data)
                 messages.success(request, "The plan is saved. The next check of the panel follows it.")
-                return HttpResponseRedirect(here)
-        made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
+                return HttpResponseRedirect(rounds_url)
+        plan = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
         task = rounds.newest_published_task(recruitment)
         context = {
             "title": "Rounds",
             "recruitment": recruitment,
             "form": form,
-            "plan": made,
-            "now": rounds.round_status(made) if made else None,
+            "plan": plan,
+            "now": rounds.round_status(plan) if plan else None,
             "may_try_again": bool(task and rounds.is_last_round_refused(task)),
             "cap": recruitment.study.cap,
         }
@@ -355,8 +357,10 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
     channel = REGISTRY[recruitment.channel]
     codes = {outcome: channel.way_back(recruitment, outcome, ids, receipt).code for outcome in OUTCOMES}
     # Several ways to end may share one code.
-    if ends := [words for outcome, words in OUTCOMES.items() if codes[outcome].casefold() == row.receipt.casefold()]:
-        return f"the code of {' or '.join(f'“{words}”' for words in ends)}"
+    if ends := [
+        description for outcome, description in OUTCOMES.items() if codes[outcome].casefold() == row.receipt.casefold()
+    ]:
+        return f"the code of {' or '.join(f'“{description}”' for description in ends)}"
     return f"a code that does not belong to this link ({row.receipt})"
 
 
@@ -374,6 +378,6 @@ def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     return channel.bulk_texts(list(orders.values()))
 
 
-def _class_rows(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:
+def _class_rows(counts: dict[str, int]) -> list[tuple[int, str, str, bool]]:
     """Return rows of (count, status, what to do, whether a person must act)."""
-    return [(n, *MATCH_STATUSES[name], name in NEEDS_REVIEW) for name, n in found.items()]
+    return [(n, *MATCH_STATUSES[name], name in NEEDS_REVIEW) for name, n in counts.items()]

@@ -16,24 +16,26 @@ class SecretsForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, *args):
         super().__init__(*args)
-        kept = stored_secret_dates(recruitment)
+        stored_dates = stored_secret_dates(recruitment)
         for name, label in REGISTRY[recruitment.channel].secrets.items():
             self.fields[name] = forms.CharField(
                 required=False,
                 max_length=500,
                 label=label,
                 widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-                help_text=f"Stored since {kept[name]:%Y-%m-%d %H:%M} UTC. Leave this empty to keep it."
-                if name in kept
+                help_text=f"Stored since {stored_dates[name]:%Y-%m-%d %H:%M} UTC. Leave this empty to keep it."
+                if name in stored_dates
                 else "Not stored yet.",
             )
-            if name in kept:
+            if name in stored_dates:
                 self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
 
     def changes(self) -> dict[str, str]:
-        typed = self.cleaned_data
-        new = {name: typed[name] for name in typed if not name.startswith("forget_") and typed[name]}
-        return {name.removeprefix("forget_"): "" for name in typed if name.startswith("forget_") and typed[name]} | new
+        values = self.cleaned_data
+        new = {name: values[name] for name in values if not name.startswith("forget_") and values[name]}
+        return {
+            name.removeprefix("forget_"): "" for name in values if name.startswith("forget_") and values[name]
+        } | new
 
 
 class PanelFileForm(forms.Form):
@@ -64,7 +66,7 @@ class PublishForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, data=None):
         study = recruitment.study
-        made = PanelPlan.objects.filter(recruitment=recruitment).first()
+        plan = PanelPlan.objects.filter(recruitment=recruitment).first()
         self.before = publication_orders(recruitment).count()
         reward = recruitment.reward if recruitment.reward is not None else study.reward
         super().__init__(
@@ -72,7 +74,7 @@ class PublishForm(forms.Form):
             initial={
                 "title": study.public_title,
                 "description": study.purpose[:2000],
-                "places": made.round_places if made else recruitment.wanted or study.target_n,
+                "places": plan.round_places if plan else recruitment.wanted or study.target_n,
                 "minutes": study.minutes,
                 "reward": reward,
             },
@@ -81,7 +83,7 @@ class PublishForm(forms.Form):
 
     @property
     def shown(self) -> str:
-        """The values of the displayed cost, and the number of earlier publications, so that a page sent again publishes
+        """Return the values of the displayed cost, and the number of earlier publications, so that a page sent again publishes
         nothing.
         """
         return "{places} x {reward}, {minutes}, after {before}".format(before=self.before, **self.cleaned_data)
@@ -105,10 +107,10 @@ class PlanForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, data=None):
         self.study = recruitment.study
-        made = PanelPlan.objects.filter(recruitment=recruitment).first()
-        first = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
+        plan = PanelPlan.objects.filter(recruitment=recruitment).first()
+        defaults = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
         names = ("people", "round_places", "lost_percent")
-        super().__init__(data, initial={name: getattr(made, name) for name in names} if made else first)
+        super().__init__(data, initial={name: getattr(plan, name) for name in names} if plan else defaults)
 
     def clean_people(self):
         people = self.cleaned_data["people"]

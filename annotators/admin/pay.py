@@ -62,7 +62,7 @@ class BonusForm(forms.Form):
 
 
 class PayAdminMixin(_Pages):
-    """Admin views of pay, mixed in beside PanelPages."""
+    """Admin views of pay, mixed in beside PanelAdminMixin."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -78,16 +78,16 @@ class PayAdminMixin(_Pages):
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = hourly_pay.pay_by_arm(study)
         links = list(study.recruitments.order_by("pk"))
-        for one in links:
-            one.study = study
-        sums = [(one, costs.compute_link_cost(one)) for one in links]
+        for recruitment in links:
+            recruitment.study = study
+        sums = [(recruitment, costs.compute_link_cost(recruitment)) for recruitment in links]
         context = {
             "title": "Pay",
             "arms": arms,
             "chart": hourly_pay.build_hourly_pay_chart(arms, study.wage_per_hour),
             "warning": hourly_pay.low_wage_warning(study, arms),
             "links": sums,
-            "unwritten": any(one.unsettled for _, one in sums),
+            "unwritten": any(link_cost.unsettled for _, link_cost in sums),
         }
         return study_page.render_study_page(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
@@ -97,7 +97,9 @@ class PayAdminMixin(_Pages):
         The file contains the panel's ids of people.
         """
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY)
-        answer = HttpResponse(files.due_payments_csv(recruitment), content_type="text/csv; charset=utf-8")
+        answer = HttpResponse(
+            files.due_payments_not_by_approval_csv(recruitment), content_type="text/csv; charset=utf-8"
+        )
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
         answer["Cache-Control"] = "private, no-store"
         return answer
@@ -146,8 +148,12 @@ class PayAdminMixin(_Pages):
         Raises ActionRefused.
         """
         if "settle" in request.POST:
-            told = ledger.update_ledger(recruitment, by=request.user)
-            return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
+            summary = ledger.update_ledger(recruitment, by=request.user)
+            return (
+                f"{summary.due} newly due, {summary.amount} {summary.currency}."
+                if summary.due
+                else "Nothing new is due."
+            )
         if "order" in request.POST:
             try:
                 n = ledger.order_due_payments_at_panel(
@@ -156,18 +162,20 @@ class PayAdminMixin(_Pages):
                     _amount(request.POST.get("total", "")),
                     request.user,
                 )
-            except NoService as words:
-                raise ActionRefused(str(words)) from None
+            except NoService as error:
+                raise ActionRefused(str(error)) from None
             sync.schedule_sync(recruitment, by=request.user)
             return f"{n} payment{'' if n == 1 else 's'} ordered at the panel. Reload this page in a moment."
         ticked = {
-            int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
+            int(text)
+            for text in request.POST.getlist("payment")
+            if text.isascii() and text.isdigit() and len(text) < 19
         }
         if "paid" in request.POST:
             return f"{ledger.mark_payments_paid(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
             return (
-                f"{sum(ledger.cancel_extra_payment(recruitment, one, request.user) for one in sorted(ticked))} "
+                f"{sum(ledger.cancel_extra_payment(recruitment, payment_id, request.user) for payment_id in sorted(ticked))} "
                 "taken back."
             )
         if "compensate" in request.POST:
@@ -185,13 +193,13 @@ class PayAdminMixin(_Pages):
         unsent = compensation.rewards_unpayable_by_approval(recruitment)[:MAX_ROWS]
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
         by_hand = list(all_by_hand[:MAX_ROWS])
-        can: frozenset[str] = frozenset()
+        operations: frozenset[str] = frozenset()
         if may_edit and stored_secret_dates(recruitment):
             try:
-                can = get_panel_service(recruitment).operations
+                operations = get_panel_service(recruitment).operations
             except NoService:
-                can = frozenset()
-        orders = list(ledger.payments_orderable_at_panel(recruitment, can)) if can else []
+                operations = frozenset()
+        orders = list(ledger.payments_orderable_at_panel(recruitment, operations)) if operations else []
         ended = (
             ledger.link_payments(recruitment)
             .exclude(state=Payment.State.DUE)
@@ -217,7 +225,7 @@ class PayAdminMixin(_Pages):
             "bulk": files.bulk_form_payment_texts(recruitment) if may_edit else [],
             "bonus": bonus,
             "bonus_preview": bonus_preview,
-            "bonus_total": sum((one.amount for one in bonus_preview), Decimal(0)) if bonus_preview else None,
+            "bonus_total": sum((extra.amount for extra in bonus_preview), Decimal(0)) if bonus_preview else None,
             "currency": sums.currency,
             "early": promises.early_end_pay_lines(
                 recruitment, sums.currency, promises.get_pay_terms(recruitment).newest_wording
@@ -227,14 +235,14 @@ class PayAdminMixin(_Pages):
         }
 
 
-def _count_hidden(rows: QuerySet[Payment], shown: list[Payment]) -> int:
+def _count_hidden(rows: QuerySet[Payment], shown_rows: list[Payment]) -> int:
     """Count the rows that are not shown. Count only if a page is full."""
-    return rows.count() - len(shown) if len(shown) == MAX_ROWS else 0
+    return rows.count() - len(shown_rows) if len(shown_rows) == MAX_ROWS else 0
 
 
-def _amount(typed: str) -> Decimal:
+def _amount(text: str) -> Decimal:
     try:
-        return Decimal(typed.strip())
+        return Decimal(text.strip())
     except InvalidOperation:
         raise ActionRefused(
             "The total is not a number, so nothing was ordered. Enter it as shown, for example 12.50."

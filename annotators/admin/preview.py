@@ -82,8 +82,8 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
     with _always_rollback():
         assignment = _create_preview_assignment(study, arm)
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-        standing = full_page_state(assignment)
-        keys = (*PAGES_BEFORE, *standing.steps, *PAGES_AFTER)
+        page_state = full_page_state(assignment)
+        keys = (*PAGES_BEFORE, *page_state.steps, *PAGES_AFTER)
         page_key = page_key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
@@ -92,11 +92,11 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
             "done": lambda: _render_done_page(request, assignment),
         }
         if page_key not in makers:
-            step = standing.steps[page_key]
-            makers[page_key] = lambda: pages.render_page_response(request, standing, step, None)
+            step = page_state.steps[page_key]
+            makers[page_key] = lambda: pages.render_page_response(request, page_state, step, None)
         response = makers[page_key]()
         names = PAGE_NAMES | {
-            each: _name(assignment, step) for each, step in standing.steps.items() if each not in PAGE_NAMES
+            key: _name(assignment, step) for key, step in page_state.steps.items() if key not in PAGE_NAMES
         }
         return PreviewPage(
             response.content.decode(), keys, page_key, media_file_names_by_id(assignment) | {"": assignment.code}, names
@@ -144,16 +144,16 @@ def build_preview_html(
     forms carry no CSRF token because their pages use no cookie; the admin's forms need one.
     """
     code = re.escape(page.media[""])
-    html = re.sub(_IMAGE.format(code=code), lambda found: image_url(page.media.get(found["name"], "")), page.html)
-    place = page.keys.index(page.key)
-    following = page.keys[place + 1] if place + 1 < len(page.keys) else page.key
+    html = re.sub(_IMAGE.format(code=code), lambda match: image_url(page.media.get(match["name"], "")), page.html)
+    index = page.keys.index(page.key)
+    following = page.keys[index + 1] if index + 1 < len(page.keys) else page.key
 
-    def linked(found: re.Match) -> str:
-        key = found["rest"].split("?")[0].strip("/")
-        target = key if found["attribute"] == "href" and key in page.keys else following
-        if found["attribute"] == "href" and key not in page.keys:
+    def linked(match: re.Match) -> str:
+        key = match["rest"].split("?")[0].strip("/")
+        target = key if match["attribute"] == "href" and key in page.keys else following
+        if match["attribute"] == "href" and key not in page.keys:
             target = page.key
-        return f'{found["attribute"]}="{page_url(target)}"'
+        return f'{match["attribute"]}="{page_url(target)}"'
 
     html = re.sub(_ADDRESS.format(code=code), linked, html)
     # A form without an action posts to its own page: the landing page.
@@ -162,8 +162,8 @@ def build_preview_html(
     )
     csrf_token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{csrf_token}">'
     # Not for a form that leads back to a panel.
-    html = re.sub(r'<form(?=[^>]* method="post")[^>]* action="/(?!/)[^>]*>', lambda found: found[0] + csrf_token, html)
+    html = re.sub(r'<form(?=[^>]* method="post")[^>]* action="/(?!/)[^>]*>', lambda match: match[0] + csrf_token, html)
     # The page's script would save drafts and count seconds for an assignment that does not exist.
     html = re.sub(r"<script[^>]*></script>", "", html).replace(page.media[""], "preview")
     html = html.replace("</head>", f"{head_html}</head>", 1)
-    return re.sub(r"(<body[^>]*>)", lambda found: found[1] + bar_html, html, count=1)
+    return re.sub(r"(<body[^>]*>)", lambda match: match[1] + bar_html, html, count=1)

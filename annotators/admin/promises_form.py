@@ -31,22 +31,22 @@ HELP_TEXTS = {
 
 
 def outcome_pay_form_fields() -> dict[str, forms.Field]:
-    made: dict[str, forms.Field] = {}
+    fields: dict[str, forms.Field] = {}
     for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
-        made[name] = forms.ChoiceField(
+        fields[name] = forms.ChoiceField(
             required=False,
             choices=[("", "not set yet"), *Rule.choices],
             label=outcome.label,
             help_text=HELP_TEXTS[outcome],
         )
-        made[amount] = forms.DecimalField(
+        fields[amount] = forms.DecimalField(
             required=False,
             min_value=0,
             max_digits=7,
             decimal_places=2,
             label=format_html('amount<span class="heard"> ({})</span>', outcome.label),
         )
-    return made
+    return fields
 
 
 class PromisesFormMixin(_Form):
@@ -57,34 +57,34 @@ class PromisesFormMixin(_Form):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        before = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
+        current_rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
-            if row := before.get(outcome):
+            if row := current_rows.get(outcome):
                 self.initial.update({name: row.rule, amount: row.amount})
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         self.promises = self._clean_promises(cleaned)
-        wanted = copy(self.instance)
+        changed = copy(self.instance)
         for column in CHECKED_COLUMNS & set(cleaned):
-            setattr(wanted, column, cleaned[column])
+            setattr(changed, column, cleaned[column])
         names: dict[str, str] = {outcome: name for outcome, (name, _) in zip(Outcome, FIELD_NAMES, strict=True)}
-        for column, words in link_actions.find_link_errors(wanted, self.promises).items():
+        for column, message in link_actions.find_link_errors(changed, self.promises).items():
             name = names.get(column, column)
             if name in self.fields and name not in self.errors:
-                self.add_error(name, words)
+                self.add_error(name, message)
         return cleaned
 
     def _clean_promises(self, cleaned) -> dict[str, tuple[str, Decimal | None]]:
-        found: dict[str, tuple[str, Decimal | None]] = {}
+        promises: dict[str, tuple[str, Decimal | None]] = {}
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
-            rule, much = cleaned.get(name), cleaned.get(amount)
-            if rule == Rule.AMOUNT and much is None and amount not in self.errors:
+            rule, value = cleaned.get(name), cleaned.get(amount)
+            if rule == Rule.AMOUNT and value is None and amount not in self.errors:
                 self.add_error(amount, f"“{Rule.AMOUNT.label}” needs an amount. Enter it here.")
-            elif rule != Rule.AMOUNT and much is not None:
+            elif rule != Rule.AMOUNT and value is not None:
                 self.add_error(
                     amount, f"Only “{Rule.AMOUNT.label}” has an amount. Choose it, or leave the amount empty."
                 )
             elif rule:
-                found[outcome] = (rule, much)
-        return found
+                promises[outcome] = (rule, value)
+        return promises

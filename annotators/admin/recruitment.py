@@ -52,7 +52,7 @@ class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         field = choice_field(self, "channel")
-        field.choices = [(slug, one.label) for slug, one in REGISTRY.items() if one.takes_new_links]
+        field.choices = [(slug, channel.label) for slug, channel in REGISTRY.items() if channel.takes_new_links]
         field.widget = forms.RadioSelect(choices=choices_of(field))
 
 
@@ -165,9 +165,11 @@ class RecruitmentAdmin(
             )
         )
         if names and channel and channel.settings_form:
-            apart = settings_fieldsets(channel.settings_form)
-            own = tuple(name for name in names if not any(name in options["fields"] for _, options in apart))
-            parts += [(f"Settings of {channel.label}", {"fields": own}), *apart]
+            channel_fieldsets = settings_fieldsets(channel.settings_form)
+            own = tuple(
+                name for name in names if not any(name in options["fields"] for _, options in channel_fieldsets)
+            )
+            parts += [(f"Settings of {channel.label}", {"fields": own}), *channel_fieldsets]
         return tuple(parts)
 
     def get_form(self, request, obj=None, change=False, **kwargs):

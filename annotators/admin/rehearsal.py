@@ -31,7 +31,7 @@ class RehearsalForm(forms.Form):
 
 
 class RehearsalAdminMixin(_Pages):
-    """Admin views of rehearsals, mixed in beside PanelPages."""
+    """Admin views of rehearsals, mixed in beside PanelAdminMixin."""
 
     def get_urls(self):
         page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal), name="annotators_rehearsal")
@@ -47,8 +47,8 @@ class RehearsalAdminMixin(_Pages):
                 rehearsal_jobs.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is starting.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
-        asked = rehearsal_jobs.rehearsal_jobs_of(recruitment)
-        last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
+        rehearsals = rehearsal_jobs.rehearsal_jobs_of(recruitment)
+        last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
         is_running = last is not None and last.ended_at is None
         context = {
             "title": "Rehearsal",
@@ -58,8 +58,8 @@ class RehearsalAdminMixin(_Pages):
             "job": last,
             "is_running": is_running,
             "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
-            "done": done,
-            "report": done.result if done else None,
+            "done": last_done,
+            "report": last_done.result if last_done else None,
         }
         return study_page.render_study_page(
             request,

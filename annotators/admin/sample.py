@@ -55,26 +55,30 @@ class ColumnsForm(forms.Form):
         super().__init__(data, initial=first | {"shown_small": "\n".join(row.name for row in rows if row.shows_small)})
 
     def clean(self):
-        named = {
+        names_by_field = {
             field: [line.strip() for line in self.cleaned_data.get(field, "").splitlines() if line.strip()]
             for field in self.fields
         }
-        columns = named["numbers"] + named["categories"]
+        columns = names_by_field["numbers"] + names_by_field["categories"]
         if long := next((name for name in columns if len(name) > sample.MAX_VALUE_LENGTH), None):
             raise forms.ValidationError(
                 f"The column “{long[:40]}…” has more than {sample.MAX_VALUE_LENGTH} characters. Shorten it here and in the file."
             )
-        if twice := next((name for name in columns if [one.lower() for one in columns].count(name.lower()) > 1), None):
-            raise forms.ValidationError(f"The column “{twice}” is named twice. Remove one of the two lines.")
+        if repeated_name := next(
+            (name for name in columns if [other_name.lower() for other_name in columns].count(name.lower()) > 1), None
+        ):
+            raise forms.ValidationError(f"The column “{repeated_name}” is named twice. Remove one of the two lines.")
         if len(columns) > MAX_COLUMNS:
             raise forms.ValidationError(f"There are {len(columns)} columns. Declare at most {MAX_COLUMNS}.")
-        if unknown := [name for name in named["shown_small"] if name not in columns]:
+        if unknown := [name for name in names_by_field["shown_small"] if name not in columns]:
             raise forms.ValidationError(
                 f"Small counts: “{unknown[0]}” is not a declared column. Declare it above, or remove it here."
             )
         kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
         self.columns = [
-            (name, kind, name in named["shown_small"]) for field, kind in kinds.items() for name in named[field]
+            (name, kind, name in names_by_field["shown_small"])
+            for field, kind in kinds.items()
+            for name in names_by_field[field]
         ]
         return self.cleaned_data
 
@@ -105,20 +109,20 @@ class SampleAdminMixin(_Pages):
         """Show the sample table. POST declares columns, previews a file, or imports it."""
         recruitment = self._get_recruitment_or_404(request, pk)
         columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
-        here = HttpResponseRedirect(reverse("admin:annotators_demographics", args=[pk]))
+        sample_page = HttpResponseRedirect(reverse("admin:annotators_demographics", args=[pk]))
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
                 sample.replace_sample_columns(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "The columns are declared. Nothing else is kept from a file.")
-                return here
+                return sample_page
         elif request.method == "POST":
             file = SampleFileForm(recruitment, request.POST, request.FILES)
             if file.is_valid():
                 joined = self._read_sample_file(request, recruitment, file)
                 if joined is not None and "take" in request.POST:
                     messages.success(request, f"Imported: {joined.people} people of this link, {joined.values} values.")
-                    return here
+                    return sample_page
         context = {
             "title": "Sample",
             "recruitment": recruitment,
@@ -135,10 +139,10 @@ class SampleAdminMixin(_Pages):
         )
 
     def _read_sample_file(self, request, recruitment, form):
-        typed = form.cleaned_data
+        values = form.cleaned_data
         try:
             return sample.import_sample(
-                recruitment, typed["file"], typed["person"], by=request.user, dry_run="take" not in request.POST
+                recruitment, values["file"], values["person"], by=request.user, dry_run="take" not in request.POST
             )
         except ValueError as refused:
             form.add_error("file", str(refused))

@@ -62,18 +62,18 @@ class RejectForm(CleanTextMixin, forms.Form):
         super().__init__(*args, **kwargs)
         choice_field(self, "category").choices = [
             (
-                one.category,
-                f"{one.category}: {one.words} ({'based on your observations' if one.needs_note else 'measured'})",
+                ground.category,
+                f"{ground.category}: {ground.words} ({'based on your observations' if ground.needs_note else 'measured'})",
             )
-            for one in grounds
-            if not one.missing
+            for ground in grounds
+            if not ground.missing
         ]
         self.fields["message"].help_text += f" Use at least {min_length} characters."
 
     @property
     def shown(self) -> str:
-        typed = (self.cleaned_data[name] for name in ("category", "message", "note"))
-        return sha256("\x1f".join(" ".join(one.split()) for one in typed).encode()).hexdigest()
+        texts = (self.cleaned_data[name] for name in ("category", "message", "note"))
+        return sha256("\x1f".join(" ".join(text.split()) for text in texts).encode()).hexdigest()
 
 
 class MessageForm(CleanTextMixin, forms.Form):
@@ -137,14 +137,14 @@ class VerdictAdminMixin(_Pages):
     def verdict(self, request, pk, submission=None, assignment=None):
         """Show the evidence and the possible decisions. A rejection is shown for confirmation before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
-        found = (
+        work = (
             decisions.get_work_by_submission(recruitment, submission)
             if submission
             else decisions.get_work_by_assignment(recruitment, assignment)
         )
-        if found is None:
+        if work is None:
             raise Http404("There is no such work.")
-        page = _VerdictPage(self, request, found)
+        page = _VerdictPage(self, request, work)
         return page.handle_post() if request.method == "POST" else page.shown()
 
     def appeal(self, request, pk, appeal):
@@ -161,13 +161,13 @@ class VerdictAdminMixin(_Pages):
             form = AppealAnswerForm(row, request.POST)
             try:
                 if form.is_valid():
-                    typed = form.cleaned_data
+                    answers = form.cleaned_data
                     back = answer_appeal(
                         row,
-                        typed["answer"],
-                        typed["is_upheld"] == "yes",
+                        answers["answer"],
+                        answers["is_upheld"] == "yes",
                         request.user,
-                        typed.get("says_another", False),
+                        answers.get("says_another", False),
                     )
                     messages.success(request, f"Answered. {_reversal_message(back)}" if back else "Answered.")
                     _schedule_panel_sync(recruitment, request.user)
@@ -216,8 +216,8 @@ class _VerdictPage:
             "back": ReverseRejectionForm(prefix="back"),
         }
         self.needs_confirmation = False
-        asked = PanelOrder.objects.filter(submission=work.submission, operation="request_return")
-        self.was_asked = asked.first() if work.submission else None
+        return_requests = PanelOrder.objects.filter(submission=work.submission, operation="request_return")
+        self.was_asked = return_requests.first() if work.submission else None
 
     def _reject_form(self, *args, **kwargs) -> RejectForm:
         least = self.work.rejection_policy.min_message_length if self.work.rejection_policy else 1
@@ -227,16 +227,16 @@ class _VerdictPage:
         for name in ("approve", "ask", "back", "reject"):
             if name in self.request.POST or (name == "reject" and "look" in self.request.POST):
                 try:
-                    words = getattr(self, f"_{name}")()
+                    message = getattr(self, f"_{name}")()
                 except ActionRefused as refused:
                     if name == "approve":
                         messages.error(self.request, str(refused))
                         return HttpResponseRedirect(self.request.path)
                     self.forms[name].add_error(None, str(refused))
-                    words = ""
-                if not words:
+                    message = ""
+                if not message:
                     return self.shown(200 if self.needs_confirmation else 422)
-                messages.success(self.request, words)
+                messages.success(self.request, message)
                 _schedule_panel_sync(self.recruitment, self.request.user)
                 return HttpResponseRedirect(self.request.path)
         return HttpResponseRedirect(self.request.path)
@@ -254,12 +254,14 @@ class _VerdictPage:
 
     def _back(self) -> str:
         form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
-        standing = decisions.effective_rejection(self.assignment) if self.assignment else None
-        if standing is None:
+        rejection = decisions.effective_rejection(self.assignment) if self.assignment else None
+        if rejection is None:
             raise ActionRefused("This work has no rejection to take back. You need not do anything.")
         if not form.is_valid():
             return ""
-        return _reversal_message(decisions.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
+        return _reversal_message(
+            decisions.reverse_rejection(rejection, self.request.user, form.cleaned_data["message"])
+        )
 
     def _reject(self) -> str:
         """Show the rejection on the first press; order it only if exactly the shown values are sent again."""
@@ -269,30 +271,32 @@ class _VerdictPage:
             raise ActionRefused(self.reason_not_rejectable)
         if not form.is_valid():
             return ""
-        typed = form.cleaned_data
-        decisions.validate_rejection(self.work, typed["category"], typed["message"], typed["note"])
-        if "reject" not in self.request.POST or typed["seen"] != form.shown:
+        answers = form.cleaned_data
+        decisions.validate_rejection(self.work, answers["category"], answers["message"], answers["note"])
+        if "reject" not in self.request.POST or answers["seen"] != form.shown:
             data["seen"] = form.shown
             self.needs_confirmation = True
             return ""
-        decisions.reject_work(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
+        decisions.reject_work(self.work, answers["category"], answers["message"], self.request.user, answers["note"])
         return (
             "Rejected. The annotator reads your reason on their last page, and may appeal. Another editor "
             "must answer the appeal."
         )
 
     def shown(self, status: int = 200):
-        work, one, request = self.work, self.assignment, self.request
+        work, assignment, request = self.work, self.assignment, self.request
         panel_operations = decisions.available_operations(self.recruitment)
         set_display_ids([work.submission] if work.submission else [])
-        verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
+        verdicts = Verdict.objects.filter(
+            **({"assignment": assignment} if assignment else {"submission": work.submission})
+        )
         context = {
             "title": "Decide about one piece of work",
             "recruitment": self.recruitment,
             "channel": REGISTRY[self.recruitment.channel],
             "work": work,
             "submission": work.submission,
-            "assignment": one,
+            "assignment": assignment,
             "match_status": MATCH_STATUSES.get(work.standing),
             "evidence": self.measured,
             "lasted": format_duration(self.measured.seconds)
@@ -301,14 +305,14 @@ class _VerdictPage:
             "closed": [ground for ground in self.grounds if ground.missing],
             "is_any_open": any(not ground.missing for ground in self.grounds),
             "reason_not_rejectable": self.reason_not_rejectable,
-            "is_excluded": one is not None and active_exclusions([one]).exists(),
+            "is_excluded": assignment is not None and active_exclusions([assignment]).exists(),
             "refusals": work.rejection_policy,
             "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")),
             "form": self.forms["reject"],
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
             "needs_confirmation": self.needs_confirmation,
-            "rejection": decisions.effective_rejection(one) if one else None,
+            "rejection": decisions.effective_rejection(assignment) if assignment else None,
             "is_approved": decisions.effective_approval(work) is not None,
             "can_be_asked": "request_return" in panel_operations
             and not self.reason_not_rejectable

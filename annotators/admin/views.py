@@ -42,8 +42,8 @@ class AnswersForm(forms.Form):
 def answers_upload_page(request, code):
     """Choose a file of answers and map its columns."""
     study = get_study(request.user, Action.EDIT, code=code)
-    if words := reason_answers_not_importable(study):
-        return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
+    if obstacle := reason_answers_not_importable(study):
+        return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=obstacle)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
     if form.is_bound and form.is_valid():
         file, options = form.cleaned_data["file"], form.cleaned_data["columns"]

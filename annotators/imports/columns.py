@@ -69,22 +69,22 @@ class AnswerLayout(ColumnLayout):
 
 
 @lru_cache(maxsize=64)
-def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> AnswerLayout:
-    named = {theirs: ours for ours, theirs in mapping}
+def _read_layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> AnswerLayout:
+    name_by_column = {column: name for name, column in mapping}
     cells: dict[str, str] = {}
     ignored, problem = [], ""
-    for missing in [theirs for theirs in named if theirs not in columns]:
-        problem = problem or f"the file has no column “{missing}”, which is declared as {named[missing]}."
+    for missing in [column for column in name_by_column if column not in columns]:
+        problem = problem or f"the file has no column “{missing}”, which is declared as {name_by_column[missing]}."
     for column in columns:
         # A mapped column has only its mapped meaning. If one of heval's names is mapped, a column with that name is
         # ignored.
-        ours = named.get(column) or COLUMN_ALIASES.get(column, column)
-        if column not in named and ours in dict(mapping):
+        own_name = name_by_column.get(column) or COLUMN_ALIASES.get(column, column)
+        if column not in name_by_column and own_name in dict(mapping):
             ignored.append(column)
-        elif ours in COLUMNS or SHOWN_COLUMN.fullmatch(ours):
-            if ours in cells:
-                problem = problem or f"the columns “{cells[ours]}” and “{column}” mean the same."
-            cells[ours] = column
+        elif own_name in COLUMNS or SHOWN_COLUMN.fullmatch(own_name):
+            if own_name in cells:
+                problem = problem or f"the columns “{cells[own_name]}” and “{column}” mean the same."
+            cells[own_name] = column
         else:
             ignored.append(column)
     if "annotator" not in cells:
@@ -108,7 +108,7 @@ class AnswerReader(RecordReader):
         self.mapping = tuple(sorted(columns.items()))
 
     def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
-        return _layout(columns, self.mapping)
+        return _read_layout(columns, self.mapping)
 
     def record(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
         return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
@@ -128,12 +128,12 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
     label = parse_name_cell(*cell("label"), 8)
     if label and not LABEL_PATTERN.fullmatch(label):
         raise CellRefused(cells["label"], f"must be a letter such as A or B, not “{label}”.")
-    shown = tuple(
+    shown_systems = tuple(
         (letter, system)
         for letter, column in layout.places
         if (system := parse_name_cell(values.get(column), column, 100))
     )
-    if len({system for _, system in shown}) < len(shown):
+    if len({system for _, system in shown_systems}) < len(shown_systems):
         raise CellRefused(layout.places[0][1], "the same system is in two of the shown: columns.")
     prompt = names.pop("prompt_key")
     return AnswerRow(
@@ -147,7 +147,7 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
         position=parse_integer_cell(*cell("position")),
         time=time,
         has_utc_offset=has_offset,
-        shown=shown,
+        shown=shown_systems,
         **names,
     )
 

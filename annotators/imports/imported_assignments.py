@@ -32,24 +32,24 @@ class ImportedItem:
     key: ItemKey
     letters: dict[str, int]
     is_layout_known: bool
-    said: list["ResolvedRow"] = field(default_factory=list)
+    rows: list["ResolvedRow"] = field(default_factory=list)
 
     @property
     def order(self) -> tuple[float, float, int]:
-        places = [about.said.position for about in self.said if about.said.position is not None]
-        times = [about.said.time.timestamp() for about in self.said if about.said.time]
-        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST), self.said[0].said.row)
+        places = [resolved.answer_row.position for resolved in self.rows if resolved.answer_row.position is not None]
+        times = [resolved.answer_row.time.timestamp() for resolved in self.rows if resolved.answer_row.time]
+        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST), self.rows[0].answer_row.row)
 
     @property
     def has_position(self) -> bool:
-        return any(about.said.position is not None or about.said.time for about in self.said)
+        return any(resolved.answer_row.position is not None or resolved.answer_row.time for resolved in self.rows)
 
 
 @dataclass(slots=True)
 class ResolvedRow:
     """A row with the question, item and outputs that it is about."""
 
-    said: AnswerRow
+    answer_row: AnswerRow
     section: SectionWording
     question: QuestionWording
     item: ImportedItem | None = None
@@ -61,7 +61,7 @@ class ResolvedRow:
 class ImportedAnswer:
     """A new response. ``row`` has the item's position in ``items`` as item id, and outputs as exposure ids."""
 
-    about: ResolvedRow
+    resolved: ResolvedRow
     row: NewResponse
 
 
@@ -76,42 +76,42 @@ class ImportedAssignment:
 
     @property
     def times(self) -> list[datetime]:
-        return [answer.about.said.time for answer in self.answers if answer.about.said.time]
+        return [answer.resolved.answer_row.time for answer in self.answers if answer.resolved.answer_row.time]
 
 
 def build_imported_assignment(
     study_index: StudyIndex, annotator_name: str, rows: Sequence[AnswerRow], problems: TableProblems
 ) -> ImportedAssignment | None:
     """Return the annotator's answers, or None if a row has a problem. All problems are added to ``problems``."""
-    before = problems.count
+    problems_before = problems.count
     arm = _resolve_arm(study_index, rows, problems)
     by_section: dict[int, list[ResolvedRow]] = {}
     items: dict[int, dict[ItemKey, ImportedItem]] = {}
     for row in rows:
         try:
-            about = _resolve_row(study_index, row, items)
-            by_section.setdefault(about.section.position, []).append(about)
-        except CellRefused as wrong:
-            problems.add(row.row, wrong.column, wrong.text)
+            resolved = _resolve_row(study_index, row, items)
+            by_section.setdefault(resolved.section.position, []).append(resolved)
+        except CellRefused as problem:
+            problems.add(row.row, problem.column, problem.text)
     sitting = ImportedAssignment(annotator_name, arm or 0)
-    for place, position in enumerate(sorted(by_section), 1):
-        _fill_section_pages(study_index, place, by_section[position], sitting, problems)
-    return sitting if problems.count == before and arm else None
+    for section_number, position in enumerate(sorted(by_section), 1):
+        _fill_section_pages(study_index, section_number, by_section[position], sitting, problems)
+    return sitting if problems.count == problems_before and arm else None
 
 
 def _resolve_arm(study_index: StudyIndex, rows: Sequence[AnswerRow], problems: TableProblems) -> int | None:
     names = {row.arm for row in rows if row.arm}
     if not names and len(study_index.arms) == 1:
         return next(iter(study_index.arms.values()))
-    known = ", ".join(sorted(study_index.arms)[:10]) or "none"
+    known_names = ", ".join(sorted(study_index.arms)[:10]) or "none"
     if not names:
-        problems.add(rows[0].row, "arm", f"must name the arm of “{rows[0].annotator}”; the arms are {known}.")
+        problems.add(rows[0].row, "arm", f"must name the arm of “{rows[0].annotator}”; the arms are {known_names}.")
     elif len(names) > 1:
         problems.add(
             rows[0].row, "arm", f"puts “{rows[0].annotator}” into several arms: {', '.join(sorted(names)[:5])}."
         )
     elif not names <= set(study_index.arms):
-        problems.add(rows[0].row, "arm", f"the study has no arm “{next(iter(names))}”; the arms are {known}.")
+        problems.add(rows[0].row, "arm", f"the study has no arm “{next(iter(names))}”; the arms are {known_names}.")
     else:
         return study_index.arms[next(iter(names))]
     return None
@@ -121,19 +121,19 @@ def _resolve_row(
     study_index: StudyIndex, answer_row: AnswerRow, items: dict[int, dict[ItemKey, ImportedItem]]
 ) -> ResolvedRow:
     section, question = _resolve_question(study_index, answer_row)
-    about = ResolvedRow(answer_row, section, question)
+    resolved = ResolvedRow(answer_row, section, question)
     if answer_row.prompt:
-        about.item = _resolve_item(study_index, answer_row, section, items)
-        about.item.said.append(about)
+        resolved.item = _resolve_item(study_index, answer_row, section, items)
+        resolved.item.rows.append(resolved)
         if answer_row.system:
-            about.output = _resolve_output(study_index, answer_row, answer_row.system, "system")
-            if about.output not in about.item.letters.values():
+            resolved.output = _resolve_output(study_index, answer_row, answer_row.system, "system")
+            if resolved.output not in resolved.item.letters.values():
                 raise CellRefused("system", f"“{answer_row.system}” is not among the outputs shown.")
         if answer_row.chosen:
-            about.chosen = _resolve_output(study_index, answer_row, answer_row.chosen, "chosen")
+            resolved.chosen = _resolve_output(study_index, answer_row, answer_row.chosen, "chosen")
     elif answer_row.system or answer_row.chosen:
         raise CellRefused("prompt_key", "must name the prompt, because the row names a system.")
-    return about
+    return resolved
 
 
 def _resolve_question(study_index: StudyIndex, answer_row: AnswerRow) -> tuple[SectionWording, QuestionWording]:
@@ -158,8 +158,8 @@ def _resolve_question(study_index: StudyIndex, answer_row: AnswerRow) -> tuple[S
 def _resolve_output(study_index: StudyIndex, answer_row: AnswerRow, system: str, column: str) -> int:
     """Return the output of the row's prompt and this system. The column ``sample`` selects one of several samples."""
     if system not in study_index.systems:
-        known = ", ".join(sorted(study_index.systems)[:10]) or "none"
-        raise CellRefused(column, f"the study has no system “{system}”; it has {known}.")
+        known_names = ", ".join(sorted(study_index.systems)[:10]) or "none"
+        raise CellRefused(column, f"the study has no system “{system}”; it has {known_names}.")
     samples = study_index.outputs.get((study_index.prompts[answer_row.prompt], study_index.systems[system]), {})
     if not samples:
         raise CellRefused(column, f"“{system}” has no output for “{answer_row.prompt}”.")
@@ -206,7 +206,7 @@ def _resolve_item(
     elif answer_row.shown and item.is_layout_known and letters != item.letters:
         raise CellRefused(
             f"shown:{answer_row.shown[0][0]}",
-            f"differs from row {item.said[0].said.row}, which is about the same item.",
+            f"differs from row {item.rows[0].answer_row.row}, which is about the same item.",
         )
     elif answer_row.shown and not item.is_layout_known:
         item.letters, item.is_layout_known = letters, True
@@ -218,14 +218,8 @@ def _default_outputs(study_index: StudyIndex, answer_row: AnswerRow, width: int 
     if width is None:
         if not (answer_row.system or answer_row.chosen):
             raise CellRefused("system", "must name the system whose output was shown.")
-        return [
-            _resolve_output(
-                study_index,
-                answer_row,
-                answer_row.system or answer_row.chosen,
-                "system" if answer_row.system else "chosen",
-            )
-        ]
+        column = "system" if answer_row.system else "chosen"
+        return [_resolve_output(study_index, answer_row, answer_row.system or answer_row.chosen, column)]
     prompt = study_index.prompts[answer_row.prompt]
     with_output = [
         name for name in sorted(study_index.systems) if (prompt, study_index.systems[name]) in study_index.outputs
@@ -237,23 +231,24 @@ def _default_outputs(study_index: StudyIndex, answer_row: AnswerRow, width: int 
 
 
 def _fill_section_pages(
-    study_index: StudyIndex, place: int, rows: list[ResolvedRow], sitting: ImportedAssignment, problems: TableProblems
+    study_index: StudyIndex, number: int, rows: list[ResolvedRow], sitting: ImportedAssignment, problems: TableProblems
 ) -> None:
     """Put one section's rows on its pages."""
     section = rows[0].section
     protocol = study_index.protocol(section)
-    shown = sorted({id(about.item): about.item for about in rows if about.item}.values(), key=lambda item: item.order)
+    items_by_id = {id(resolved.item): resolved.item for resolved in rows if resolved.item}
+    shown_items = sorted(items_by_id.values(), key=lambda item: item.order)
     numbers = {key: number for number, key in enumerate(sitting.items, 1)}
-    for item in shown:
+    for item in shown_items:
         if item.key not in numbers:  # a section may reuse the items of another section
             sitting.items.append(item.key)
             numbers[item.key] = len(sitting.items)
     items = tuple(
         PageItem(position, numbers[item.key], tuple(sorted(item.letters.items())))
-        for position, item in enumerate(shown, 1)
+        for position, item in enumerate(shown_items, 1)
     )
-    by_item = {id(item): page_item for item, page_item in zip(shown, items, strict=True)}
-    page_section = PageSection(place, section.m, section.settings, tuple(_questions(study_index, section, rows)))
+    by_item = {id(item): page_item for item, page_item in zip(shown_items, items, strict=True)}
+    page_section = PageSection(number, section.m, section.settings, tuple(_questions(study_index, section, rows)))
     slots: dict[tuple[Any, ...], tuple[str, PageField]] = {}
     pages = [(page, protocol.asks(page)) for page in protocol.pages(page_section, items, {})]
     for _, asks in pages:
@@ -261,54 +256,56 @@ def _fill_section_pages(
             slots[ask.question_id, ask.item_id, ask.exposure_id, ask.choice, ask.part] = slot, ask
     values: dict[str, Any] = {}
     rows_by_slot: dict[str, tuple[ResolvedRow, PageField]] = {}
-    for about in rows:
+    for resolved in rows:
         try:
-            shown_item = by_item[id(about.item)] if about.item else None
-            slot, ask = _find_field(study_index, about, shown_item, slots)
+            shown_item = by_item[id(resolved.item)] if resolved.item else None
+            slot, ask = _find_field(study_index, resolved, shown_item, slots)
             if slot in rows_by_slot:
-                raise CellRefused(None, f"answers the same question as row {rows_by_slot[slot][0].said.row}.")
-            values[slot], rows_by_slot[slot] = _clean_value(about, ask), (about, ask)
-        except CellRefused as wrong:
-            problems.add(about.said.row, wrong.column, wrong.text)
+                raise CellRefused(None, f"answers the same question as row {rows_by_slot[slot][0].answer_row.row}.")
+            values[slot], rows_by_slot[slot] = _clean_value(resolved, ask), (resolved, ask)
+        except CellRefused as problem:
+            problems.add(resolved.answer_row.row, problem.column, problem.text)
     _apply_page_rules(protocol, pages, values, rows_by_slot, problems)
     stored = {slot: _row(slot, *rows_by_slot[slot], value) for slot, value in values.items()}
-    asked = _reachable_slots(protocol, page_section, items, {slot: answer_value(row) for slot, row in stored.items()})
+    stored_values = {slot: answer_value(row) for slot, row in stored.items()}
+    reachable = _reachable_slots(protocol, page_section, items, stored_values)
     for slot, row in stored.items():
-        about = rows_by_slot[slot][0]
-        if slot not in asked:
-            problems.add(about.said.row, "question", f"“{about.question.key}” is not asked after the earlier answers.")
+        resolved = rows_by_slot[slot][0]
+        line, label = resolved.answer_row.row, resolved.answer_row.label
+        if slot not in reachable:
+            problems.add(line, "question", f"“{resolved.question.key}” is not asked after the earlier answers.")
             continue
-        if about.said.label and row.label != about.said.label:
-            words = f"is {about.said.label}, but the shown: columns give the letter {row.label or 'none'}."
-            problems.add(about.said.row, "label", words)
-        sitting.answers.append(ImportedAnswer(about, row))
+        if label and row.label != label:
+            message = f"is {label}, but the shown: columns give the letter {row.label or 'none'}."
+            problems.add(line, "label", message)
+        sitting.answers.append(ImportedAnswer(resolved, row))
 
 
 def _questions(study_index: StudyIndex, section: SectionWording, rows: list[ResolvedRow]) -> Iterator[PageQuestion]:
     """Yield the section's questions. If the file gives the letters, questions about two systems use them."""
-    letters = {system: letter for about in rows for letter, system in about.said.shown}
-    numbers = {system: number for number, system in enumerate(letters)}
-    for place, words in enumerate(section.questions, 1):
-        known = numbers if {words.x, words.y} <= set(numbers) else {}
+    letters = {system: letter for resolved in rows for letter, system in resolved.answer_row.shown}
+    indexes = {system: index for index, system in enumerate(letters)}
+    for number, question in enumerate(section.questions, 1):
+        known_systems = indexes if {question.x, question.y} <= set(indexes) else {}
         yield build_page_question(
-            place, study_index.ids[section.position, words.key], words, known, list(letters.values())
+            number, study_index.ids[section.position, question.key], question, known_systems, list(letters.values())
         )
 
 
 def _find_field(
     study_index: StudyIndex,
-    about: ResolvedRow,
+    resolved: ResolvedRow,
     item: PageItem | None,
     slots: dict[tuple[Any, ...], tuple[str, PageField]],
 ) -> tuple[str, PageField]:
     """Return the field that a row answers. Raises CellRefused and says what to change."""
-    question = study_index.ids[about.section.position, about.question.key]
-    answer_row = about.said
+    question = study_index.ids[resolved.section.position, resolved.question.key]
+    answer_row = resolved.answer_row
     for choice in dict.fromkeys((answer_row.choice, "")):
         for part in dict.fromkeys((answer_row.part, "")):
-            if match := slots.get((question, item and item.id, about.output, choice, part)):
+            if match := slots.get((question, item and item.id, resolved.output, choice, part)):
                 return match
-    key = about.question.key
+    key = resolved.question.key
     asks = [ask for _, ask in slots.values() if ask.question_id == question]
     if any(ask.choice for ask in asks):
         options = ", ".join(dict.fromkeys(ask.choice for ask in asks))
@@ -317,7 +314,7 @@ def _find_field(
         raise CellRefused("prompt_key", f"must not be empty: “{key}” is asked about texts.")
     if item is not None and all(ask.item_id is None for ask in asks):
         raise CellRefused("prompt_key", f"must be empty: “{key}” is not asked about one text.")
-    if about.output is None:
+    if resolved.output is None:
         raise CellRefused("system", f"must not be empty: “{key}” is asked about each output.")
     raise CellRefused(
         "system",
@@ -325,42 +322,42 @@ def _find_field(
     )
 
 
-def _clean_value(about: ResolvedRow, ask: PageField) -> Any:
+def _clean_value(resolved: ResolvedRow, ask: PageField) -> Any:
     """Return the row's answer as the field cleans it. Raises CellRefused."""
-    answer_row = about.said
+    answer_row, key = resolved.answer_row, resolved.question.key
     if ask.field.inputs:
-        raise CellRefused("question", f"answers to “{about.question.key}” have several parts and cannot be imported.")
-    column, sent = _form_value(about, ask)
-    if not (sent or answer_row.skip_reason or (ask.choice and answer_row.value)):
+        raise CellRefused("question", f"answers to “{key}” have several parts and cannot be imported.")
+    column, text = _form_value(resolved, ask)
+    if not (text or answer_row.skip_reason or (ask.choice and answer_row.value)):
         raise CellRefused(column, "is empty. Give the answer or a skip_reason, or remove the row.")
     allowed = {column, "skip_reason"} | ({"choice"} if ask.choice else set())
-    if others := [name for name in answer_row.given if name not in allowed]:
-        raise CellRefused(others[0], f"must be empty: answers to “{about.question.key}” belong in the column {column}.")
+    if other_columns := [name for name in answer_row.given if name not in allowed]:
+        raise CellRefused(other_columns[0], f"must be empty: answers to “{key}” belong in the column {column}.")
     try:
-        return clean_answer(ask, {"": [sent]}, [answer_row.skip_reason] if answer_row.skip_reason else [])
+        return clean_answer(ask, {"": [text]}, [answer_row.skip_reason] if answer_row.skip_reason else [])
     except AnswerRefused as refused:
         if answer_row.skip_reason:
             raise CellRefused("skip_reason", f"“{answer_row.skip_reason}”: {refused}") from None
-        raise CellRefused(column, f"“{sent[:60]}” is not a valid answer to “{about.question.key}”: {refused}") from None
+        raise CellRefused(column, f"“{text[:60]}” is not a valid answer to “{key}”: {refused}") from None
 
 
-def _form_value(about: ResolvedRow, ask: PageField) -> tuple[str, str]:
+def _form_value(resolved: ResolvedRow, ask: PageField) -> tuple[str, str]:
     """Return the column that holds the answer, and the answer as a browser would send it."""
-    answer_row = about.said
+    answer_row = resolved.answer_row
     if ask.choice:
         return "value", "" if answer_row.value == "0" else answer_row.value or "1"
     if ask.answer_column != "chosen":
         return ask.answer_column, getattr(answer_row, ask.answer_column)
     if answer_row.choice and not answer_row.chosen:
         return "choice", answer_row.choice
-    letters = about.item.letters if about.item else {}
+    letters = resolved.item.letters if resolved.item else {}
     if not answer_row.chosen:
-        if answer_row.label and about.item and about.item.is_layout_known and not answer_row.skip_reason:
+        if answer_row.label and resolved.item and resolved.item.is_layout_known and not answer_row.skip_reason:
             if answer_row.label not in letters:
                 raise CellRefused("label", f"no output was shown under “{answer_row.label}”.")
             return "chosen", answer_row.label
         return "chosen", ""
-    letter = next((letter for letter, output in letters.items() if output == about.chosen), None)
+    letter = next((letter for letter, output in letters.items() if output == resolved.chosen), None)
     if letter is None:
         raise CellRefused("chosen", f"“{answer_row.chosen}” is not among the outputs shown.")
     return "chosen", letter
@@ -377,24 +374,25 @@ def _apply_page_rules(
     for page, asks in pages:
         if asks and all(slot in values for slot in asks):
             page_values = {slot: values[slot] for slot in asks}
-            for slot, words in protocol.clean(page, page_values).items():
-                problems.add(rows_by_slot[slot][0].said.row, None, words)
+            for slot, message in protocol.clean(page, page_values).items():
+                problems.add(rows_by_slot[slot][0].answer_row.row, None, message)
             values.update(page_values)
 
 
 def _reachable_slots(
-    protocol: Protocol, laid: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
+    protocol: Protocol, page_section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
 ) -> set[str]:
     """Return the slots that are asked after these answers."""
-    return {slot for page in protocol.pages(laid, items, answers) for slot in protocol.asks(page)}
+    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.asks(page)}
 
 
-def _row(slot: str, about: ResolvedRow, ask: PageField, value: Any) -> NewResponse:
+def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewResponse:
     """Return the new response, with the letter and the position if the file gives them."""
     columns = response_column_values(ask, value) or {}
-    label = about.said.label or (ask.label if about.item is None else "")
-    if about.item is not None and about.item.is_layout_known:
-        letters: dict[Any, str] = {output: letter for letter, output in about.item.letters.items()}
+    answer_row, item = resolved.answer_row, resolved.item
+    label = answer_row.label or (ask.label if item is None else "")
+    if item is not None and item.is_layout_known:
+        letters: dict[Any, str] = {output: letter for letter, output in item.letters.items()}
         label = letters.get(columns.get("chosen_id") if ask.answer_column == "chosen" else ask.exposure_id, "")
-    position = about.said.position if about.item is None else ask.position if about.item.has_position else None
+    position = answer_row.position if item is None else ask.position if item.has_position else None
     return NewResponse(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)

@@ -23,10 +23,10 @@ class Options:
     def from_json(cls, options_json: object) -> "Options":
         """Return the options from stored JSON. Raises SettingsRefused for anything invalid."""
         options = options_json if isinstance(options_json, dict) else {"columns": None}
-        given = options.get("columns", {})
-        if not isinstance(given, dict) or set(options) - {"columns"}:
+        columns = options.get("columns", {})
+        if not isinstance(columns, dict) or set(options) - {"columns"}:
             raise SettingsRefused("options: must be an object with only the key “columns”.")
-        return cls(validate_column_mapping(given))
+        return cls(validate_column_mapping(columns))
 
     @classmethod
     def from_text(cls, lines: str) -> "Options":
@@ -38,31 +38,31 @@ class Options:
         for number, line in enumerate(lines.splitlines(), 1):
             if not line.strip():
                 continue
-            ours, equals, theirs = (part.strip() for part in line.partition("="))
-            if not (ours and equals and theirs):
+            name, equals, column = (part.strip() for part in line.partition("="))
+            if not (name and equals and column):
                 raise SettingsRefused(
                     f"line {number}: write heval's column name, “=”, and the file's column name, as in: annotator = worker."
                 )
-            if ours in mapping:
-                raise SettingsRefused(f"line {number}: the column {ours[:60]} is named twice.")
-            mapping[ours] = theirs
+            if name in mapping:
+                raise SettingsRefused(f"line {number}: the column {name[:60]} is named twice.")
+            mapping[name] = column
         return cls(validate_column_mapping(mapping))
 
 
 def validate_column_mapping(mapping: dict[Any, Any]) -> dict[str, str]:
     """Return the mapping after checking its column names. Raises SettingsRefused."""
-    for ours, theirs in mapping.items():
+    for name, column in mapping.items():
         if (
-            not isinstance(ours, str)
-            or not isinstance(theirs, str)
-            or not theirs
-            or len(theirs) > MAX_COLUMN_NAME_LENGTH
+            not isinstance(name, str)
+            or not isinstance(column, str)
+            or not column
+            or len(column) > MAX_COLUMN_NAME_LENGTH
         ):
-            raise SettingsRefused(f"columns: the value of {str(ours)[:60]!r} must be the name of a column of the file.")
-        if ours not in COLUMNS and not SHOWN_COLUMN.fullmatch(ours):
-            known = f"{', '.join(COLUMNS)}, and shown:A, shown:B, …"
-            raise SettingsRefused(f"columns: heval has no column “{ours[:60]}”. Its columns are {known}.")
-    twice = [theirs for theirs in mapping.values() if list(mapping.values()).count(theirs) > 1]
-    if twice:
-        raise SettingsRefused(f"columns: “{twice[0][:60]}” is named twice.")
+            raise SettingsRefused(f"columns: the value of {str(name)[:60]!r} must be the name of a column of the file.")
+        if name not in COLUMNS and not SHOWN_COLUMN.fullmatch(name):
+            known_names = f"{', '.join(COLUMNS)}, and shown:A, shown:B, …"
+            raise SettingsRefused(f"columns: heval has no column “{name[:60]}”. Its columns are {known_names}.")
+    repeated = [column for column in mapping.values() if list(mapping.values()).count(column) > 1]
+    if repeated:
+        raise SettingsRefused(f"columns: “{repeated[0][:60]}” is named twice.")
     return dict(mapping)

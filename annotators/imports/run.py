@@ -71,14 +71,14 @@ def import_answers(
     ``studies.imports.tables``. Raises ActionRefused if the study cannot import answers.
     """
     check_permission(by, Action.EDIT, study)
-    how = options if isinstance(options, Options) else Options.from_json(options or {})
-    if words := reason_answers_not_importable(study):
-        raise lifecycle.ActionRefused(words)
+    import_options = options if isinstance(options, Options) else Options.from_json(options or {})
+    if obstacle := reason_answers_not_importable(study):
+        raise lifecycle.ActionRefused(obstacle)
     filename = filename or path.name
     report = ImportReport(
         filename=filename, sha256=file_sha256(path), counts={kind: RowCounts() for kind in COUNTED_KINDS}
     )
-    rows = _read_rows(study, path, how, report, progress)
+    rows = _read_rows(study, path, import_options, report, progress)
     if study.is_draft:
         for problem in find_analysis_blockers(study):
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
@@ -97,27 +97,34 @@ def import_answers(
             study = lifecycle.freeze_and_close(study, by)
         # The study's lock excludes other imports, so the written rows match the counts.
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if words := reason_answers_not_importable(study):
-            raise lifecycle.ActionRefused(words)
+        if obstacle := reason_answers_not_importable(study):
+            raise lifecycle.ActionRefused(obstacle)
         earlier = load_earlier_imports(study)
         new_parts = (_only_new_answers(study_index, earlier, sitting) for sitting in sittings)
         new = [sitting for sitting in new_parts if sitting.answers]
         write_imported_answers(study, study_index, earlier, new, job or _create_done_job(study, by, report))
-        audit.record(AUDIT_VERB, study=study, by=by, filename=filename[:200], options=how.as_json(), **report.outcome())
+        audit.record(
+            AUDIT_VERB,
+            study=study,
+            by=by,
+            filename=filename[:200],
+            options=import_options.as_json(),
+            **report.outcome(),
+        )
     report.is_written = True
     return report
 
 
 def _read_rows(
-    study: Study, path: Path, how: Options, report: ImportReport, progress: ProgressCallback
+    study: Study, path: Path, options: Options, report: ImportReport, progress: ProgressCallback
 ) -> dict[str, list[AnswerRow]]:
     """Return the rows by annotator, in the order in which annotators first appear in the file."""
-    known = (*COLUMNS, *COLUMN_ALIASES, *how.columns.values())
+    known_columns = (*COLUMNS, *COLUMN_ALIASES, *options.columns.values())
     limits = TableLimits(rows=MAX_ROWS)
     rows_by_annotator: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
-        table = read_rows(report.filename, file, known_columns=known, limits=limits, problems=report.problems)
-        answers = AnswerReader(table, how.columns, report.problems)
+        table = read_rows(report.filename, file, known_columns=known_columns, limits=limits, problems=report.problems)
+        answers = AnswerReader(table, options.columns, report.problems)
         for row in answers:
             rows_by_annotator.setdefault(row.annotator, []).append(row)
             if answers.count % PROGRESS_EVERY == 0:
@@ -130,35 +137,37 @@ def _read_rows(
 def _build_imports(
     study_index: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
 ) -> list[ImportedAssignment]:
-    sittings, done = [], 0
+    sittings, n_done = [], 0
     for name, own_rows in rows.items():
         sitting = build_imported_assignment(study_index, name, own_rows, report.problems)
         if sitting is not None:
             sittings.append(sitting)
-        done += len(own_rows)
-        progress(done, report.rows, f"Checked the answers of {len(sittings):,} of {len(rows):,} annotators")
+        n_done += len(own_rows)
+        progress(n_done, report.rows, f"Checked the answers of {len(sittings):,} of {len(rows):,} annotators")
     answers = chain.from_iterable(sitting.answers for sitting in sittings)
-    for answer in sorted(answers, key=lambda answer: answer.about.said.row)[:MAX_EXAMPLE_ROWS]:
+    for answer in sorted(answers, key=lambda answer: answer.resolved.answer_row.row)[:MAX_EXAMPLE_ROWS]:
         report.first.append(_example_row(answer))
     return sittings
 
 
 def _example_row(answer: ImportedAnswer) -> dict[str, Any]:
     """Return a row as heval understood it, for the table of examples."""
-    about, row = answer.about, answer.row
+    resolved, row = answer.resolved, answer.row
     value = (
         row.value
         if row.value is not None
-        else row.choice or row.text or row.skip_reason or about.said.chosen or row.label
+        else row.choice or row.text or row.skip_reason or resolved.answer_row.chosen or row.label
     )
-    of = f"{about.question.key}{f' ({about.said.system})' if about.said.system else ''}"
-    place = f" (shown as {row.label})" if row.label and not about.question.x else ""
+    question_label = (
+        f"{resolved.question.key}{f' ({resolved.answer_row.system})' if resolved.answer_row.system else ''}"
+    )
+    letter_note = f" (shown as {row.label})" if row.label and not resolved.question.x else ""
     return {
-        "row": about.said.row,
-        "batch": about.said.annotator,
-        "prompt": about.said.prompt or f"section {about.section.position}",
+        "row": resolved.answer_row.row,
+        "batch": resolved.answer_row.annotator,
+        "prompt": resolved.answer_row.prompt or f"section {resolved.section.position}",
         "prompt_text": "",
-        "outputs": [[of, f"{value}{place}"[:160]]],
+        "outputs": [[question_label, f"{value}{letter_note}"[:160]]],
     }
 
 
@@ -183,10 +192,10 @@ def _count_new_and_known(
             answers.same += status != "new"
             answers.new += status == "new"
             if status == "other":
-                words = (
+                message = (
                     f"another answer of “{sitting.name}” to this is already stored. Stored answers are never changed."
                 )
-                report.problems.add(answer.about.said.row, None, words)
+                report.problems.add(answer.resolved.answer_row.row, None, message)
     keys = {key for sitting in sittings for key in sitting.items}
     items.same = len(keys & earlier.items)
     items.new = len(keys) - items.same
@@ -206,8 +215,8 @@ def _import_status(
         return "gone"
     row = answer.row
     item = sitting.items[row.item_id - 1] if row.item_id else None
-    stored = earlier.said.get((person, row.question_id, item, row.exposure_id), [])
-    is_one_of_many = answer.about.question.scale.kind == "multiple" or bool(row.part)
+    stored = earlier.answers.get((person, row.question_id, item, row.exposure_id), [])
+    is_one_of_many = answer.resolved.question.scale.kind == "multiple" or bool(row.part)
     if is_one_of_many:
         stored = [key for key in stored if key == ERASED_ANSWER or (key[2], key[3]) == (row.choice, row.part)]
     if not stored:

@@ -51,18 +51,18 @@ class StudyIndex:
 
 def build_study_index(study: Study) -> StudyIndex:
     design = study.designs.order_by("version").last()
-    words = wording_of(study, design.pk if design else None)
+    wording = wording_of(study, design.pk if design else None)
     systems = dict(study.systems.values_list("name", "pk"))
     outputs: dict[tuple[int, int], dict[int, int]] = {}
     rows = Output.objects.filter(system__study=study).order_by("pk")
     for prompt, system, sample, pk in rows.values_list("prompt_id", "system_id", "sample", "pk").iterator(2000):
         outputs.setdefault((prompt, system), {})[sample] = pk
-    sections = {section.position: section for section in words.sections if section.protocol in REGISTRY}
-    asked = Question.objects.filter(section__study=study).values_list("section__position", "key", "pk")
+    sections = {section.position: section for section in wording.sections if section.protocol in REGISTRY}
+    questions = Question.objects.filter(section__study=study).values_list("section__position", "key", "pk")
     return StudyIndex(
         study,
         sections,
-        {(position, key): pk for position, key, pk in asked},
+        {(position, key): pk for position, key, pk in questions},
         dict(study.sections.values_list("position", "pk")),
         systems,
         dict(study.prompts.values_list("key", "pk")),
@@ -119,7 +119,7 @@ class EarlierImports:
     """Earlier imports: annotators by keyed name, their stored answers, and the annotators who withdrew."""
 
     people: dict[str, int] = field(default_factory=dict)
-    said: dict[tuple[int, int, ItemKey | None, int | None], list[StoredAnswer]] = field(default_factory=dict)
+    answers: dict[tuple[int, int, ItemKey | None, int | None], list[StoredAnswer]] = field(default_factory=dict)
     ordinals: dict[int, int] = field(default_factory=dict)
     withdrawn: set[int] = field(default_factory=set)
     items: set[ItemKey] = field(default_factory=set)
@@ -131,13 +131,13 @@ ERASED_ANSWER: StoredAnswer = ("erased",)
 def load_earlier_imports(study: Study) -> EarlierImports:
     """Return everything that was imported into the study before, and its items as (section, prompt, outputs)."""
     earlier = EarlierImports()
-    shown: dict[int, tuple[int, int, list[int]]] = {}
+    outputs_by_item: dict[int, tuple[int, int, list[int]]] = {}
     exposures = Exposure.objects.filter(item__study=study).order_by("item_id", "output_id")
     for item, section, prompt, output in exposures.values_list(
         "item_id", "item__section_id", "item__prompt_id", "output_id"
     ).iterator(2000):
-        shown.setdefault(item, (section, prompt, []))[2].append(output)
-    keys = {item: (section, prompt, tuple(outputs)) for item, (section, prompt, outputs) in shown.items()}
+        outputs_by_item.setdefault(item, (section, prompt, []))[2].append(output)
+    keys = {item: (section, prompt, tuple(outputs)) for item, (section, prompt, outputs) in outputs_by_item.items()}
     earlier.items = set(keys.values())
     imported = Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
     for person, key, ordinal, withdrawn in imported.values_list(
@@ -153,8 +153,8 @@ def load_earlier_imports(study: Study) -> EarlierImports:
         "assignment__annotator_id", "question_id", "item_id", "exposure__output_id", "erased_at", "value", "chosen__output_id", "choice", "part", "text", "skip_reason",
     )  # fmt: skip
     for person, question, item, output, erased, *columns in rows.iterator(2000):
-        place = (person, question, keys.get(item), output)
-        earlier.said.setdefault(place, []).append(ERASED_ANSWER if erased else tuple(columns))
+        question_key = (person, question, keys.get(item), output)
+        earlier.answers.setdefault(question_key, []).append(ERASED_ANSWER if erased else tuple(columns))
     return earlier
 
 

@@ -31,10 +31,16 @@ def write_imported_answers(
     """
     items = _get_or_create_items(study, {key for sitting in imported_assignments for key in sitting.items})
     # An item without new answers is not placed again.
-    drawn = [DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported_assignments]
+    drawn_batches = [
+        DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported_assignments
+    ]
     last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
     batches = store_drawn_batches(
-        study, drawn, places_per_batch=1, origin=Batch.Origin.ANSWERED, first_number=0 if last is None else last + 1
+        study,
+        drawn_batches,
+        places_per_batch=1,
+        origin=Batch.Origin.ANSWERED,
+        first_number=0 if last is None else last + 1,
     )
     Batch.objects.filter(pk__in=[batch.pk for batch in batches]).update(claimed=1)
     people = _get_or_create_annotators(study, imported_assignments)
@@ -43,7 +49,7 @@ def write_imported_answers(
     assignments = []
     for sitting, batch in zip(imported_assignments, batches, strict=True):
         person = people[imported_person_hash(study, sitting.name)]
-        begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
+        started_at, submitted_at = min(sitting.times, default=now), max(sitting.times, default=now)
         assignments.append(
             Assignment(
                 study=study,
@@ -53,29 +59,29 @@ def write_imported_answers(
                 source=job,
                 design=design,
                 ordinal=earlier_imports.ordinals.get(person, 0) + 1,
-                claimed_at=begun,
-                started_at=begun,
-                submitted_at=ended,
+                claimed_at=started_at,
+                started_at=started_at,
+                submitted_at=submitted_at,
             )
         )
     Assignment.objects.bulk_create(assignments, batch_size=500)
     Response.objects.bulk_create(_responses(imported_assignments, assignments, items, now), batch_size=1000)
 
 
-def _get_or_create_items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
+def _get_or_create_items(study: Study, item_keys: set[ItemKey]) -> dict[ItemKey, int]:
     """Return the ids of these items. Create missing items."""
-    prompts = {prompt for _, prompt, _ in wanted}
+    prompts = {prompt for _, prompt, _ in item_keys}
     keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
-    ordered = sorted(wanted, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
+    ordered = sorted(item_keys, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
     records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
     written = get_or_create_items(study, records.values())
     return {key: written[item_key(*record)].pk for key, record in records.items()}
 
 
 def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> Iterator[tuple[int, DrawnItem]]:
-    about = {answer.row.item_id for answer in sitting.answers}
+    item_ids = {answer.row.item_id for answer in sitting.answers}
     for number, key in enumerate(sitting.items, 1):
-        if number in about:
+        if number in item_ids:
             yield key[0], DrawnItem(item=items[key])
 
 
@@ -117,5 +123,5 @@ def _responses(
                 part=row.part,
                 text=row.text,
                 skip_reason=row.skip_reason,
-                received_at=answer.about.said.time or now,
+                received_at=answer.resolved.answer_row.time or now,
             )

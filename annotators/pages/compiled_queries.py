@@ -54,7 +54,7 @@ class _CompiledStatement:
         origins: list[tuple[int | None, Any]] = [
             (stand_ins.index(value), None) if value in stand_ins else (None, value) for value in parameters
         ]
-        if {place for place, _ in origins if place is not None} != set(range(len(stand_ins))):
+        if {index for index, _ in origins if index is not None} != set(range(len(stand_ins))):
             raise ValueError(f"The ORM converts a value of this statement, so it cannot be compiled once: {sql}")
         return sql, origins, self.converters(compiler)
 
@@ -67,7 +67,7 @@ class _CompiledStatement:
         return ()
 
     def parameters(self, values: Sequence[Any]) -> list[Any]:
-        return [constant if place is None else values[place] for place, constant in self.compiled[1]]
+        return [constant if index is None else values[index] for index, constant in self.compiled[1]]
 
     def run(self, cursor, values: Sequence[Any]) -> None:
         cursor.execute(self.compiled[0], self.parameters(values))
@@ -91,9 +91,9 @@ class CompiledSelect(_CompiledStatement):
     @staticmethod
     def _converted(row: tuple, converters: tuple, connection) -> tuple:
         values = list(row)
-        for place, (functions, expression) in converters:
+        for index, (functions, expression) in converters:
             for function in functions:
-                values[place] = function(values[place], expression, connection)
+                values[index] = function(values[index], expression, connection)
         return tuple(values)
 
 
@@ -121,7 +121,7 @@ def _column(model: type[Model], name: str) -> Field:
 
 
 @lru_cache(maxsize=256)
-def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str, is_typed: bool = False) -> str:
+def _insert_sql(model: type[Model], columns: tuple[str, ...], rows: int, statement: str, is_typed: bool = False) -> str:
     # The SQL contains only names of our own tables and columns, never input from outside.
     connection = connections[DEFAULT_DB_ALIAS]
     quoted = connection.ops.quote_name
@@ -141,10 +141,10 @@ def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], r
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            statement = _insertion(model, columns, 1, INSERT_WITHOUT_FSYNC_SQL)
+            statement = _insert_sql(model, columns, 1, INSERT_WITHOUT_FSYNC_SQL)
             cursor.execute(statement, _values(model, columns, [row], connection))
             return
-        statement = _insertion(model, columns, 1, INSERT_OR_IGNORE_SQL)
+        statement = _insert_sql(model, columns, 1, INSERT_OR_IGNORE_SQL)
         values = _values(model, columns, [row], connection)
         database = connection.connection
         previous = database.execute("PRAGMA synchronous").fetchone()[0]
@@ -172,31 +172,31 @@ def update_then_insert(
     rows = list(rows)
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor == "postgresql":
-        statement = _chain(tuple(update for update, _ in updates), model, columns, len(rows))
+        statement = _chained_sql(tuple(update for update, _ in updates), model, columns, len(rows))
         parameters = [parameter for update, values in updates for parameter in update.parameters(values)]
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters + _values(model, columns, rows, connection))
             return sum(cursor.fetchone())
     with transaction.atomic(savepoint=False):
-        for done, (update, values) in enumerate(updates):
+        for n_done, (update, values) in enumerate(updates):
             if not update(*values):
-                return done
+                return n_done
         if rows:
             with connection.cursor() as cursor:
-                statement = _insertion(model, columns, len(rows), INSERT_SQL)
+                statement = _insert_sql(model, columns, len(rows), INSERT_SQL)
                 cursor.execute(statement, _values(model, columns, rows, connection))
     return len(updates)
 
 
 @lru_cache(maxsize=256)
-def _chain(updates: tuple[CompiledUpdate, ...], model: type[Model], columns: tuple[str, ...], rows: int) -> str:
+def _chained_sql(updates: tuple[CompiledUpdate, ...], model: type[Model], columns: tuple[str, ...], rows: int) -> str:
     parts = []
     for number, update in enumerate(updates):
         after = AFTER_UPDATE_SQL.format(number - 1) if number else ""
         parts.append(f"done{number} AS ({update.compiled[0]}{after} RETURNING 1)")
     if rows:
         # In a SELECT from VALUES, PostgreSQL cannot infer the type of NULL, so each value is cast.
-        insertion = _insertion(model, columns, rows, INSERT_AFTER_UPDATE_SQL.format(len(updates) - 1), is_typed=True)
+        insertion = _insert_sql(model, columns, rows, INSERT_AFTER_UPDATE_SQL.format(len(updates) - 1), is_typed=True)
         parts.append(f"written AS ({insertion})")
     return f"WITH {', '.join(parts)} SELECT {', '.join(COUNT_UPDATED_SQL.format(number) for number in range(len(updates)))}"
 

@@ -87,9 +87,9 @@ def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], ans
         return f"{str(page.section.settings.get('noun') or 'text').capitalize()} {labels.get(answer.chosen_id, '')}".strip()
     if answer.value is None:
         return answer.text
-    words = {point.key: point.label for point in question.scale.points}
+    labels_by_value = {point.key: point.label for point in question.scale.points}
     value = f"{answer.value.normalize():f}"
-    return words.get(value) or value
+    return labels_by_value.get(value) or value
 
 
 def split_at_quotes(text: str, quotes: Sequence[str]) -> tuple[TextPart, ...]:

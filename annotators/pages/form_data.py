@@ -63,32 +63,32 @@ def parse_page_form(
     step: Step, page_fields: Mapping[str, PageField], data: QueryDict, has_files: bool = False
 ) -> PageForm:
     """Check the form against the page's questions: each name must be known, and each value must be single and allowed."""
-    sent = PageForm()
+    form = PageForm()
     names = {slot: input_names_by_part(slot, ask) for slot, ask in page_fields.items()}
-    known = {name for slot_names in names.values() for name in slot_names.values()}
-    known |= {slot + SKIP_SUFFIX for slot, ask in page_fields.items() if ask.skip_reasons}
+    known_names = {name for slot_names in names.values() for name in slot_names.values()}
+    known_names |= {slot + SKIP_SUFFIX for slot, ask in page_fields.items() if ask.skip_reasons}
     # ``clean_unseen_images`` checks the names of images.
     if unknown := [
-        name for name in data if not (name in known or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
+        name for name in data if not (name in known_names or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
     ]:
-        sent.non_field_errors.append(
+        form.non_field_errors.append(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(unknown)[:3])}. Please reload it."
         )
     if has_files:
-        sent.non_field_errors.append("You cannot send files on this page. Please send your answers without a file.")
+        form.non_field_errors.append("You cannot send files on this page. Please send your answers without a file.")
     for slot, ask in page_fields.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]
-        sent.typed.update({names[slot][part]: texts[0] if texts else "" for part, texts in values.items()})
+        form.typed.update({names[slot][part]: texts[0] if texts else "" for part, texts in values.items()})
         if skips:
-            sent.typed[slot + SKIP_SUFFIX] = skips[0]
+            form.typed[slot + SKIP_SUFFIX] = skips[0]
         try:
-            sent.values[slot] = clean_answer(ask, values, skips)
+            form.values[slot] = clean_answer(ask, values, skips)
         except AnswerRefused as refused:
-            sent.errors[slot] = str(refused)
+            form.errors[slot] = str(refused)
     # Show all errors at once: check the valid values together, even if other values were refused.
-    sent.errors = step.protocol.clean(step.page, sent.values) | sent.errors
-    return sent
+    form.errors = step.protocol.clean(step.page, form.values) | form.errors
+    return form
 
 
 def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
@@ -98,10 +98,10 @@ def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, for
     """
     if not has_unseen_image_fields(data):
         return ""
-    unseen, wrong = parse_unseen_images(data, page_image_names(page, get_batch_plan(assignment).images))
+    unseen, unknown_names = parse_unseen_images(data, page_image_names(page, get_batch_plan(assignment).images))
     form.typed.update(unseen_images_as_form_data(join_image_names(unseen)))
-    if wrong:
-        names = ", ".join(name[:40] for name in wrong[:3])
+    if unknown_names:
+        names = ", ".join(name[:40] for name in unknown_names[:3])
         form.non_field_errors.append(f"This page does not show the image {names}. Please reload it.")
     return join_image_names(unseen)
 
@@ -122,8 +122,8 @@ def clean_answer(page_field: PageField, texts_by_part: dict[str, list[str]], ski
             raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
         return Answer(skip_reason=skip_reasons[0])
     # A field with several inputs takes a dict of texts.
-    sent: Any = single if page_field.field.inputs else single[""]
-    return page_field.field.clean(sent)
+    texts: Any = single if page_field.field.inputs else single[""]
+    return page_field.field.clean(texts)
 
 
 def response_column_values(page_field: PageField, cleaned_value: Any) -> dict[str, Any] | None:
@@ -166,11 +166,11 @@ def build_new_responses(assignment_id: int, page_fields: Mapping[str, PageField]
     return rows
 
 
-def _label(ask: PageField, typed: str) -> str:
+def _label(ask: PageField, text: str) -> str:
     """Return the letter on the annotator's screen: of the output that the question is about, or of the chosen output."""
     if ask.answer_column != "chosen":
         return ask.label
-    return typed if typed in dict(getattr(ask.field, "exposures", ())) else ""
+    return text if text in dict(getattr(ask.field, "exposures", ())) else ""
 
 
 def answer_value(response: Response | NewResponse) -> Any:

@@ -36,9 +36,13 @@ def has_unseen_image_fields(data: Mapping[str, str]) -> bool:
 
 def parse_unseen_images(data, known_names: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the unseen images in the order of ``known_names``, and the names of invalid form fields."""
-    sent = {name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)}
-    wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in known_names or values != [TICKED]]
-    return [name for name in known_names if sent.get(name) == [TICKED]], sorted(wrong)
+    values_by_name = {
+        name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)
+    }
+    wrong_names = [
+        UNSEEN_PREFIX + name for name, values in values_by_name.items() if name not in known_names or values != [TICKED]
+    ]
+    return [name for name in known_names if values_by_name.get(name) == [TICKED]], sorted(wrong_names)
 
 
 def join_image_names(names: Collection[str]) -> str:

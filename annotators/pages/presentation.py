@@ -174,9 +174,9 @@ class ShownPage:
     def all_fields(self) -> list[ShownField]:
         """Return all fields of the page in display order."""
         inside = (
-            shown
+            shown_field
             for item in self.items
-            for shown in (*(f for exposure in item.exposures for f in exposure.fields), *item.fields)
+            for shown_field in (*(field for exposure in item.exposures for field in exposure.fields), *item.fields)
         )
         return [*inside, *self.fields]
 
@@ -190,19 +190,19 @@ class ShownPage:
 
     @property
     def errors(self) -> list[ShownField]:
-        return [shown for shown in self.all_fields if shown.error]
+        return [shown_field for shown_field in self.all_fields if shown_field.error]
 
     @property
     def located_errors(self) -> list[tuple[str, ShownField]]:
         """Return the refused fields, each with the text that it is about, such as "Writer B", or ''."""
         noun = capfirst(self.noun or "text")
         labels = {
-            id(shown): f"{noun} {exposure.label}"
+            id(shown_field): f"{noun} {exposure.label}"
             for item in self.items
             for exposure in item.exposures
-            for shown in exposure.fields
+            for shown_field in exposure.fields
         }
-        return [(labels.get(id(shown), ""), shown) for shown in self.errors]
+        return [(labels.get(id(shown_field), ""), shown_field) for shown_field in self.errors]
 
 
 def _output(
@@ -217,7 +217,7 @@ def _output(
     if format == "turns":
         turns = (line.partition(":") for line in text.split("\n") if line.strip())
         return ShownOutput(
-            "turns", turns=tuple(Turn(who.strip(), words.strip()) for who, _, words in turns), language=language
+            "turns", turns=tuple(Turn(speaker.strip(), line.strip()) for speaker, _, line in turns), language=language
         )
     return ShownOutput("plain", text=text, language=language)
 
@@ -242,23 +242,23 @@ def build_shown_page(
     else:
         typed = {name: _first(values) for name, values in (draft_form_data or {}).items()}
     fields = [_field(slot, ask, typed, stored_form_data is not None, form) for slot, ask in page_fields.items()]
-    about: dict[tuple[int | None, int | None], list[ShownField]] = {}
-    for ask, shown in zip(page_fields.values(), fields, strict=True):
-        about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
+    fields_by_subject: dict[tuple[int | None, int | None], list[ShownField]] = {}
+    for ask, shown_field in zip(page_fields.values(), fields, strict=True):
+        fields_by_subject.setdefault((ask.item_id, ask.exposure_id), []).append(shown_field)
     settings = page.section.settings
     return ShownPage(
         key=page.key,
         step=page.step,
         noun=settings.get("noun", ""),
         explanation=render_cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
-        items=_items(assignment, page, about, typed),
-        fields=tuple(about.get((None, None), ())),
+        items=_items(assignment, page, fields_by_subject, typed),
+        fields=tuple(fields_by_subject.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
         said=page.said,
     )
 
 
-def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool, sent: PageForm | None) -> ShownField:
+def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool, form: PageForm | None) -> ShownField:
     return ShownField(
         slot=slot,
         field=ask.field,
@@ -270,7 +270,7 @@ def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool,
         values={part: typed.get(name, "") for part, name in input_names_by_part(slot, ask).items()}
         if ask.field.inputs
         else {},
-        error=sent.errors.get(slot, "") if sent is not None else "",
+        error=form.errors.get(slot, "") if form is not None else "",
         skip_reasons=ask.skip_reasons,
         skip_value=typed.get(slot + SKIP_SUFFIX, ""),
         is_locked=is_locked,
@@ -315,7 +315,7 @@ def _characters(texts: Texts) -> int:
 text_cache = SizedLRUCache(3_000_000)
 
 
-def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) -> tuple[ShownItem, ...]:
+def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping[str, str]) -> tuple[ShownItem, ...]:
     if not page.items:
         return ()
     ids = tuple(item.id for item in page.items)
@@ -333,15 +333,15 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
         url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
         return _output(*texts[exposure], url, image(item.position, label))
 
-    shown = []
+    shown_items = []
     for item in page.items:
         text, source, media, language = prompts[item.id]
         url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, item.id, 'prompt')}" if media else ""
         exposures = tuple(
-            ShownExposure(label, output(item, label, exposure), tuple(about.get((item.id, exposure), ())))
+            ShownExposure(label, output(item, label, exposure), tuple(fields_by_subject.get((item.id, exposure), ())))
             for label, exposure in item.exposures
         )
-        shown.append(
+        shown_items.append(
             ShownItem(
                 item.position,
                 text,
@@ -349,11 +349,11 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
                 url,
                 language,
                 exposures,
-                tuple(about.get((item.id, None), ())),
+                tuple(fields_by_subject.get((item.id, None), ())),
                 image(item.position) if media else None,
             )
         )
-    return tuple(shown)
+    return tuple(shown_items)
 
 
 def responses_as_form_data(page_fields: Mapping[str, PageField], page: Page, responses) -> dict[str, str]:

@@ -85,12 +85,12 @@ class PageState:
     assignment: Assignment
     visits: Mapping[str, PageVisit]
     answers: Mapping[str, Any]
-    walk: PageSequence
+    sequence: PageSequence
     partial_key: str = ""
 
     @property
     def steps(self) -> Mapping[str, Step]:
-        return self.walk.steps
+        return self.sequence.steps
 
     def is_recorded(self, key: str) -> bool:
         return key in self.visits and self.visits[key].recorded_at is not None
@@ -100,14 +100,14 @@ class PageState:
         # Fixed pages are recorded in order, so the page before this one decides.
         if not self.partial_key:
             return key == self.next_key
-        before = self.walk.before(key)
-        return not self.is_recorded(key) and (not before or self.is_recorded(before))
+        previous_key = self.sequence.before(key)
+        return not self.is_recorded(key) and (not previous_key or self.is_recorded(previous_key))
 
     @property
     def next_key(self) -> str | None:
-        """The first page that is not recorded; None when all are."""
+        """Return the key of the first page that is not recorded, or None if all are recorded."""
         state = full_page_state(self.assignment) if self.partial_key else self
-        return next((key for key in state.walk.keys if not state.is_recorded(key)), None)
+        return next((key for key in state.sequence.keys if not state.is_recorded(key)), None)
 
 
 def full_page_state(assignment: Assignment) -> PageState:
@@ -134,14 +134,14 @@ def partial_page_state(assignment: Assignment, page_key: str) -> PageState:
     ``assignment.preloaded_visits`` may hold the keys of the page before this one and of this page, with their visits.
     They are used once, because a second call wants the present state.
     """
-    walk = get_itinerary(assignment).fixed
-    if walk is None or page_key not in walk.places:
+    sequence = get_itinerary(assignment).fixed
+    if sequence is None or page_key not in sequence.places:
         return full_page_state(assignment)
-    wanted = (walk.before(page_key), page_key)
+    keys = (sequence.before(page_key), page_key)
     preloaded, visits = assignment.__dict__.pop("preloaded_visits", (None, None))
-    if preloaded != wanted:
-        visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment, key__in=wanted)}
-    return PageState(assignment, visits, {}, walk, partial_key=page_key)
+    if preloaded != keys:
+        visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment, key__in=keys)}
+    return PageState(assignment, visits, {}, sequence, partial_key=page_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,10 @@ class NewVisit:
 
 def build_new_visit(state: PageState, step: Step, page_key: str) -> NewVisit:
     """Return a new visit, not yet stored. The page starts with the layout that was chosen on the page before it."""
-    before = state.visits.get(state.walk.before(page_key))
-    return NewVisit(state.assignment.pk, page_key, page_snapshot(step.page), before.layout if before else "")
+    previous_visit = state.visits.get(state.sequence.before(page_key))
+    return NewVisit(
+        state.assignment.pk, page_key, page_snapshot(step.page), previous_visit.layout if previous_visit else ""
+    )
 
 
 def recreate_lost_visit(state: PageState, step: Step, page_key: str) -> PageVisit:
@@ -225,35 +227,37 @@ def record_page_answers(
     """
     state, step, visit = resolve_submitted_page(assignment, page_key)
     asks = step.protocol.asks(step.page)
-    sent = parse_page_form(step, asks, data, has_files)
-    unseen = clean_unseen_images(assignment, step.page, data, sent)
+    form = parse_page_form(step, asks, data, has_files)
+    unseen = clean_unseen_images(assignment, step.page, data, form)
     if visit.recorded_at:
-        return _resolve_repeat(state, step, asks, sent)
+        return _resolve_repeat(state, step, asks, form)
     if assignment.started_at is None:
         mark_assignment_started(assignment)
-    if not sent.is_valid:
-        return RecordResult(page_key, sent, asks, step)
-    rows = build_new_responses(assignment.pk, asks, sent)
+    if not form.is_valid:
+        return RecordResult(page_key, form, asks, step)
+    rows = build_new_responses(assignment.pk, asks, form)
     following = _next_key(state, page_key, rows)
-    is_screened_out = step.purpose == "screening" and has_disqualifying_answer(asks, sent)
+    is_screened_out = step.purpose == "screening" and has_disqualifying_answer(asks, form)
     if is_screened_out:
         following = None
     try:
         _store(assignment, visit, rows, following, is_screened_out, parse_active_seconds(data), unseen)
     except _LostRace:
-        return _resolve_repeat(full_page_state(assignment), step, asks, sent)
+        return _resolve_repeat(full_page_state(assignment), step, asks, form)
     return RecordResult(following)
 
 
 def _next_key(state: PageState, key: str, rows: list[NewResponse]) -> str | None:
     """Return the key of the next page after this one is recorded; None if this was the last missing page."""
-    if state.partial_key and (following := state.walk.after(key)):
+    if state.partial_key and (following := state.sequence.after(key)):
         return following
     # Check all pages before deciding that this is the end.
     full_state = full_page_state(state.assignment) if state.partial_key else state
     answers = {**full_state.answers, **{row.slot: answer_value(row) for row in rows}}
-    walk = build_page_sequence(full_state.assignment, answers)
-    return next((other for other in walk.keys if other != key and not full_state.is_recorded(other)), None)
+    sequence = build_page_sequence(full_state.assignment, answers)
+    return next(
+        (other_key for other_key in sequence.keys if other_key != key and not full_state.is_recorded(other_key)), None
+    )
 
 
 class _LostRace(Exception):
@@ -334,7 +338,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
         raise _LostRace
 
 
-def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField], sent: PageForm) -> RecordResult:
+def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField], form: PageForm) -> RecordResult:
     """Handle a page that is sent again.
 
     Equal answers continue to the next page; other answers raise ConflictingAnswers.
@@ -344,8 +348,8 @@ def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField],
         raise AssignmentClosed
     responses = Response.objects.filter(assignment=state.assignment, slot__in=list(asks))
     stored = {_answer_key(response) for response in responses}
-    new_responses = build_new_responses(state.assignment.pk, asks, sent) if sent.is_valid else []
-    if not sent.is_valid or {_answer_key(response) for response in new_responses} != stored:
+    new_responses = build_new_responses(state.assignment.pk, asks, form) if form.is_valid else []
+    if not form.is_valid or {_answer_key(response) for response in new_responses} != stored:
         raise ConflictingAnswers
     return RecordResult(state.next_key)
 
@@ -383,8 +387,8 @@ def save_page_draft(assignment: Assignment, page_key: str, data: QueryDict) -> N
     else:
         raise AssignmentClosed  # the annotator withdrew while this request was on its way
     # A person who types is active and has started.
-    held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    held.update(
+    open_assignment = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
+    open_assignment.update(
         started_at=Coalesce("started_at", Now()),
         reserved_until=extended_deadline_expression(assignment.study.idle_lease_seconds),
     )

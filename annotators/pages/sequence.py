@@ -77,18 +77,18 @@ class PageSequence:
     def __init__(self, steps: Iterable[Step], plan: BatchPlan):
         self.steps = {step.page.key: step for step in steps}
         self.keys = tuple(self.steps)
-        self.places = {key: place for place, key in enumerate(self.keys)}
+        self.places = {key: index for index, key in enumerate(self.keys)}
         self.left = _parts_left([step.page for step in self.steps.values()], plan)
 
     def before(self, key: str) -> str:
         """Return the key of the page before this one, or ''."""
-        place = self.places[key]
-        return self.keys[place - 1] if place else ""
+        index = self.places[key]
+        return self.keys[index - 1] if index else ""
 
     def after(self, key: str) -> str | None:
         """Return the key of the page after this one, or None."""
-        place = self.places[key] + 1
-        return self.keys[place] if place < len(self.keys) else None
+        index = self.places[key] + 1
+        return self.keys[index] if index < len(self.keys) else None
 
 
 def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
@@ -97,10 +97,10 @@ def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
     read: set[int] = set()
     work = []
     for page in pages:
-        shown = {exposure for item in page.items for _, exposure in item.exposures}
-        characters = sum(plan.text_lengths.get(exposure, 0) for exposure in shown - read)
-        read |= shown
-        times_asked = 1 if any(question.label for question in page.questions) else max(1, len(shown))
+        shown_exposures = {exposure for item in page.items for _, exposure in item.exposures}
+        characters = sum(plan.text_lengths.get(exposure, 0) for exposure in shown_exposures - read)
+        read |= shown_exposures
+        times_asked = 1 if any(question.label for question in page.questions) else max(1, len(shown_exposures))
         characters += len(plan.instructions) if page.key == "start" else 0
         work.append(characters / characters_per_minute + len(page.questions) * times_asked / 4 + 0.1)
     total = sum(work)
@@ -147,10 +147,10 @@ def _batch_design_seed(code: str) -> tuple[int, int, int]:
 def previous_fixed_page_key(assignment_code: str, page_key: str) -> str:
     """Return the key of the page before this one if pages are fixed, else ''. This does not load the assignment."""
     try:
-        walk = _cached_itinerary(*_batch_design_seed(assignment_code)).fixed
+        sequence = _cached_itinerary(*_batch_design_seed(assignment_code)).fixed
     except LookupError:
         return ""
-    return walk.before(page_key) if walk and page_key in walk.places else ""
+    return sequence.before(page_key) if sequence and page_key in sequence.places else ""
 
 
 def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
@@ -161,20 +161,20 @@ def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
 def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
-    used = 0
+    n_used = 0
     sections = []
-    for place, planned in enumerate(_order_sections(plan, seed), 1):
+    for number, planned in enumerate(_order_sections(plan, seed), 1):
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
         if width and source.position not in letters:
-            wanted = source.settings.get("labels", "random")
-            start = used if wanted == "continue" else 0
+            label_order = source.settings.get("labels", "random")
+            start = n_used if label_order == "continue" else 0
             names = [letter_label(n) for n in range(start, start + width)]
-            if wanted != "fixed":
+            if label_order != "fixed":
                 seeded_random(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
-            used = max(used, start + width)
-        sections.append(_build_ordered_section(planned, source, seed, place, letters.get(source.position, ())))
+            n_used = max(n_used, start + width)
+        sections.append(_build_ordered_section(planned, source, seed, number, letters.get(source.position, ())))
     return tuple(sections)
 
 
@@ -192,21 +192,25 @@ def _order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
     sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
     if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
         return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
-    heads = [s for s in sections if s.purpose == "live" and s.reuses is None and REGISTRY[s.protocol].has_items]
-    moved = iter(seeded_random(seed, "sections").sample(heads, len(heads)))
+    heads = [
+        section
+        for section in sections
+        if section.purpose == "live" and section.reuses is None and REGISTRY[section.protocol].has_items
+    ]
+    shuffled = iter(seeded_random(seed, "sections").sample(heads, len(heads)))
     arranged: list[PlannedSection] = []
     for section in sections:
         if section in heads:
-            head = next(moved)
+            head = next(shuffled)
             arranged.append(head)
-            arranged += [s for s in sections if s.reuses == head.position]
+            arranged += [section for section in sections if section.reuses == head.position]
         elif section.reuses is None:
             arranged.append(section)
     return arranged
 
 
 def _build_ordered_section(
-    planned: PlannedSection, source: PlannedSection, seed: int, place: int, letters: tuple[str, ...]
+    planned: PlannedSection, source: PlannedSection, seed: int, section_number: int, letters: tuple[str, ...]
 ) -> OrderedSection:
     protocol = REGISTRY[planned.protocol]
     order = seeded_random(seed, "items", source.position).sample(source.items, len(source.items))
@@ -220,13 +224,14 @@ def _build_ordered_section(
             item_letters = tuple(seeded_random(seed, "item", item).sample(letters, len(letters)))
         labelled = ((item_letters[number], exposure) for number, exposure in exposures)
         items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
-    asked = [question for _, question in planned.asked]
-    ids = {question.key: pk for pk, question in planned.asked}
-    arranged = protocol.order_questions(asked, planned.settings, seeded_random(seed, "questions", planned.position))
+    declared = [question for _, question in planned.questions]
+    ids = {question.key: pk for pk, question in planned.questions}
+    arranged = protocol.order_questions(declared, planned.settings, seeded_random(seed, "questions", planned.position))
     questions = tuple(
-        build_page_question(n, ids[q.key], q, planned.exposure_numbers, letters) for n, q in enumerate(arranged, 1)
+        build_page_question(n, ids[question.key], question, planned.exposure_numbers, letters)
+        for n, question in enumerate(arranged, 1)
     )
-    return OrderedSection(planned, PageSection(place, planned.m, planned.settings, questions), tuple(items))
+    return OrderedSection(planned, PageSection(section_number, planned.m, planned.settings, questions), tuple(items))
 
 
 def build_page_question(
@@ -263,7 +268,7 @@ def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping
         protocol = REGISTRY[section.planned.protocol]
         for page in protocol.pages(section.section, section.items, answers):
             steps.append(Step(protocol, page, section.planned.purpose))
-            if feedback_ids := feedback_question_ids(page, section.planned.told):
+            if feedback_ids := feedback_question_ids(page, section.planned.feedback_pairs):
                 questions = tuple(question for question in page.questions if question.id in feedback_ids)
                 feedback_page = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
                 steps.append(Step(FEEDBACK, feedback_page, section.planned.purpose))
@@ -308,7 +313,7 @@ def page_snapshot(page: Page) -> dict[str, Any]:
         "items": [
             [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
         ],
-        "questions": [[q.position, q.id, q.text, q.label] for q in page.questions],
+        "questions": [[question.position, question.id, question.text, question.label] for question in page.questions],
     }
 
 
@@ -336,15 +341,15 @@ def describe_page_key(key: str) -> str:
 
     The numbers are in this annotator's order.
     """
-    words = []
+    descriptions = []
     for part in key.split("."):
         letter, number = part[:1], part[1:].rstrip("".join(_BEHIND))
         if letter in _NUMBERED and number.isdigit():
-            behind = part[1 + len(number) :]
-            words += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[suffix] for suffix in behind)]
+            suffixes = part[1 + len(number) :]
+            descriptions += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[suffix] for suffix in suffixes)]
         else:
-            words.append(_PARTS.get(part, part))
-    return ", ".join(words)
+            descriptions.append(_PARTS.get(part, part))
+    return ", ".join(descriptions)
 
 
 def opaque_media_id(assignment_code: str, row_id: int, kind: str = "output") -> str:

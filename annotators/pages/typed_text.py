@@ -33,18 +33,18 @@ def typed_answers(page_fields: Mapping[str, PageField], data: QueryDict) -> list
     for name, values in nonempty_answer_inputs(data).items():
         for value in values:
             if name in skips:
-                asked, words = skips[name].text, dict(skips[name].skip_reasons).get(value)
+                question, answer = skips[name].text, dict(skips[name].skip_reasons).get(value)
             elif name in inputs:
                 ask, part = inputs[name]
-                asked, words = f"{ask.text} ({part})" if part else ask.text, ask.field.words(value, part)
+                question, answer = f"{ask.text} ({part})" if part else ask.text, ask.field.words(value, part)
             elif name.startswith(UNSEEN_PREFIX):
-                asked, words = f"Image {name.removeprefix(UNSEEN_PREFIX)}", "I cannot see this image"
+                question, answer = f"Image {name.removeprefix(UNSEEN_PREFIX)}", "I cannot see this image"
             else:
-                asked, words = "", None
+                question, answer = "", None
             # If one name has several values, a form shows only the first.
             answers.append(
                 TypedAnswer(
-                    asked, value if words is None else words, words is not None and value == data.getlist(name)[0]
+                    question, value if answer is None else answer, answer is not None and value == data.getlist(name)[0]
                 )
             )
     return answers

@@ -56,11 +56,11 @@ def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, 
 
 def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
     errors = {}
-    before = Recruitment.objects.get(pk=recruitment.pk)
-    promised, pays = sorted_arm_rewards(recruitment, before.reward), sorted_arm_rewards(recruitment, recruitment.reward)
+    stored = Recruitment.objects.get(pk=recruitment.pk)
+    promised, pays = sorted_arm_rewards(recruitment, stored.reward), sorted_arm_rewards(recruitment, recruitment.reward)
     if any(new < old for new, old in zip(pays, promised, strict=True)):
         errors["reward"] = f"People have come, so pay can only rise. Enter at least {promised[-1]}, as promised."
-    if recruitment.currency != before.currency:
+    if recruitment.currency != stored.currency:
         errors["currency"] = "People have come, so the currency cannot change. Enter the earlier currency again."
     old = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     for outcome in Outcome:
@@ -95,8 +95,8 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], pr
 
 
 def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
-    before = {row.outcome: (row.rule, row.amount) for row in OutcomePay.objects.filter(recruitment=recruitment)}
-    if promises == before:
+    old_promises = {row.outcome: (row.rule, row.amount) for row in OutcomePay.objects.filter(recruitment=recruitment)}
+    if promises == old_promises:
         return
     OutcomePay.objects.filter(recruitment=recruitment).delete()
     OutcomePay.objects.bulk_create(

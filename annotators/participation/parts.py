@@ -38,13 +38,13 @@ def count_startable_parts(assignment: Assignment, own_assignments: Sequence[Assi
     ``own_assignments``: all of theirs with batches, oldest first.
     """
     study = assignment.study
-    left = study.batches_per_annotator - sum(row.submitted_at is not None for row in own_assignments)
+    n_left = study.batches_per_annotator - sum(row.submitted_at is not None for row in own_assignments)
     has_left = any(row.withdrawn_at or row.released_reason in assign.FINAL_RELEASE_REASONS for row in own_assignments)
-    if left <= 0 or has_left or not _is_link_open(assignment):
+    if n_left <= 0 or has_left or not _is_link_open(assignment):
         return 0
     arms = [own_assignments[0].batch.arm_id] if own_assignments else []
     own = [row.batch_id for row in own_assignments if assign.is_place_revivable(row)]
-    return min(open_places.claimable_batches(study, assignment.annotator, arms, own).count(), left)
+    return min(open_places.claimable_batches(study, assignment.annotator, arms, own).count(), n_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def get_remaining_parts(assignment: Assignment) -> RemainingParts | None:
         return None
     own_assignments = list(_own_assignments(assignment).select_related("batch"))
     has_begun_part = any(not row.submitted_at and not row.released_at for row in own_assignments)
-    done = sum(row.submitted_at is not None for row in own_assignments)
+    n_done = sum(row.submitted_at is not None for row in own_assignments)
     free = count_startable_parts(assignment, own_assignments)
-    return RemainingParts(has_begun_part, free, done, study.batches_per_annotator)
+    return RemainingParts(has_begun_part, free, n_done, study.batches_per_annotator)
 
 
 def _own_assignments(assignment: Assignment) -> QuerySet[Assignment]:
@@ -87,18 +87,18 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
     own_assignments = list(_own_assignments(assignment).select_related("study", "recruitment", "batch__arm"))
     terms = get_pay_terms(recruitment) if recruitment else None
     parts = [
-        _part(number, row, terms if recruitment and row.recruitment_id == recruitment.pk else None)
+        _describe_part(number, row, terms if recruitment and row.recruitment_id == recruitment.pk else None)
         for number, row in enumerate(own_assignments, 1)
     ]
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
     free = count_startable_parts(assignment, own_assignments)
-    words = wording_of(study, assignment.design_id)
+    wording = wording_of(study, assignment.design_id)
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
     last = next((row for row in reversed(own_assignments) if row.submitted_at), None)
     return {
-        "study": words.study,
+        "study": wording.study,
         "parts": parts,
         "n_done": len(done),
         "allowed": allowed,
@@ -112,15 +112,15 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
         "earned": sum((part.offer.reward for part in done if part.offer.reward), Decimal(0)),
         "each": pays[0] if len(set(pays)) == 1 else None,
         "is_paid": any(pays),
-        "currency": (recruitment.currency if recruitment else "") or words.study["currency"],
+        "currency": (recruitment.currency if recruitment else "") or wording.study["currency"],
         "minutes": parts[-1].offer.minutes if parts else None,
     }
 
 
-def _part(number: int, assignment: Assignment, terms: PayTerms | None) -> Part:
-    words = wording_of(assignment.study, assignment.design_id)
+def _describe_part(number: int, assignment: Assignment, terms: PayTerms | None) -> Part:
+    wording = wording_of(assignment.study, assignment.design_id)
     reward = assignment.recruitment.reward if assignment.recruitment else None
-    offer = arm_offer(words, words.arms[assignment.batch.arm.name], reward)
+    offer = arm_offer(wording, wording.arms[assignment.batch.arm.name], reward)
     if terms and offer.reward is not None:
         offer = replace(
             offer, reward=terms.reward_of(assignment.design_id, assignment.batch.arm.name)
@@ -132,8 +132,8 @@ def _part(number: int, assignment: Assignment, terms: PayTerms | None) -> Part:
         return Part(number, "given back", path, offer, assignment.released_at)
     # At most one part is started and not released, so this takes two queries in all.
     state = full_page_state(assignment)
-    pages = len(state.walk.keys)
-    recorded = sum(state.is_recorded(key) for key in state.walk.keys)
+    pages = len(state.sequence.keys)
+    recorded = sum(state.is_recorded(key) for key in state.sequence.keys)
     return Part(number, "begun", path, offer, assignment.reserved_until, page=min(recorded + 1, pages), pages=pages)
 
 

@@ -58,9 +58,7 @@ class SimulationResult:
 
 def default_system_strengths(study: Study) -> dict[str, float]:
     """Return default preferences: systems in order of their names, 0.5 log-odds apart."""
-    return {
-        name: 0.5 * place for place, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))
-    }
+    return {name: 0.5 * rank for rank, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))}
 
 
 def simulate_answers(
@@ -82,11 +80,11 @@ def simulate_answers(
     crowd, rng = crowd or CrowdSettings(), rng or random.Random(study.seed)
     strengths = default_system_strengths(study) if preferences is None else dict(preferences)
     _check(study, strengths)
-    world = SharedRobotData(study, strengths, crowd)
+    shared = SharedRobotData(study, strengths, crowd)
     ends = {"submitted": 0, "screened_out": 0, "abandoned": 0, "turned_away": 0}
     for number in range(n_robots):
         progress(number, n_robots, f"Robot {number + 1} of {n_robots} answers")
-        end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", world, random.Random(rng.getrandbits(64)))
+        end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", shared, random.Random(rng.getrandbits(64)))
         ends[end] += 1
         if end == "turned_away":
             ends["turned_away"] = n_robots - number
@@ -103,8 +101,8 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
         )
     if missing := sorted(names - set(strengths)):
         raise ValueError(f"preferences: the system {missing[0]!r} has no preference. Add one.")
-    if wrong := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
-        raise ValueError(f"preferences: the preference of {wrong[0]!r} must be a finite number. Correct it.")
+    if wrong_names := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
+        raise ValueError(f"preferences: the preference of {wrong_names[0]!r} must be a finite number. Correct it.")
 
 
 class SharedRobotData:
@@ -127,17 +125,17 @@ class SharedRobotData:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 
-def _take_part(study: Study, person: str, world: SharedRobotData, rng: random.Random) -> str:
+def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.Random) -> str:
     annotator = assign.get_or_create_annotator("robots", person)
     claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
     if claim.outcome != "claimed" or claim.assignment is None:
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
-    robot = PreferenceRobot(world, world.systems_by_exposure(assignment.batch_id), rng)
+    robot = PreferenceRobot(shared, shared.systems_by_exposure(assignment.batch_id), rng)
     state = full_page_state(assignment)
     key = state.next_key
-    is_abandoning = rng.random() < world.crowd.abandoning
+    is_abandoning = rng.random() < shared.crowd.abandoning
     while key is not None:
         state = full_page_state(assignment)
         if is_abandoning and key == list(state.steps)[-1]:
@@ -146,12 +144,12 @@ def _take_part(study: Study, person: str, world: SharedRobotData, rng: random.Ra
         if outcome.sent is not None:
             raise ValueError(robot_refusal_message(state.steps[key], outcome.sent))
         key = outcome.next_key
-    ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
-    if not ended:
+    submitted_at = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
+    if not submitted_at:
         return "screened_out"
-    minutes = world.minutes.get(assignment.batch.number, 1.0) * math.exp(rng.gauss(0, 0.3))
-    begun = ended - timedelta(minutes=minutes)
-    Assignment.objects.filter(pk=assignment.pk).update(claimed_at=begun, started_at=begun)
+    minutes = shared.minutes.get(assignment.batch.number, 1.0) * math.exp(rng.gauss(0, 0.3))
+    started_at = submitted_at - timedelta(minutes=minutes)
+    Assignment.objects.filter(pk=assignment.pk).update(claimed_at=started_at, started_at=started_at)
     return "submitted"
 
 
@@ -169,9 +167,9 @@ def robot_form_data(state: PageState, page_key: str, robot: Robot) -> QueryDict:
 def robot_refusal_message(step: Step, form: PageForm) -> str:
     """Return a message that says which rule a robot's answers broke, and what the protocol must implement."""
     slug = step.protocol.slug
-    broken = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
+    problems = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
-        f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must define plausible answers: give it a "
+        f"page {step.page.key}: a robot's answers were refused: {problems[:300]} The protocol {slug} must define plausible answers: give it a "
         "method `plausible(asks, robot)` that its `clean` accepts."
     )
 
@@ -179,16 +177,16 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
 class PreferenceRobot(Robot):
     """A robot with fixed random opinions of the systems whose outputs it reads."""
 
-    def __init__(self, world: SharedRobotData, systems: Mapping[int, str], rng: random.Random):
+    def __init__(self, shared: SharedRobotData, systems: Mapping[int, str], rng: random.Random):
         super().__init__(rng)
-        self.world, self.systems, crowd = world, systems, world.crowd
-        self.middle, self.round_to = sum(world.strengths.values()) / len(world.strengths), crowd.round_to
+        self.world, self.systems, crowd = shared, systems, shared.crowd
+        self.middle, self.round_to = sum(shared.strengths.values()) / len(shared.strengths), crowd.round_to
         self.is_acquiescent = rng.random() < crowd.acquiescent
         self.is_screened_out = rng.random() < crowd.screened_out
         self.is_commenting = rng.random() < crowd.commenting
         # A robot's opinion of each system is one number, so that its preferences are consistent.
         logit_spread = 4 * crowd.spread / math.sqrt(2)
-        self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
+        self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(shared.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
 
     def strength(self, exposure_id):

@@ -16,16 +16,16 @@ def rewards_unpayable_by_approval(recruitment: Recruitment) -> QuerySet[Payment]
     """Return rewards that only an approval would pay, for people who finished here but whose work the panel does not
     have.
     """
-    gone = [assignment.pk for assignment, _ in finished_assignments_missing_at_panel(recruitment)]
-    left = submissions_with_match_status(recruitment).filter(
+    assignment_ids = [assignment.pk for assignment, _ in finished_assignments_missing_at_panel(recruitment)]
+    submissions = submissions_with_match_status(recruitment).filter(
         standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
     )
-    gone += left.values_list("assignment", flat=True)
+    assignment_ids += submissions.values_list("assignment", flat=True)
     arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.REACHED_PANEL).values(
         "assignment"
     )
     rows = ledger.link_payments(recruitment).filter(
-        assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL
+        assignment__in=assignment_ids, state=Payment.State.DUE, way=Payment.Way.APPROVAL
     )
     rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))
     return rows.select_related("assignment").order_by("pk")

@@ -23,9 +23,10 @@ State = Payment.State
 class LinkCost:
     """The amounts of a link.
 
-    ``due``: due, not ordered. ``unwritten``: owed since the last settlement and not recorded yet; negative if more is
+    ``due``: due, not ordered. ``unsettled``: owed since the last settlement and not recorded yet; negative if more is
     recorded than owed. ``to_come``: for people who still have to finish, at the highest reward. ``fees``: as reported
-    by the panel so far; empty if unknown. ``is_least``: further fees are possible, or the number of people is unknown.
+    by the panel so far; empty if unknown. ``is_lower_bound``: further fees are
+    possible, or the number of people is unknown.
     """
 
     currency: str
@@ -41,18 +42,18 @@ class LinkCost:
 
     @property
     def total(self) -> Decimal:
-        known = self.paid + self.ordered + self.due + self.unsettled
-        return known + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
+        known_total = self.paid + self.ordered + self.due + self.unsettled
+        return known_total + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
 
 
 def last_reported_panel_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     """Return the fees last reported by the panel; amounts in another currency are left out."""
-    found = cached_fees(recruitment)
-    if found is None or found[0].currency != currency:
+    cached = cached_fees(recruitment)
+    if cached is None or cached[0].currency != currency:
         return ()
-    told, at = found
+    fees, at = cached
     source = f"{REGISTRY[recruitment.channel].label}, on {at:%Y-%m-%d %H:%M} UTC, total so far"
-    lines = (("on rewards", told.rewards), ("on bonuses", told.bonuses), ("tax on these fees", told.tax))
+    lines = (("on rewards", fees.rewards), ("on bonuses", fees.bonuses), ("tax on these fees", fees.tax))
     return tuple(Fee(label, amount, source) for label, amount in lines if amount)
 
 
@@ -67,10 +68,10 @@ def compute_link_cost(recruitment: Recruitment) -> LinkCost:
     foreseen = ledger.payments_after_ledger_update(recruitment) if channel else []
     currency = recruitment.currency or study.currency
     fees = last_reported_panel_fees(recruitment, currency) if channel else ()
-    nothing = (0, ZERO)
-    paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
+    no_payments = (0, ZERO)
+    paid, ordered, due = (sums.get(state, no_payments)[1] for state in (State.PAID, State.ORDERED, State.DUE))
     return LinkCost(
-        currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
+        currency, paid, ordered, due, sums.get(State.FAILED, no_payments)[0], to_come, reward * to_come, fees,
         is_lower_bound=bool(channel and channel.pays_by) or may_come is None,
         unsettled=ledger.total_amount(foreseen) - (paid + ordered + due) if channel else ZERO,
     )  # fmt: skip
@@ -86,13 +87,13 @@ def count_people_yet_to_finish(recruitment: Recruitment) -> int | None:
         done=Count("pk", filter=Q(submitted_at__isnull=False)),
         at_work=Count("pk", filter=Q(released_at=None, submitted_at=None)),
     )
-    done, at_work = counts["done"], counts["at_work"]
+    n_done, n_at_work = counts["done"], counts["at_work"]
     if study.state == Study.State.CLOSED:
         return 0
     if link_state(study, recruitment).is_over:
-        return at_work
-    left = [recruitment.wanted - done] if recruitment.wanted else []
+        return n_at_work
+    limits = [recruitment.wanted - n_done] if recruitment.wanted else []
     if study.target_n:
         progress = progress_by_study([study.pk]).get(study.pk)
-        left.append(study.target_n - (progress.submitted if progress else 0))
-    return max(at_work, min(left)) if left else None
+        limits.append(study.target_n - (progress.submitted if progress else 0))
+    return max(n_at_work, min(limits)) if limits else None

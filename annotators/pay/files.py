@@ -28,7 +28,7 @@ LONGEST_REASON = 300
 CENT = Decimal("0.01")
 
 
-def due_payments_csv(recruitment: Recruitment) -> str:
+def due_payments_not_by_approval_csv(recruitment: Recruitment) -> str:
     """Return payments that are due and not paid by approval, one line each, with the panel's id if it is still known."""
     rows = list(due_payments_not_by_approval(recruitment).select_related("assignment"))
     people = get_person_ids([row.assignment.annotator_id for row in rows])
@@ -59,27 +59,29 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     if len(rows) > MOST_ROWS:
         raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
-    by_receipt = {normalize_receipt(compute_receipt(one.code)): one for one in people.only("pk", "code")}
-    known: dict[int, list[Payment]] = {}
+    by_receipt = {
+        normalize_receipt(compute_receipt(assignment.code)): assignment for assignment in people.only("pk", "code")
+    }
+    recorded: dict[int, list[Payment]] = {}
     for row in link_payments(recruitment).filter(kind=Payment.Kind.BONUS):
-        known.setdefault(row.assignment_id, []).append(row)
+        recorded.setdefault(row.assignment_id, []).append(row)
     extras, faults = [], []
-    first: dict[tuple[int, Decimal, str], int] = {}
+    first_rows: dict[tuple[int, Decimal, str], int] = {}
     for n, cells in rows:
         try:
             extra = _extra(n, cells, by_receipt)
-            if is_extra_payment_recorded(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
+            if is_extra_payment_recorded(recorded.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
                 raise ValueError(
                     f"Row {n}: this bonus is already recorded, with the same reason. Remove the row, or change its reason."
                 )
-            if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
-                raise ValueError(f"Row {n}: it repeats row {before}. Remove one of them.")
+            if (earlier_row := first_rows.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
+                raise ValueError(f"Row {n}: it repeats row {earlier_row}. Remove one of them.")
             extras.append(extra)
         except ValueError as fault:
             faults.append(str(fault))
     if faults:
-        more = f" … and {len(faults) - 20} more." if len(faults) > 20 else ""
-        raise ValueError("\n".join(faults[:20]) + more)
+        suffix = f" … and {len(faults) - 20} more." if len(faults) > 20 else ""
+        raise ValueError("\n".join(faults[:20]) + suffix)
     return extras
 
 
@@ -88,8 +90,8 @@ def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
     try:
         for cells in reader:
             yield reader.line_num, cells
-    except csv.Error as wrong:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({wrong}). Correct this row.") from None
+    except csv.Error as error:
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Correct this row.") from None
 
 
 def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
@@ -103,8 +105,8 @@ def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra
     if assignment is None:
         raise ValueError(f"Row {n}, receipt: no annotator of this link has “{receipt[:40]}”. Correct the receipt.")
     try:
-        much = Decimal(amount)
-        is_money = much.is_finite() and 0 < much <= MAX_BONUS and much == much.quantize(CENT)
+        value = Decimal(amount)
+        is_money = value.is_finite() and 0 < value <= MAX_BONUS and value == value.quantize(CENT)
     except InvalidOperation:
         is_money = False
     if not is_money:
@@ -115,7 +117,7 @@ def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra
         raise ValueError(
             f"Row {n}, reason: it is empty, too long or not text. Enter at most {LONGEST_REASON} characters."
         )
-    return ExtraPayment(assignment, much.quantize(CENT), reason)
+    return ExtraPayment(assignment, value.quantize(CENT), reason)
 
 
 def bulk_form_payment_texts(recruitment: Recruitment) -> list[BulkText]:
@@ -124,14 +126,19 @@ def bulk_form_payment_texts(recruitment: Recruitment) -> list[BulkText]:
     A person with several payments is one line with the total.
     """
     rows = list(due_payments_not_by_approval(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
-    shown = submissions_by_assignment(rows)
-    people = get_person_ids([one.annotator_id for one in shown.values()])
+    submissions = submissions_by_assignment(rows)
+    people = get_person_ids([submission.annotator_id for submission in submissions.values()])
     sums: dict[tuple[str, str, str, str], Decimal] = {}
     for row in rows:
-        about = shown.get(row.assignment_id)
-        person = people.get(about.annotator_id) if about else None
-        if about and person:
-            key = (row.way, about.task.external_id if about.task else "", submission_id_at_panel(about, person), person)
+        current = submissions.get(row.assignment_id)
+        person = people.get(current.annotator_id) if current else None
+        if current and person:
+            key = (
+                row.way,
+                current.task.external_id if current.task else "",
+                submission_id_at_panel(current, person),
+                person,
+            )
             sums[key] = sums.get(key, Decimal(0)) + row.amount
     orders = [
         Order(way, "", {"task": task, "submission": submission, "person": person, "amount": f"{amount:.2f}"})

@@ -29,8 +29,8 @@ class Quartiles:
 class ArmPay:
     """People who submitted in time.
 
-    ``uncounted``: people without active seconds, for whom start to end is used. ``under``: people below the declared
-    hourly wage. ``elsewhere``: people paid in another currency; their hourly pay is in no figure.
+    ``without_active_time``: people without active seconds, for whom start to end is used. ``below_wage``: people below
+    the declared hourly wage. ``in_another_currency``: people paid in another currency; their hourly pay is in no figure.
     """
 
     name: str
@@ -58,9 +58,9 @@ def quartiles(values: Sequence[Decimal], rounding_step: Decimal) -> Quartiles | 
     ordered = sorted(values)
 
     def at(quarter: int) -> Decimal:
-        place, rest = divmod((len(ordered) - 1) * quarter, 4)
-        after = ordered[min(place + 1, len(ordered) - 1)]
-        return (ordered[place] + (after - ordered[place]) * rest / 4).quantize(rounding_step, ROUND_HALF_UP)
+        index, rest = divmod((len(ordered) - 1) * quarter, 4)
+        after = ordered[min(index + 1, len(ordered) - 1)]
+        return (ordered[index] + (after - ordered[index]) * rest / 4).quantize(rounding_step, ROUND_HALF_UP)
 
     return Quartiles(at(1), at(2), at(3))
 
@@ -77,67 +77,67 @@ class _Person:
 
 def pay_by_arm(study: Study) -> list[ArmPay]:
     """Return the rows by arm, in order, with a constant number of queries."""
-    return _arms(study, _people(study))
+    return _all_arm_pays(study, _load_people(study))
 
 
 def pay_overall_and_by_arm(study: Study) -> tuple[ArmPay, list[ArmPay]]:
     """Return the figures for everyone, and by arm."""
-    people = _people(study)
-    return _arm("all", people, study.wage_per_hour), _arms(study, people)
+    people = _load_people(study)
+    return _arm_pay("all", people, study.wage_per_hour), _all_arm_pays(study, people)
 
 
-def _people(study: Study) -> list[_Person]:
+def _load_people(study: Study) -> list[_Person]:
     """Return each person's pay: the ledger's amounts with bonuses; otherwise the offer, if the work is not rejected."""
-    done = Assignment.objects.filter(
+    submitted = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
     )
-    stands = Payment.objects.filter(assignment__in=done).exclude(
+    payments = Payment.objects.filter(assignment__in=submitted).exclude(
         state__in=[Payment.State.FAILED, Payment.State.CANCELLED]
     )
     covering, on_top = Q(kind__in=Payment.COVERING), Q(kind=Payment.Kind.BONUS)
-    sums = stands.order_by().values_list("assignment")
+    sums = payments.order_by().values_list("assignment")
     paid = {
         pk: (promised or ZERO, bonus or ZERO)
         for pk, promised, bonus in sums.annotate(
             promised=Sum("amount", filter=covering), bonus=Sum("amount", filter=on_top)
         )
     }
-    rejected = ledger.rejected_assignment_ids(done)
+    rejected = ledger.rejected_assignment_ids(submitted)
     rows = (
-        done.order_by()
+        submitted.order_by()
         .annotate(active=Sum("visits__active_seconds"))
         .values_list(
             "pk", "batch__arm", "started_at", "submitted_at", "active", "recruitment__currency", "recruitment__reward", "batch__arm__reward"
         )
     )  # fmt: skip
-    found = []
+    people = []
     for pk, arm, start, end, active, currency, *rewards in rows:
         seconds = active or max(1, round((end - start).total_seconds()) if start and end else 0)
-        offered = next((one for one in (*rewards, study.reward) if one is not None), ZERO)
+        offered = next((reward for reward in (*rewards, study.reward) if reward is not None), ZERO)
         covered, bonus = paid.get(pk, (ZERO, ZERO))
         pay = bonus + (covered if pk in rejected else max(covered, offered))
-        found.append(
+        people.append(
             _Person(arm, seconds, bool(active), pay if (currency or study.currency) == study.currency else None)
         )
-    return found
+    return people
 
 
-def _arms(study: Study, people: Sequence[_Person]) -> list[ArmPay]:
+def _all_arm_pays(study: Study, people: Sequence[_Person]) -> list[ArmPay]:
     by_arm: dict[int | None, list[_Person]] = {}
-    for one in people:
-        by_arm.setdefault(one.arm, []).append(one)
-    return [_arm(arm.name, by_arm.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
+    for person in people:
+        by_arm.setdefault(person.arm, []).append(person)
+    return [_arm_pay(arm.name, by_arm.get(arm.pk, []), study.wage_per_hour) for arm in study.arms.order_by("pk")]
 
 
-def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
-    hourly = [one.pay * 3600 / one.seconds for one in people if one.pay is not None]
+def _arm_pay(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
+    hourly = [person.pay * 3600 / person.seconds for person in people if person.pay is not None]
     return ArmPay(
         name,
         len(people),
-        quartiles([Decimal(one.seconds) / 60 for one in people], TENTH),
+        quartiles([Decimal(person.seconds) / 60 for person in people], TENTH),
         quartiles(hourly, CENT),
-        sum(not one.is_counted for one in people),
-        sum(one < wage for one in hourly) if wage else None,
+        sum(not person.is_counted for person in people),
+        sum(value < wage for value in hourly) if wage else None,
         len(people) - len(hourly),
     )
 
@@ -147,18 +147,18 @@ def low_wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
     if not study.wage_per_hour:
         return ""
     low = [
-        one
-        for one in arms
-        if one.hourly and one.in_study_currency >= MIN_PEOPLE_TO_WARN and one.hourly.median < study.wage_per_hour
+        arm
+        for arm in arms
+        if arm.hourly and arm.in_study_currency >= MIN_PEOPLE_TO_WARN and arm.hourly.median < study.wage_per_hour
     ]
     if not low:
         return ""
-    said = ", ".join(
-        f"{one.hourly.median} {study.currency}{f' in {one.name}' if len(arms) > 1 else ''}" for one in low if one.hourly
+    medians = ", ".join(
+        f"{arm.hourly.median} {study.currency}{f' in {arm.name}' if len(arms) > 1 else ''}" for arm in low if arm.hourly
     )
     return (
         f"Half of the people earn less per hour than the declared {study.wage_per_hour} {study.currency}: "
-        f"{said}, median."
+        f"{medians}, median."
     )
 
 
@@ -187,20 +187,18 @@ class HourlyPayChart:
 
 
 def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None) -> HourlyPayChart | None:
-    shown = [(one.name, one.hourly) for one in arms if one.hourly]
-    if not shown:
+    rows = [(arm.name, arm.hourly) for arm in arms if arm.hourly]
+    if not rows:
         return None
-    most = max([*(hourly.q3 for _, hourly in shown), declared_wage or ZERO, Decimal(1)])
-    step = next(one for power in range(12) for n in (1, 2, 5) if most / (one := Decimal(n * 10**power)) <= 6)
+    most = max([*(hourly.q3 for _, hourly in rows), declared_wage or ZERO, Decimal(1)])
+    step = next(size for power in range(12) for n in (1, 2, 5) if most / (size := Decimal(n * 10**power)) <= 6)
 
     def across(value: Decimal) -> float:
         return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)
 
     bars = tuple(
-        Bar(name[:14], TOP + ROW * n + ROW / 2, across(one.q1), across(one.median), across(one.q3))
-        for n, (name, one) in enumerate(shown)
+        Bar(name[:14], TOP + ROW * n + ROW / 2, across(hourly.q1), across(hourly.median), across(hourly.q3))
+        for n, (name, hourly) in enumerate(rows)
     )
     ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
-    return HourlyPayChart(
-        bars, across(declared_wage) if declared_wage else None, ticks, TOP + ROW * len(shown) + BOTTOM
-    )
+    return HourlyPayChart(bars, across(declared_wage) if declared_wage else None, ticks, TOP + ROW * len(rows) + BOTTOM)

@@ -48,10 +48,10 @@ def unpaid_payments() -> QuerySet[Payment]:
 
 def assignments_needing_ids() -> QuerySet[Assignment]:
     """Return work of people in studies before their erasure date, without those who left."""
-    left = Assignment.objects.filter(
+    leavers = Assignment.objects.filter(
         annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
     )
-    return Assignment.objects.exclude(study__in=study_ids_past_erasure_time()).filter(~Exists(left))
+    return Assignment.objects.exclude(study__in=study_ids_past_erasure_time()).filter(~Exists(leavers))
 
 
 def uncredited_assignments() -> QuerySet[Assignment]:
@@ -60,8 +60,8 @@ def uncredited_assignments() -> QuerySet[Assignment]:
     granted = PanelSubmission.objects.filter(
         recruitment=OuterRef("recruitment"), annotator=OuterRef("annotator"), state=APPROVED
     )
-    done = Assignment.objects.filter(recruitment__channel__in=crediting, submitted_at__isnull=False)
-    return done.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
+    submitted = Assignment.objects.filter(recruitment__channel__in=crediting, submitted_at__isnull=False)
+    return submitted.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
 
 
 def erase_unneeded_person_ids(annotators) -> int:
@@ -69,15 +69,15 @@ def erase_unneeded_person_ids(annotators) -> int:
 
     The caller checks whether an unrecorded amount is due.
     """
-    theirs = {"annotator": OuterRef("annotator")}
+    same_person = {"annotator": OuterRef("annotator")}
     due = unpaid_payments().filter(assignment__annotator=OuterRef("annotator"))
-    known = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
-    gone = known.filter(
-        ~Exists(assignments_needing_ids().filter(**theirs)),
-        ~Exists(uncredited_assignments().filter(**theirs)),
+    identities = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
+    erasable = identities.filter(
+        ~Exists(assignments_needing_ids().filter(**same_person)),
+        ~Exists(uncredited_assignments().filter(**same_person)),
         ~Exists(due),
     )
-    return gone.update(ciphertext=None, purge_at=None)
+    return erasable.update(ciphertext=None, purge_at=None)
 
 
 def ids_retained_past_erasure_time(recruitment: Recruitment) -> RetainedIds | None:
@@ -85,34 +85,34 @@ def ids_retained_past_erasure_time(recruitment: Recruitment) -> RetainedIds | No
     study = recruitment.study
     if study.state != Study.State.CLOSED or id_erasure_time(study) > timezone.now():
         return None
-    rows = _with_ids(unpaid_payments().filter(assignment__recruitment=recruitment))
-    found = rows.aggregate(people=Count("assignment__annotator", distinct=True), amount=Sum("amount"))
-    if not found["people"]:
+    rows = _filter_with_ids(unpaid_payments().filter(assignment__recruitment=recruitment))
+    totals = rows.aggregate(people=Count("assignment__annotator", distinct=True), amount=Sum("amount"))
+    if not totals["people"]:
         return None
     currency = recruitment.currency or study.currency
-    return RetainedIds(found["people"], found["amount"], currency, id_erasure_time(study).date())
+    return RetainedIds(totals["people"], totals["amount"], currency, id_erasure_time(study).date())
 
 
 def id_retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    if kept := ids_retained_past_erasure_time(recruitment):
-        whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
-        owed = f"{kept.amount:.2f} {kept.currency}"
+    if retained := ids_retained_past_erasure_time(recruitment):
+        subject = "1 person are" if retained.people == 1 else f"{retained.people} people are"
+        owed = f"{retained.amount:.2f} {retained.currency}"
         yield Alert(
             "ids",
-            f"Ids of {whose} kept beyond the erasure date ({kept.day}), because {owed} is still due to them.",
+            f"Ids of {subject} kept beyond the erasure date ({retained.day}), because {owed} is still due to them.",
             "Pay them, and mark payments made by hand. heval then erases the ids within an hour.",
         )
 
 
 def links_retaining_ids_past_erasure_time() -> QuerySet[Recruitment]:
     """Return links that keep ids."""
-    rows = _with_ids(unpaid_payments().filter(assignment__study__in=study_ids_past_erasure_time()))
+    rows = _filter_with_ids(unpaid_payments().filter(assignment__study__in=study_ids_past_erasure_time()))
     return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")
 
 
-def _with_ids(rows: QuerySet[Payment]) -> QuerySet[Payment]:
-    known = PanelIdentity.objects.filter(annotator=OuterRef("assignment__annotator"), ciphertext__isnull=False)
-    shown = PanelSubmission.objects.filter(assignment=OuterRef("assignment")).exclude(
+def _filter_with_ids(rows: QuerySet[Payment]) -> QuerySet[Payment]:
+    identities = PanelIdentity.objects.filter(annotator=OuterRef("assignment__annotator"), ciphertext__isnull=False)
+    submissions = PanelSubmission.objects.filter(assignment=OuterRef("assignment")).exclude(
         external_id__startswith=ERASED_PREFIX
     )
-    return rows.filter(Exists(known) | Exists(shown) | ~Q(assignment__external_ids={}))
+    return rows.filter(Exists(identities) | Exists(submissions) | ~Q(assignment__external_ids={}))

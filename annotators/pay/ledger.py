@@ -65,40 +65,40 @@ def update_ledger(recruitment: Recruitment, *, by, dry_run: bool = False) -> Led
     """
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        told = _LedgerRun(locked, by).write_changes()
+        summary = _LedgerRun(locked, by).write_changes()
         if dry_run:
             transaction.set_rollback(True)
-        elif told.due:
+        elif summary.due:
             audit.record(
-                "pay due", study=locked.study, by=by, recruitment=locked.key, n=told.due, amount=str(told.amount)
+                "pay due", study=locked.study, by=by, recruitment=locked.key, n=summary.due, amount=str(summary.amount)
             )
-    return told
+    return summary
 
 
 def payments_after_ledger_update(recruitment: Recruitment) -> list[Payment]:
     """Return the ledger as a settlement would leave it. Reads only, without a lock, for a page's figures."""
-    look = _LedgerRun(recruitment, None)
-    look.find()
-    over = (State.FAILED, State.CANCELLED)
-    return [row for rows in look.rows.values() for row in rows if row.state not in over]
+    ledger_run = _LedgerRun(recruitment, None)
+    ledger_run.find()
+    ended_states = (State.FAILED, State.CANCELLED)
+    return [row for rows in ledger_run.rows.values() for row in rows if row.state not in ended_states]
 
 
 def _local_rejections() -> QuerySet[Verdict]:
     """Return heval's rejections that count. If the panel received or made one, the panel's state decides instead."""
-    told_there = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
-    standing = Verdict.objects.filter(~Exists(told_there), kind=Verdict.Kind.REJECT, reversed_by=None)
-    return standing.exclude(category=Verdict.AT_PANEL)
+    rejections_at_panel = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
+    rejections = Verdict.objects.filter(~Exists(rejections_at_panel), kind=Verdict.Kind.REJECT, reversed_by=None)
+    return rejections.exclude(category=Verdict.AT_PANEL)
 
 
 def rejected_assignment_ids(assignments: QuerySet[Assignment]) -> set[int]:
     """Return the assignments that are owed nothing any more because their work was rejected."""
-    shown = PanelSubmission.objects.filter(assignment__in=assignments).order_by()
+    submissions = PanelSubmission.objects.filter(assignment__in=assignments).order_by()
     states: dict[int, set[str]] = defaultdict(set)
-    for pk, state in shown.filter(state__in=[APPROVED, REJECTED]).values_list("assignment", "state"):
+    for pk, state in submissions.filter(state__in=[APPROVED, REJECTED]).values_list("assignment", "state"):
         states[pk].add(state)
     for pk in _local_rejections().filter(assignment__in=assignments).values_list("assignment", flat=True):
         states[pk].add(REJECTED)
-    return {pk for pk, found in states.items() if APPROVED not in found}
+    return {pk for pk, assignment_states in states.items() if APPROVED not in assignment_states}
 
 
 class _LedgerRun:
@@ -111,123 +111,123 @@ class _LedgerRun:
         self.rows: dict[int, list[Payment]] = defaultdict(list)
         for row in link_payments(recruitment).select_related("order").order_by("pk"):
             self.rows[row.assignment_id].append(row)
-        self.shown: dict[int, set[str]] = defaultdict(set)
+        self.panel_states: dict[int, set[str]] = defaultdict(set)
         self.task_by_assignment: dict[int, str] = {}
-        seen = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).order_by("pk")
-        for assignment, state, task in seen.values_list("assignment", "state", "task__external_id"):
-            self.shown[assignment].add(state)
+        submissions = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).order_by("pk")
+        for assignment, state, task in submissions.values_list("assignment", "state", "task__external_id"):
+            self.panel_states[assignment].add(state)
             self.task_by_assignment[assignment] = task or ""
-        decided = _local_rejections().filter(assignment__recruitment=recruitment)
-        for assignment in decided.values_list("assignment", flat=True):
-            self.shown[assignment].add(REJECTED)
+        rejections = _local_rejections().filter(assignment__recruitment=recruitment)
+        for assignment in rejections.values_list("assignment", flat=True):
+            self.panel_states[assignment].add(REJECTED)
         published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=PanelOrder.State.DONE)
-        told = published.order_by("pk").values_list("result", "values")
-        self.listed = {str(result.get("task")): Decimal(values["reward"]) for result, values in told}
+        publications = published.order_by("pk").values_list("result", "values")
+        self.listed = {str(result.get("task")): Decimal(values["reward"]) for result, values in publications}
         self.new: list[Payment] = []
         self.changes: dict[str, list[int]] = defaultdict(list)
 
     def write_changes(self) -> LedgerUpdateSummary:
         """Find the required changes and store them."""
-        told = self.find()
+        summary = self.find()
         Payment.objects.bulk_create(self.new, batch_size=500)
         for state, pks in self.changes.items():
             Payment.objects.filter(pk__in=pks).update(state=state, ended_at=Now())
         _erase_withdrawn_ids(self.recruitment)
-        return told
+        return summary
 
     def find(self) -> LedgerUpdateSummary:
         """Return the required changes; ``rows`` are updated as they would be."""
-        told = LedgerUpdateSummary(currency=self.terms.currency)
+        summary = LedgerUpdateSummary(currency=self.terms.currency)
         for row in [row for rows in self.rows.values() for row in rows if row.state == State.ORDERED]:
             if row.order.state in STATE_BY_ORDER_STATE:
                 self._set_state(row, STATE_BY_ORDER_STATE[row.order.state])
                 if row.state == State.FAILED and row.kind == Kind.BONUS:
-                    self._again_by_hand(row)
-        people = list(payable_assignments(self.recruitment))
-        for one in people:
-            owed = compute_amount_owed(one, one.sent, self.terms)
-            told.outcomes[owed.outcome] += bool(owed.outcome)
-            self._settle(one, owed)
-        self._drop_all_but({one.pk for one in people})
+                    self._make_due_by_hand(row)
+        assignments = list(payable_assignments(self.recruitment))
+        for assignment in assignments:
+            owed = compute_amount_owed(assignment, assignment.sent, self.terms)
+            summary.outcomes[owed.outcome] += bool(owed.outcome)
+            self._settle(assignment, owed)
+        self._cancel_due_except({assignment.pk for assignment in assignments})
         due = [row for row in self.new if row.state == State.DUE]
-        told.due, told.amount = len(due), sum((row.amount for row in due), ZERO)
-        told.paid = len(self.changes[State.PAID]) + len(self.new) - len(due)
-        told.failed, told.cancelled = len(self.changes[State.FAILED]), len(self.changes[State.CANCELLED])
-        return told
+        summary.due, summary.amount = len(due), sum((row.amount for row in due), ZERO)
+        summary.paid = len(self.changes[State.PAID]) + len(self.new) - len(due)
+        summary.failed, summary.cancelled = len(self.changes[State.FAILED]), len(self.changes[State.CANCELLED])
+        return summary
 
     def _set_state(self, row: Payment, state: str) -> None:
         row.state = state
         self.changes[state].append(row.pk)
 
     def _active_payments(self, assignment: Assignment) -> list[Payment]:
-        mine = (row for row in self.rows[assignment.pk] if row.kind in Payment.COVERING)
-        return [row for row in mine if row.state not in (State.FAILED, State.CANCELLED)]
+        covering_payments = (row for row in self.rows[assignment.pk] if row.kind in Payment.COVERING)
+        return [row for row in covering_payments if row.state not in (State.FAILED, State.CANCELLED)]
 
-    def _settle(self, one: Assignment, owed: OwedAmount) -> None:
-        shown, promised = self.shown[one.pk], owed.amount
-        if APPROVED in shown:
-            self._approved(one, owed)
-        elif REJECTED in shown:
+    def _settle(self, assignment: Assignment, owed: OwedAmount) -> None:
+        panel_states, promised = self.panel_states[assignment.pk], owed.amount
+        if APPROVED in panel_states:
+            self._mark_approved_as_paid(assignment, owed)
+        elif REJECTED in panel_states:
             promised = ZERO  # a person decided this; ordered or paid amounts stay
-        for row in self._active_payments(one):
-            if row.way == Way.SCREEN_OUT and row.state == State.DUE and SCREENED_OUT in shown:
+        for row in self._active_payments(assignment):
+            if row.way == Way.SCREEN_OUT and row.state == State.DUE and SCREENED_OUT in panel_states:
                 self._set_state(row, State.PAID)
-        standing = self._active_payments(one)
-        gap = promised - sum((row.amount for row in standing), ZERO)
+        active_payments = self._active_payments(assignment)
+        gap = promised - sum((row.amount for row in active_payments), ZERO)
         if gap > 0:
-            self._write_down(one, owed, gap, is_first=not standing)
+            self._record_gap(assignment, owed, gap, is_first=not active_payments)
             return
-        for row in reversed(standing):
+        for row in reversed(active_payments):
             if row.kind in PROMISED_KINDS and row.state == State.DUE and row.amount <= -gap:
                 self._set_state(row, State.CANCELLED)
                 gap += row.amount
 
-    def _drop_all_but(self, people: Collection[int]) -> None:
+    def _cancel_due_except(self, payable: Collection[int]) -> None:
         """If a person found no place and got one later, pay the work but not the useless visit too."""
-        for pk in set(self.rows) - set(people):
+        for pk in set(self.rows) - set(payable):
             for row in self.rows[pk]:
                 if row.kind in PROMISED_KINDS and row.state == State.DUE:
                     self._set_state(row, State.CANCELLED)
 
-    def _approved(self, one: Assignment, owed: OwedAmount) -> None:
+    def _mark_approved_as_paid(self, assignment: Assignment, owed: OwedAmount) -> None:
         """Mark rewards of approved work as paid. If approval pays nothing (credit), the amount stays due."""
-        by_approval = [row for row in self._active_payments(one) if row.way == Way.APPROVAL]
+        by_approval = [row for row in self._active_payments(assignment) if row.way == Way.APPROVAL]
         for row in by_approval:
             if row.state == State.DUE:
                 self._set_state(row, State.PAID)
-        listed = self._listed_reward(one)
+        listed = self._listed_reward(assignment)
         if not by_approval and listed and Way.APPROVAL in self.channel.pays_by:
             kind = Kind.BASE if owed.outcome in ("complete", "") else Kind.OUTCOME
-            self._add_payment(one, kind, listed, Way.APPROVAL, State.PAID)
+            self._add_payment(assignment, kind, listed, Way.APPROVAL, State.PAID)
 
-    def _write_down(self, one: Assignment, owed: OwedAmount, gap: Decimal, is_first: bool) -> None:
-        listed, ways = self._listed_reward(one), self.channel.pays_by
+    def _record_gap(self, assignment: Assignment, owed: OwedAmount, gap: Decimal, is_first: bool) -> None:
+        listed, ways = self._listed_reward(assignment), self.channel.pays_by
         if is_first and owed.outcome == "complete" and Way.APPROVAL in ways and listed:
-            self._add_payment(one, Kind.BASE, listed, Way.APPROVAL)
+            self._add_payment(assignment, Kind.BASE, listed, Way.APPROVAL)
             is_first, gap = False, gap - listed
-        elif is_first and gap == listed and Way.APPROVAL in ways and SUBMITTED in self.shown[one.pk]:
-            return self._add_payment(one, Kind.OUTCOME, gap, Way.APPROVAL)
+        elif is_first and gap == listed and Way.APPROVAL in ways and SUBMITTED in self.panel_states[assignment.pk]:
+            return self._add_payment(assignment, Kind.OUTCOME, gap, Way.APPROVAL)
         if gap <= 0:
             return None
         kind = Kind.DIFFERENCE if not is_first else Kind.BASE if owed.outcome == "complete" else Kind.OUTCOME
-        return self._add_payment(one, kind, gap, self._way(one, owed, is_first))
+        return self._add_payment(assignment, kind, gap, self._choose_way(assignment, owed, is_first))
 
-    def _way(self, one: Assignment, owed: OwedAmount, is_first: bool) -> str:
+    def _choose_way(self, assignment: Assignment, owed: OwedAmount, is_first: bool) -> str:
         # An order that the panel refused would be refused again.
-        if any(row.state == State.FAILED for row in self.rows[one.pk]):
+        if any(row.state == State.FAILED for row in self.rows[assignment.pk]):
             return Way.HAND
         if is_first and owed.outcome == OutcomePay.Outcome.SCREENED_OUT and Way.SCREEN_OUT in self.channel.pays_by:
             return Way.SCREEN_OUT
         return Way.BONUS if Way.BONUS in self.channel.pays_by else Way.HAND
 
-    def _again_by_hand(self, row: Payment) -> None:
+    def _make_due_by_hand(self, row: Payment) -> None:
         """Handle bonuses and compensations, which become due again if the panel refuses them."""
-        made = Payment(
+        payment = Payment(
             assignment_id=row.assignment_id, kind=row.kind, number=_next_number(self.rows[row.assignment_id], row.kind), amount=row.amount,
             currency=row.currency, way=Way.HAND, reason=row.reason, by=row.by,
         )  # fmt: skip
-        self.rows[row.assignment_id].append(made)
-        self.new.append(made)
+        self.rows[row.assignment_id].append(payment)
+        self.new.append(payment)
 
     def _listed_reward(self, assignment: Assignment) -> Decimal:
         """Return what an approval pays: the published amount, or what this person saw if heval did not publish."""
@@ -248,11 +248,11 @@ class _LedgerRun:
 
 def _erase_withdrawn_ids(recruitment: Recruitment) -> None:
     """Erase the ids of people who left once nothing remains to be paid."""
-    left = Assignment.objects.filter(withdrawn_at__isnull=False, origin=Assignment.Origin.LIVE)
+    withdrawn = Assignment.objects.filter(withdrawn_at__isnull=False, origin=Assignment.Origin.LIVE)
     # Amounts due from another link are recorded when that link is settled.
     paid = Payment.objects.filter(assignment=OuterRef("pk"))
-    elsewhere = left.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
-    erase_unneeded_person_ids(left.filter(~Exists(elsewhere), recruitment=recruitment).values("annotator"))
+    unpaid = withdrawn.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
+    erase_unneeded_person_ids(withdrawn.filter(~Exists(unpaid), recruitment=recruitment).values("annotator"))
 
 
 def _next_number(rows: Iterable[Payment], kind: str) -> int:
@@ -281,22 +281,22 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
     with _locked_ledger(recruitment) as locked:
         terms = get_pay_terms(locked)
         rows: dict[int, list[Payment]] = defaultdict(list)
-        for row in link_payments(locked).filter(assignment__in=[one.assignment for one in extras]):
+        for row in link_payments(locked).filter(assignment__in=[extra.assignment for extra in extras]):
             rows[row.assignment_id].append(row)
         new = []
-        for one in extras:
-            mine = rows[one.assignment.pk]
-            if is_extra_payment_recorded(mine, kind, one):
+        for extra in extras:
+            payments = rows[extra.assignment.pk]
+            if is_extra_payment_recorded(payments, kind, extra):
                 continue
-            failed = any(row.state == State.FAILED for row in mine)
+            failed = any(row.state == State.FAILED for row in payments)
             # A person who never submitted at the panel cannot get a bonus there.
             at_panel = kind == Kind.BONUS and Way.BONUS in REGISTRY[locked.channel].pays_by and not failed
-            made = Payment(
-                assignment=one.assignment, kind=kind, number=_next_number(mine, kind), amount=one.amount, currency=terms.currency,
-                way=Way.BONUS if at_panel else Way.HAND, reason=one.reason, by=by,
+            payment = Payment(
+                assignment=extra.assignment, kind=kind, number=_next_number(payments, kind), amount=extra.amount, currency=terms.currency,
+                way=Way.BONUS if at_panel else Way.HAND, reason=extra.reason, by=by,
             )  # fmt: skip
-            mine.append(made)
-            new.append(made)
+            payments.append(payment)
+            new.append(payment)
         Payment.objects.bulk_create(new, batch_size=500)
         if new:
             total = sum((row.amount for row in new), ZERO)
@@ -308,9 +308,9 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
 
 
 def is_extra_payment_recorded(payments: Iterable[Payment], kind: str, extra: ExtraPayment) -> bool:
-    wanted = (kind, extra.amount, extra.reason)
+    extra_key = (kind, extra.amount, extra.reason)
     return any(
-        (row.kind, row.amount, row.reason) == wanted
+        (row.kind, row.amount, row.reason) == extra_key
         for row in payments
         if row.state not in (State.FAILED, State.CANCELLED)
     )
@@ -318,9 +318,9 @@ def is_extra_payment_recorded(payments: Iterable[Payment], kind: str, extra: Ext
 
 def payments_orderable_at_panel(recruitment: Recruitment, operations: Collection[str]) -> QuerySet[Payment]:
     """Return due payments that the panel's service supports, for people whom the panel shows."""
-    shown = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
+    at_panel = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
     ways = [way for way in (Way.BONUS, Way.SCREEN_OUT) if way in operations]
-    return link_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=shown).order_by("pk")
+    return link_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=at_panel).order_by("pk")
 
 
 def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
@@ -330,13 +330,13 @@ def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
 
 def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int | None, PanelSubmission]:
     """Return the panel's submission of each assignment: the last one submitted, if there are several."""
-    found: dict[int | None, PanelSubmission] = {}
-    shown = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in payments]).order_by("pk")
-    for one in shown.select_related("assignment", "task"):
-        before = found.get(one.assignment_id)
-        if before is None or one.state in REACHED_PANEL or before.state not in REACHED_PANEL:
-            found[one.assignment_id] = one
-    return found
+    latest: dict[int | None, PanelSubmission] = {}
+    submissions = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in payments]).order_by("pk")
+    for submission in submissions.select_related("assignment", "task"):
+        earlier = latest.get(submission.assignment_id)
+        if earlier is None or submission.state in REACHED_PANEL or earlier.state not in REACHED_PANEL:
+            latest[submission.assignment_id] = submission
+    return latest
 
 
 def total_amount(payments: Iterable[Payment]) -> Decimal:
@@ -356,13 +356,13 @@ def order_due_payments_at_panel(
             raise ActionRefused(
                 f"The total is now {total_amount(rows)}, but you entered {expected_total}. Nothing was ordered. Check the list and enter the new total."
             )
-        about = submissions_by_assignment(rows)
+        submissions = submissions_by_assignment(rows)
         for row in rows:
             values = {"amount": f"{row.amount:.2f}", "currency": row.currency}
             if row.way == Way.BONUS:
                 values["reason"] = row.reason or DEFAULT_REASONS[Kind(row.kind)]
             row.order = create_order(
-                locked, row.way, f"payment-{row.pk}", submission=about[row.assignment_id], by=by, **values
+                locked, row.way, f"payment-{row.pk}", submission=submissions[row.assignment_id], by=by, **values
             )
             row.state = State.ORDERED
         Payment.objects.bulk_update(rows, ["order", "state"], batch_size=200)
@@ -374,13 +374,13 @@ def mark_payments_paid(recruitment: Recruitment, payment_pks: Collection[int], b
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = list(link_payments(locked).filter(pk__in=payment_pks, state=State.DUE))
-        marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
-        if marked:
+        n_paid = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
+        if n_paid:
             _erase_withdrawn_ids(locked)
             audit.record(
-                "mark paid", study=locked.study, by=by, recruitment=locked.key, n=marked, amount=str(total_amount(rows))
+                "mark paid", study=locked.study, by=by, recruitment=locked.key, n=n_paid, amount=str(total_amount(rows))
             )
-    return marked
+    return n_paid
 
 
 def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:

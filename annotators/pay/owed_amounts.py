@@ -27,7 +27,7 @@ OUTCOME_BY_RELEASE: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class OwedAmount:
-    """``reward``: the pay for the last page."""
+    """The amount owed for an assignment. ``reward``: the pay for the last page."""
 
     outcome: str
     reward: Decimal
@@ -44,9 +44,13 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
         return "complete"
     reason = assignment.released_reason
     if reason == Released.EXPIRED:
-        closed, kept = study.closed_at, assignment.reserved_until
+        closed, reserved_until = study.closed_at, assignment.reserved_until
         is_cut_off = bool(
-            assignment.started_at and closed and kept and assignment.released_at >= closed and kept > closed
+            assignment.started_at
+            and closed
+            and reserved_until
+            and assignment.released_at >= closed
+            and reserved_until > closed
         )
         return Outcome.FAULT if is_cut_off else ""
     return OUTCOME_BY_RELEASE.get(reason, "")
@@ -54,19 +58,19 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
 
 def payable_assignments(recruitment: Recruitment) -> "QuerySet[PayableAssignment]":
     """Return everyone who came by this link, with ``sent`` pages. Test runs, robots and imports are not paid."""
-    mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
-    got_a_place = Assignment.objects.filter(
+    assignments = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
+    placed_assignments = Assignment.objects.filter(
         study=OuterRef("study"), annotator=OuterRef("annotator"), batch__isnull=False
     )
     return (
-        mine.exclude(Q(batch=None) & Exists(got_a_place))
+        assignments.exclude(Q(batch=None) & Exists(placed_assignments))
         .select_related("batch__arm")
         .annotate(sent=Count("visits", filter=Q(visits__recorded_at__isnull=False)))
         .order_by("pk")
     )
 
 
-def compute_amount_owed(assignment: Assignment, sent: int, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+def compute_amount_owed(assignment: Assignment, n_sent: int, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
     """Compute the amount.
 
     ``sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
@@ -76,12 +80,12 @@ def compute_amount_owed(assignment: Assignment, sent: int, terms: PayTerms, assu
         return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
     rule = terms.rules.get(outcome)
-    is_share = rule is not None and rule.rule == Rule.SHARE and sent and assignment.batch_id
+    is_share = rule is not None and rule.rule == Rule.SHARE and n_sent and assignment.batch_id
     pages = _pages(assignment) if is_share else 0
-    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, sent, pages))
+    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, n_sent, pages))
 
 
 def _pages(assignment: Assignment) -> int:
     """Return the total number of pages, as determined by the answers. Cached by batch if nothing depends on answers."""
     fixed = get_itinerary(assignment).fixed
-    return len((fixed or full_page_state(assignment).walk).keys)
+    return len((fixed or full_page_state(assignment).sequence).keys)

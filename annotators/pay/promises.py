@@ -39,16 +39,18 @@ def sorted_arm_rewards(recruitment: Recruitment, link_reward: Decimal | None) ->
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
-    found = [next((one for one in (link_reward, arm.reward, study.reward) if one is not None), ZERO) for arm in arms]
-    return sorted(found) or [ZERO]
+    rewards = [
+        next((value for value in (link_reward, arm.reward, study.reward) if value is not None), ZERO) for arm in arms
+    ]
+    return sorted(rewards) or [ZERO]
 
 
 def outcomes_without_pay_rule(recruitment: Recruitment) -> list[Outcome]:
     """Return the outcomes without a pay rule, for a link that pays."""
     if not sorted_arm_rewards(recruitment, recruitment.reward)[-1]:
         return []
-    said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
-    return [outcome for outcome in Outcome if outcome not in said]
+    ruled_outcomes = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
+    return [outcome for outcome in Outcome if outcome not in ruled_outcomes]
 
 
 def outcome_labels_without_pay_rule(recruitment: Recruitment) -> list[str]:
@@ -58,21 +60,25 @@ def outcome_labels_without_pay_rule(recruitment: Recruitment) -> list[str]:
 
 def pay_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before this link may pay people."""
-    found = []
-    if words := outcome_labels_without_pay_rule(recruitment):
-        found.append(f"No pay is set for these early ends: {', '.join(words)}. Set it in the link's form.")
+    problems = []
+    if labels := outcome_labels_without_pay_rule(recruitment):
+        problems.append(f"No pay is set for these early ends: {', '.join(labels)}. Set it in the link's form.")
     by_panel = recruitment.settings.get("screen_out_pay")
-    said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
-    if by_panel and said and (said.rule != Rule.AMOUNT or said.amount != Decimal(str(by_panel))):
-        found.append(
+    screen_out_rule = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
+    if (
+        by_panel
+        and screen_out_rule
+        and (screen_out_rule.rule != Rule.AMOUNT or screen_out_rule.amount != Decimal(str(by_panel)))
+    ):
+        problems.append(
             f"The panel pays {by_panel} to screened-out people, but the first page promises another amount. Use "
             "the same amount in both."
         )
-    return found
+    return problems
 
 
 def is_outcome_paid_before_first_page(recruitment: Recruitment, outcome: str) -> bool:
-    """Whether a link pays people who end in this way before they have sent a page."""
+    """Return whether a link pays people who end in this way before they have sent a page."""
     terms = get_pay_terms(recruitment)
     reward = terms.reward_of(None, None)
     return reward > ZERO and terms.promised_pay(outcome, reward, 0, 0) > ZERO
@@ -82,17 +88,17 @@ def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
     """Return paying links without rules for early ends, for the checklist before launch."""
     for recruitment in study.recruitments.order_by("pk"):
         recruitment.study = study
-        for words in pay_obstacles(recruitment):
-            yield Problem(f"{recruitment}: {words}", "", False, f"outcome_pay_{recruitment.pk}")
+        for obstacle in pay_obstacles(recruitment):
+            yield Problem(f"{recruitment}: {obstacle}", "", False, f"outcome_pay_{recruitment.pk}")
 
 
 def is_pay_reduced(new_pay: OutcomePay | None, old_pay: OutcomePay | None, rewards: list[Decimal]) -> bool:
-    """Whether a person could get less by the new rule than by the old one, at these rewards."""
+    """Return whether a person could get less by the new rule than by the old one, at these rewards."""
     if old_pay is None or old_pay.rule == Rule.NOTHING:
         return False
     if new_pay is None:
         return True
-    return any(_least(new_pay, reward) < _most(old_pay, reward) for reward in rewards) and (
+    return any(_lowest_pay(new_pay, reward) < _highest_pay(old_pay, reward) for reward in rewards) and (
         new_pay.rule,
         old_pay.rule,
     ) != (
@@ -101,12 +107,14 @@ def is_pay_reduced(new_pay: OutcomePay | None, old_pay: OutcomePay | None, rewar
     )
 
 
-def _least(one: OutcomePay, reward: Decimal) -> Decimal:
-    return {Rule.ALL: reward, Rule.AMOUNT: one.amount or ZERO}.get(Rule(one.rule), ZERO)
+def _lowest_pay(outcome_pay: OutcomePay, reward: Decimal) -> Decimal:
+    return {Rule.ALL: reward, Rule.AMOUNT: outcome_pay.amount or ZERO}.get(Rule(outcome_pay.rule), ZERO)
 
 
-def _most(one: OutcomePay, reward: Decimal) -> Decimal:
-    return {Rule.ALL: reward, Rule.SHARE: reward, Rule.AMOUNT: one.amount or ZERO}.get(Rule(one.rule), ZERO)
+def _highest_pay(outcome_pay: OutcomePay, reward: Decimal) -> Decimal:
+    return {Rule.ALL: reward, Rule.SHARE: reward, Rule.AMOUNT: outcome_pay.amount or ZERO}.get(
+        Rule(outcome_pay.rule), ZERO
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +135,23 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     if not any(section.purpose == Section.Purpose.SCREENING for section in wording.sections):
         rows.pop(Outcome.SCREENED_OUT, None)
-    if Outcome.FAILED_CHECKS in rows and not _asks_what_is_known(recruitment.study):
+    if Outcome.FAILED_CHECKS in rows and not _has_known_answers(recruitment.study):
         del rows[Outcome.FAILED_CHECKS]
-    told: dict[str, list[str]] = {}
+    conditions_by_pay: dict[str, list[str]] = {}
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
-                told.setdefault(_pays(rows[outcome], currency), []).append(OUTCOME_CONDITIONS[outcome])
-    return [PromiseLine(pays, tuple(when)) for pays, when in told.items()]
+                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(OUTCOME_CONDITIONS[outcome])
+    return [PromiseLine(pays, tuple(when)) for pays, when in conditions_by_pay.items()]
 
 
-def _asks_what_is_known(study: Study) -> bool:
-    """Whether any question other than practice has a known answer."""
-    known = Expected.objects.filter(item__study=study)
-    return known.exclude(item__section__purpose=Section.Purpose.TRAINING).exists()
+def _has_known_answers(study: Study) -> bool:
+    """Return whether any question other than practice has a known answer."""
+    known_answers = Expected.objects.filter(item__study=study)
+    return known_answers.exclude(item__section__purpose=Section.Purpose.TRAINING).exists()
 
 
-def _pays(row: OutcomePay, currency: str) -> str:
+def _pay_text(row: OutcomePay, currency: str) -> str:
     return {
         Rule.ALL: "All of it",
         Rule.AMOUNT: f"{row.amount} {currency}",
@@ -168,19 +176,21 @@ class PayTerms:
 
         ``arm`` None: for a person without a place, the lowest amount on the first page.
         """
-        words = [self.newest_wording, *([frozen_wording(design_id)] if design_id else [])]
-        return max(self._told(one, arm) for one in words)
+        wordings = [self.newest_wording, *([frozen_wording(design_id)] if design_id else [])]
+        return max(self._promised_reward(wording, arm) for wording in wordings)
 
-    def _told(self, words: Wording, arm: str | None) -> Decimal:
+    def _promised_reward(self, wording: Wording, arm: str | None) -> Decimal:
         if arm is not None:
-            return arm_offer(words, words.arms[arm], self.reward).reward or ZERO
-        arms: list[Mapping[str, Any]] = [one for name, one in words.arms.items() if not self.arms or name in self.arms]
-        return min((arm_offer(words, one, self.reward).reward or ZERO for one in arms), default=ZERO)
+            return arm_offer(wording, wording.arms[arm], self.reward).reward or ZERO
+        arms: list[Mapping[str, Any]] = [
+            row for name, row in wording.arms.items() if not self.arms or name in self.arms
+        ]
+        return min((arm_offer(wording, row, self.reward).reward or ZERO for row in arms), default=ZERO)
 
     def listed(self, design_id: int | None) -> Decimal:
         """Return the pay stated by the panel for tasks made there by hand: the study's amount when this person came."""
-        words = frozen_wording(design_id) if design_id else self.newest_wording
-        first = next((one for one in (self.reward, words.study["reward"]) if one is not None), ZERO)
+        wording = frozen_wording(design_id) if design_id else self.newest_wording
+        first = next((value for value in (self.reward, wording.study["reward"]) if value is not None), ZERO)
         return Decimal(first)
 
     def promised_pay(self, outcome: str, reward: Decimal, sent_pages: int, total_pages: int) -> Decimal:

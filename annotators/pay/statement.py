@@ -16,7 +16,7 @@ from .promises import ZERO, Rule, get_pay_terms
 
 @dataclass(frozen=True, slots=True)
 class PayStatement:
-    """``amount`` 0: the page said that this is not paid."""
+    """The pay that a person reads on their own page. ``amount`` is 0 if the page said that this is not paid."""
 
     amount: Decimal
     currency: str
@@ -26,7 +26,7 @@ class PayStatement:
 
 
 def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayStatement | None:
-    """Return this person's pay for how their work ended, or would end now with ``ending``; None if nothing was
+    """Return this person's pay for how their work ended, or would end now with ``assumed_outcome``; None if nothing was
     promised.
     """
     recruitment = assignment.recruitment
@@ -43,21 +43,21 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
     terms = get_pay_terms(recruitment)
     if not outcome or (outcome != "complete" and outcome not in terms.rules):
         return None
-    sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
-    owed = compute_amount_owed(assignment, sent, terms, outcome)
+    n_sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
+    owed = compute_amount_owed(assignment, n_sent, terms, outcome)
     if not owed.reward:
         return None
     rule = terms.rules.get(outcome)
     return PayStatement(
         owed.amount,
         terms.currency,
-        _how(recruitment.channel, outcome),
+        _payment_way_text(recruitment.channel, outcome),
         bool(rule and rule.rule == Rule.SHARE),
-        sent,
+        n_sent,
     )
 
 
-def _how(channel: str, outcome: str) -> str:
+def _payment_way_text(channel: str, outcome: str) -> str:
     ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
     if outcome == "complete" and Payment.Way.APPROVAL in ways:
         return f"You receive it through {name}, once the researchers approve your work there."
@@ -69,19 +69,19 @@ def _how(channel: str, outcome: str) -> str:
 
 
 def is_pay_owed_on_withdrawal(assignment: Assignment) -> bool:
-    """Whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
-    theirs = {"annotator": assignment.annotator_id}
+    """Return whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
+    same_person = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
         assignment__annotator=assignment.annotator_id
-    ).exists() or id_retention.uncredited_assignments().filter(**theirs):
+    ).exists() or id_retention.uncredited_assignments().filter(**same_person):
         return True
-    mine = Assignment.objects.filter(study=assignment.study_id, **theirs)
-    paid = Payment.objects.filter(assignment__in=mine, state=Payment.State.PAID, kind__in=Payment.COVERING)
-    paid_for = dict(paid.order_by().values_list("assignment").annotate(Sum("amount")))
-    parts = mine.filter(Q(pk=assignment.pk) | Q(submitted_at__isnull=False))
+    assignments = Assignment.objects.filter(study=assignment.study_id, **same_person)
+    paid = Payment.objects.filter(assignment__in=assignments, state=Payment.State.PAID, kind__in=Payment.COVERING)
+    amount_by_assignment = dict(paid.order_by().values_list("assignment").annotate(Sum("amount")))
+    parts = assignments.filter(Q(pk=assignment.pk) | Q(submitted_at__isnull=False))
     for part in parts.select_related("study", "recruitment", "batch__arm"):
         pay = pay_statement(part, "withdrawn")
-        if pay is not None and pay.amount > paid_for.get(part.pk, ZERO):
+        if pay is not None and pay.amount > amount_by_assignment.get(part.pk, ZERO):
             return True
     return False
 
@@ -92,9 +92,9 @@ def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
     """
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
-    others = (
+    other_work = (
         id_retention.assignments_needing_ids()
         .filter(annotator=assignment.annotator_id)
         .exclude(study=assignment.study_id)
     )
-    return "owed" if is_pay_owed_on_withdrawal(assignment) else "elsewhere" if others.exists() else ""
+    return "owed" if is_pay_owed_on_withdrawal(assignment) else "elsewhere" if other_work.exists() else ""

@@ -64,8 +64,10 @@ def is_barred_by_other_study(study: Study, annotator: Annotator) -> bool:
         barring.append(Q(study__exclusion_group=study.exclusion_group))
     if not barring:
         return False
-    others = Assignment.objects.filter(annotator=annotator).exclude(study=study).exclude(origin=Assignment.Origin.TEST)
-    return others.exclude(released_reason=Released.FULL).filter(reduce(or_, barring)).exists()
+    elsewhere = (
+        Assignment.objects.filter(annotator=annotator).exclude(study=study).exclude(origin=Assignment.Origin.TEST)
+    )
+    return elsewhere.exclude(released_reason=Released.FULL).filter(reduce(or_, barring)).exists()
 
 
 def claim_batch(
@@ -88,23 +90,23 @@ def claim_batch(
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
         study = Study.objects.get(pk=study.pk)
-        past = _past_assignments(study, annotator)
-        live = next((a for a in past if not a.released_at and not a.submitted_at), None)
+        history = _past_assignments(study, annotator)
+        live = next((row for row in history if not row.released_at and not row.submitted_at), None)
         if live is not None:
             return ClaimResult("claimed", update_external_ids(live, external_ids))
         if study.state != Study.State.LAUNCHED:
             return ClaimResult(PAUSED if study.state == Study.State.PAUSED else CLOSED)
-        if any(a.withdrawn_at or a.released_reason in FINAL_RELEASE_REASONS for a in past):
+        if any(row.withdrawn_at or row.released_reason in FINAL_RELEASE_REASONS for row in history):
             return ClaimResult(BARRED)
-        if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
-            return ClaimResult(DONE, next(a for a in past if a.submitted_at))
+        if sum(bool(row.submitted_at) for row in history) >= study.batches_per_annotator:
+            return ClaimResult(DONE, next(row for row in history if row.submitted_at))
         # A person who only found no place here has not taken part here.
-        if not any(a.batch_id for a in past) and is_barred_by_other_study(study, annotator):
+        if not any(row.batch_id for row in history) and is_barred_by_other_study(study, annotator):
             return ClaimResult(DONE)
-        own = {a.batch_id: a for a in past if is_place_revivable(a)}
-        first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
+        own = {row.batch_id: row for row in history if is_place_revivable(row)}
+        first_arm = next((row.batch.arm_id for row in history if row.batch_id), None)
         choose = claimable_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
-        is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
+        is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
         # If one annotator does all batches, the holder of the first batch holds the study, so newcomers lock the first
         # batch.
         batch = _lock_first_open_batch(choose.filter(number=0) if is_newcomer else choose)
@@ -121,15 +123,15 @@ def claim_batch(
             return ClaimResult(
                 "claimed",
                 _create_assignment(
-                    study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented
+                    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
                 ),
             )
         if can_place_become_free(study) or (is_newcomer and choose.exists()):
             return ClaimResult(WAIT)
         # A person who once had a place was not turned away: their own assignment shows how it ended.
-        begun = next((a for a in reversed(past) if a.batch_id), None)
+        last_begun = next((row for row in reversed(history) if row.batch_id), None)
         return ClaimResult(
-            FULL, begun or _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust)
+            FULL, last_begun or _record_turned_away(history, study, annotator, recruitment, origin, external_ids, trust)
         )
 
 
@@ -146,11 +148,11 @@ def record_turned_away_annotator(
     """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
-        past = _past_assignments(study, annotator)
-        given = [a for a in past if a.batch_id]
-        if given:
-            return given[-1]
-        return _record_turned_away(past, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
+        history = _past_assignments(study, annotator)
+        placed_assignments = [row for row in history if row.batch_id]
+        if placed_assignments:
+            return placed_assignments[-1]
+        return _record_turned_away(history, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
 
 
 def _past_assignments(study: Study, annotator: Annotator) -> list[Assignment]:
@@ -178,9 +180,9 @@ def _lock_first_open_batch(choose: QuerySet[Batch]) -> Batch | None:
             return batch
 
 
-def _lock_first_batch(choose: QuerySet[Batch], **how) -> Batch | None:
+def _lock_first_batch(choose: QuerySet[Batch], **lock_options) -> Batch | None:
     point = transaction.savepoint()
-    batch = choose.select_for_update(of=("self",), no_key=True, **how).first()
+    batch = choose.select_for_update(of=("self",), no_key=True, **lock_options).first()
     if batch is None:
         transaction.savepoint_rollback(point)
     else:
@@ -194,11 +196,11 @@ def _newest_design(study: Study) -> Design | None:
 
 
 def _create_assignment(
-    study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented
+    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
 ) -> Assignment:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     design = _newest_design(study)
-    taken = {a.ordinal for a in past if not a.released_at}
+    ordinals = {row.ordinal for row in history if not row.released_at}
     assignment = Assignment.objects.create(
         study=study,
         batch=batch,
@@ -208,7 +210,7 @@ def _create_assignment(
         design=design,
         external_ids=_store_and_mask_ids(annotator, external_ids),
         trust=trust,
-        ordinal=_lowest_free(taken),
+        ordinal=_lowest_free(ordinals),
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
@@ -217,12 +219,12 @@ def _create_assignment(
     return assignment
 
 
-def _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
+def _record_turned_away(history, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
     """Return the person's row for "no place" by this link; create it if needed.
 
     Each link has its own row, panel and pay.
     """
-    for assignment in past:
+    for assignment in history:
         if assignment.released_reason == Released.FULL and assignment.recruitment_id == (
             recruitment and recruitment.pk
         ):
@@ -259,8 +261,8 @@ def _store_and_mask_ids(annotator: Annotator, external_ids) -> dict[str, str]:
     return external_ids_without_person(annotator, ids)
 
 
-def _lowest_free(taken: set[int]) -> int:
-    return next(n for n in range(1, len(taken) + 2) if n not in taken)
+def _lowest_free(ordinals: set[int]) -> int:
+    return next(n for n in range(1, len(ordinals) + 2) if n not in ordinals)
 
 
 @transaction.atomic
@@ -301,16 +303,16 @@ def _revive(batch: Batch, pk: int) -> bool:
     study = assignment.study
     if not is_place_revivable(assignment) or batch.claimed >= batch.wanted or study.state not in Study.RUNNING:
         return False
-    held = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
-        origin="test"
-    )
-    if held.filter(submitted_at=None).exists():
+    held_assignments = Assignment.objects.filter(
+        study=study, annotator=assignment.annotator_id, released_at=None
+    ).exclude(origin="test")
+    if held_assignments.filter(submitted_at=None).exists():
         return False
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     Assignment.objects.filter(pk=pk).update(
         released_at=None,
         released_reason="",
-        ordinal=_lowest_free(set(held.values_list("ordinal", flat=True))),
+        ordinal=_lowest_free(set(held_assignments.values_list("ordinal", flat=True))),
         reserved_until=NowPlusSeconds(
             max(study.idle_lease_seconds, channel_min_reserved_seconds(assignment.recruitment))
         ),
@@ -340,9 +342,9 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
     if counts["over"] <= max(MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE * counts["places"]):
         cache.delete(CLOCK_DOUBT_CACHE_KEY)
         return False
-    since = cache.get(CLOCK_DOUBT_CACHE_KEY)
+    first_doubt = cache.get(CLOCK_DOUBT_CACHE_KEY)
     # Ignore a first check that is too old or in the future.
-    if since is None or not 0 <= (waited := counts["now"].timestamp() - since) <= CLOCK_DOUBT_SECONDS:
+    if first_doubt is None or not 0 <= (waited := counts["now"].timestamp() - first_doubt) <= CLOCK_DOUBT_SECONDS:
         cache.set(CLOCK_DOUBT_CACHE_KEY, counts["now"].timestamp(), CLOCK_DOUBT_SECONDS)
         logger.warning(
             "%d of %d places expired together. Was the clock changed? They are kept until a second check in %d minutes.",

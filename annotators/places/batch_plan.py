@@ -22,7 +22,7 @@ from .offers import Offer, arm_offer
 class PlannedSection:
     """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``exposure_numbers``: by system name.
 
-    ``told``: (item id, question id) of practice items that get feedback after the question was answered.
+    ``feedback_pairs``: (item id, question id) of practice items that get feedback after the question was answered.
     """
 
     position: int
@@ -32,9 +32,9 @@ class PlannedSection:
     settings: Mapping[str, Any]
     reuses: int | None
     items: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    asked: tuple[tuple[int, QuestionWording], ...]
+    questions: tuple[tuple[int, QuestionWording], ...]
     exposure_numbers: Mapping[str, int]
-    told: frozenset[tuple[int, int]] = frozenset()
+    feedback_pairs: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def frozen_batch_plan(batch_id: int | None, design_id: int) -> BatchPlan:
 
 def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
     batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)  # type: ignore[misc]  # None: not found
-    words = wording_of(batch.study, design_id)
+    wording = wording_of(batch.study, design_id)
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
     numbers: dict[int, dict[str, int]] = {}
     lengths: dict[int, int] = {}
@@ -104,12 +104,12 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         )
     }
     practice_pairs: set[tuple[int, int]] = set()
-    if any(section.purpose == Section.Purpose.TRAINING for section in words.sections):
+    if any(section.purpose == Section.Purpose.TRAINING for section in wording.sections):
         practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
         practice_pairs = set(practice.values_list("item_id", "question_id"))
     has_all_sections = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
-    for section in words.sections:
+    for section in wording.sections:
         if section.arms and batch.arm.name not in section.arms:
             continue
         source = section.reuses or section.position
@@ -126,13 +126,15 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
                 settings=section.settings,
                 reuses=section.reuses,
                 items=items if has_items else (),
-                asked=tuple((ids[section.position, question.key], question) for question in section.questions),
+                questions=tuple((ids[section.position, question.key], question) for question in section.questions),
                 exposure_numbers=numbers.get(source, {}),
-                told=frozenset(practice_pairs) if section.purpose == Section.Purpose.TRAINING else frozenset(),
+                feedback_pairs=frozenset(practice_pairs)
+                if section.purpose == Section.Purpose.TRAINING
+                else frozenset(),
             )
         )
-    arm = words.arms[batch.arm.name]
-    instructions = arm["instructions"] or words.study["instructions"]
+    arm = wording.arms[batch.arm.name]
+    instructions = arm["instructions"] or wording.study["instructions"]
     return BatchPlan(
-        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, arm_offer(words, arm)
+        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, wording, arm_offer(wording, arm)
     )

@@ -119,26 +119,26 @@ def extend_or_revive_place(assignment: Assignment) -> bool:
 
 
 def _reserved_status(deadline: datetime, now: datetime) -> PlaceStatus:
-    left = deadline - now
-    if left >= timedelta(days=1):
+    time_left = deadline - now
+    if time_left >= timedelta(days=1):
         return PlaceStatus(PlaceState.KEPT, "")  # with days left, annotators need no clock
     return PlaceStatus(
         PlaceState.KEPT,
-        f"Your place is kept for {_format_time_left(left)}.",
-        int(left.total_seconds()),
+        f"Your place is kept for {_format_time_left(time_left)}.",
+        int(time_left.total_seconds()),
         RESERVED_UNTIL_TEXT,
     )
 
 
-def _closing_status(left: timedelta, may_ask: bool) -> PlaceStatus:
-    words = f"The study has been closed. You can finish within {_format_time_left(left)}."
-    if left >= timedelta(days=1):
-        return PlaceStatus(PlaceState.CLOSING, words, may_extend=may_ask)
-    return PlaceStatus(PlaceState.CLOSING, words, int(left.total_seconds()), CLOSING_UNTIL_TEXT, may_ask)
+def _closing_status(time_left: timedelta, may_ask: bool) -> PlaceStatus:
+    text = f"The study has been closed. You can finish within {_format_time_left(time_left)}."
+    if time_left >= timedelta(days=1):
+        return PlaceStatus(PlaceState.CLOSING, text, may_extend=may_ask)
+    return PlaceStatus(PlaceState.CLOSING, text, int(time_left.total_seconds()), CLOSING_UNTIL_TEXT, may_ask)
 
 
-def _format_time_left(left: timedelta) -> str:
-    number, unit = (left.days, "day") if left.days else (left.seconds // 60, "minute")
+def _format_time_left(time_left: timedelta) -> str:
+    number, unit = (time_left.days, "day") if time_left.days else (time_left.seconds // 60, "minute")
     if not number:
         return "less than a minute"
     return f"{number} more {unit}{'' if number == 1 else 's'}"

@@ -66,11 +66,11 @@ def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | Non
     if study.state != Study.State.DRAFT:
         raise ActionRefused("Test runs are possible only in a draft. Open the study's link, or look at the preview.")
     drawn = draw_first_batch(study, arm)
-    before = set(study.items.values_list("pk", flat=True))
+    earlier_pks = set(study.items.values_list("pk", flat=True))
     last = study.batches.filter(number__gte=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
     number = FIRST_TEST_NUMBER if last is None else last + 1
     batch = store_drawn_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
-    new_items = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
+    new_items = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=earlier_pks)
     _renumber(new_items)
     options = {} if seed is None else {"seed": seed}
     assignment = Assignment.objects.create(
@@ -91,8 +91,8 @@ def _renumber(items) -> None:
     top = Item.objects.filter(pk__in=items.values("pk")).aggregate(n=Max("number"))["n"]
     if top is None:
         return
-    used = Item.objects.filter(section__in=items.values("section"), number__gte=FIRST_TEST_NUMBER)
-    start = max(FIRST_TEST_NUMBER, (used.aggregate(n=Max("number"))["n"] or 0) + 1)
+    numbered_items = Item.objects.filter(section__in=items.values("section"), number__gte=FIRST_TEST_NUMBER)
+    start = max(FIRST_TEST_NUMBER, (numbered_items.aggregate(n=Max("number"))["n"] or 0) + 1)
     items.update(number=F("number") + start)
 
 

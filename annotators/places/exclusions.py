@@ -95,20 +95,22 @@ def exclude_assignments(
 
 def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -> str:
     """Describe what happens to the places of n people who were just excluded, and what the researcher can do."""
-    its, places, stay, are = ("Its", "place", "stays", "is") if n_excluded == 1 else ("Their", "places", "stay", "are")
+    pronoun, places, verb, are = (
+        ("Its", "place", "stays", "is") if n_excluded == 1 else ("Their", "places", "stay", "are")
+    )
     if is_reopened:
-        return f"{its} {places} {are} open again for other annotators."
+        return f"{pronoun} {places} {are} open again for other annotators."
     if study.state not in Study.RUNNING:
-        return f"The study is not running, so {its.lower()} {places} {stay} closed."
+        return f"The study is not running, so {pronoun.lower()} {places} {verb} closed."
     if study.target_kind == Study.Target.KEPT or study.replaces_excluded:
-        when = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
+        start_time = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
         limit = f", up to the cap of {study.cap} places" if study.cap is not None else ""
-        return f"{its} {places} {are} opened again {when}{limit}. You do not need to do anything."
-    left = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places(study))
-    how = f"{its} {places} {stay} taken: no other annotator gets {'it' if n_excluded == 1 else 'them'}."
-    if left == 0:
-        return f"{how} The cap of {study.cap} places is reached. Clone the study to collect more."
-    return f"{how} To let another annotator answer, choose “Open more places” on the study's page."
+        return f"{pronoun} {places} {are} opened again {start_time}{limit}. You do not need to do anything."
+    n_openable = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places(study))
+    explanation = f"{pronoun} {places} {verb} taken: no other annotator gets {'it' if n_excluded == 1 else 'them'}."
+    if n_openable == 0:
+        return f"{explanation} The cap of {study.cap} places is reached. Clone the study to collect more."
+    return f"{explanation} To let another annotator answer, choose “Open more places” on the study's page."
 
 
 def lift_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:

@@ -35,9 +35,9 @@ class StudyProgress:
 def progress_by_study(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
     """Return the progress of each study.
 
-    It holds the annotators who submitted in time, the time of the last submission, the robots that submitted, the
-    imported assignments, and the annotators who hold a place and have not submitted. If the target counts kept
-    annotators, those who were replaced are not counted.
+    It holds the annotators who submitted in time, the time of the last submission, and the robots that submitted. It
+    also holds the imported assignments, and the annotators who hold a place and have not submitted. If the target
+    counts kept annotators, those who were replaced are not counted.
     """
     replaced = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
     live, robots, imported = (Q(origin=origin) for origin in ("live", "robot", "imported"))
@@ -102,8 +102,8 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     assignments = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))
     by_arm = assignments.order_by().values("batch__arm").annotate(**_COUNTS)
     counts: dict[Any, dict[str, Any]] = {}
-    for each in by_arm:
-        columns: dict[str, Any] = {**each}
+    for arm_row in by_arm:
+        columns: dict[str, Any] = {**arm_row}
         counts[columns.pop("batch__arm")] = columns
     released: dict[Any, list[tuple[str, int]]] = {}
     released_rows = (
@@ -115,8 +115,8 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     for row in released_rows:
         reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
         released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
-    opened = study.batches.filter(number__lt=min(study.open_to, FIRST_TEST_NUMBER)).order_by().values_list("arm")
-    open_counts = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
+    open_batches = study.batches.filter(number__lt=min(study.open_to, FIRST_TEST_NUMBER)).order_by().values_list("arm")
+    open_counts = {arm: (n, n - taken) for arm, n, taken in open_batches.annotate(Sum("wanted"), Sum("claimed"))}
     arms = [
         PlaceCounts(
             arm.name,
@@ -134,8 +134,8 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     for rows in released.values():
         for reason, n in rows:
             all_released[reason] = all_released.get(reason, 0) + n
-    wanted, free = (sum(column) for column in zip(*open_counts.values(), strict=True)) if open_counts else (0, 0)
-    return PlaceCounts("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
+    n_places, free = (sum(column) for column in zip(*open_counts.values(), strict=True)) if open_counts else (0, 0)
+    return PlaceCounts("all", n_places, free, **total, released=tuple(sorted(all_released.items()))), arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +215,6 @@ def inquiries(study: Study) -> QuerySet[Inquiry]:
 
 def count_recorded_pages(assignments: Collection[Assignment]) -> dict[int, int]:
     """Return the number of sent pages by assignment id."""
-    sent = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
-    counts = dict(sent.values_list("assignment").annotate(n=Count("pk")))
+    recorded_visits = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
+    counts = dict(recorded_visits.values_list("assignment").annotate(n=Count("pk")))
     return {assignment.pk: counts.get(assignment.pk, 0) for assignment in assignments}

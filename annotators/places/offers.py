@@ -50,13 +50,13 @@ def offer_range(wording: Wording, arms: Collection[str] = (), link_reward: Decim
     rewards = sorted({offer.reward for offer in offers if offer.reward is not None})
     minutes = sorted({offer.minutes for offer in offers if offer.minutes})
     hourly = [offer.per_hour for offer in offers]
-    known = [pay for pay in hourly if pay is not None]
-    least = str(min(known)) if known and len(known) == len(hourly) else ""
+    known_pays = [pay for pay in hourly if pay is not None]
+    least = str(min(known_pays)) if known_pays and len(known_pays) == len(hourly) else ""
     return OfferRange(
         _format_range(minutes),
         _format_range(rewards),
         any(rewards),
-        f"at least {least}" if least and len(set(known)) > 1 else least,
+        f"at least {least}" if least and len(set(known_pays)) > 1 else least,
         max(len(rewards), len(minutes)) <= 1,
     )
 

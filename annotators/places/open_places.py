@@ -16,9 +16,11 @@ def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids
     batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
     # Read the ids first. As a subquery, PostgreSQL without statistics (right after a launch) ran it again for each
     # batch and placement. That took minutes for a hundred batches, even for people who had been given nothing.
-    given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
-    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # practice items are the same in all batches of an arm
-    if items := list(given.values_list("item", flat=True)):
+    placements = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
+    placements = placements.exclude(
+        item__kind=Item.Kind.PRACTICE
+    )  # practice items are the same in all batches of an arm
+    if items := list(placements.values_list("item", flat=True)):
         repeated = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
         batches = batches.filter(Q(pk__in=list(own_batch_ids)) | ~Exists(repeated))
     if arms:
@@ -40,7 +42,7 @@ def is_for_one_annotator(study: Study) -> bool:
     )
 
 
-def sections_with_top_ups(study: Study) -> list[Section]:
+def sections_that_may_need_top_ups(study: Study) -> list[Section]:
     """Return the sections whose items may need more answers than their batches have places."""
     return [
         section
@@ -52,6 +54,6 @@ def sections_with_top_ups(study: Study) -> list[Section]:
 def undecided_items(study: Study) -> QuerySet[Item]:
     """Return the open, undecided items of such sections, which one more annotator may get."""
     open_now = Placement.objects.filter(
-        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=sections_with_top_ups(study)
+        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=sections_that_may_need_top_ups(study)
     )
     return Item.objects.filter(Exists(open_now), study=study, kind=Item.Kind.LIVE, settled_at=None, retired_in=None)

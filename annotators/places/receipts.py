@@ -20,8 +20,8 @@ def compute_receipt(assignment_code: str) -> str:
 
 def normalize_receipt(receipt: str) -> str:
     """Return a typed receipt in the form used for comparison: upper case, without dash and spaces."""
-    return "".join(c for c in receipt.upper() if c.isalnum())
+    return "".join(character for character in receipt.upper() if character.isalnum())
 
 
-def looks_like_receipt(typed: str) -> bool:
-    return len(normalize_receipt(typed)) == 10 and set(normalize_receipt(typed)) <= set(ALPHABET)
+def looks_like_receipt(text: str) -> bool:
+    return len(normalize_receipt(text)) == 10 and set(normalize_receipt(text)) <= set(ALPHABET)

@@ -43,14 +43,14 @@ class StoppingFigure:
 def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
     """Return the last finished check of the study's stopping rule and its figures; (None, []) before the first check."""
     job = study.jobs.filter(kind="look", state=Job.State.DONE).order_by("-pk").first()
-    return job, [_figure(look) for look in (job.result or {}).get("looks", [])] if job else []
+    return job, [_figure(result) for result in (job.result or {}).get("looks", [])] if job else []
 
 
-def _figure(look: Mapping[str, Any]) -> StoppingFigure:
-    points = look["points"]
-    high = max([look["threshold"] * 1.15, *(value for _, value in points)])
+def _figure(result: Mapping[str, Any]) -> StoppingFigure:
+    points = result["points"]
+    high = max([result["threshold"] * 1.15, *(value for _, value in points)])
     low = min([0.0, *(value for _, value in points)])
-    last = max(1, look["n"])
+    last = max(1, result["n"])
 
     def across(n: float) -> float:
         return round(LEFT + (WIDTH - RIGHT - LEFT) * n / last, 1)
@@ -61,16 +61,16 @@ def _figure(look: Mapping[str, Any]) -> StoppingFigure:
     start = [(0, 0.0), *points] if points else []
     step = _step(high - low)
     return StoppingFigure(
-        name=look["name"],
-        axis_label=AXIS_LABELS.get(look["rule"], ""),
-        unit=look["unit"],
-        n=look["n"],
+        name=result["name"],
+        axis_label=AXIS_LABELS.get(result["rule"], ""),
+        unit=result["unit"],
+        n=result["n"],
         now=points[-1][1] if points else None,
-        threshold=look["threshold"],
-        is_decided=look["is_decided"],
-        remaining=look["remaining"],
+        threshold=result["threshold"],
+        is_decided=result["is_decided"],
+        remaining=result["remaining"],
         path=" ".join(f"{across(n)},{down(value)}" for n, value in start),
-        line=down(look["threshold"]),
+        line=down(result["threshold"]),
         x_ticks=tuple(Tick(across(n), f"{n:g}") for n in _ticks(0, last, max(1.0, _step(last)))),
         y_ticks=tuple(Tick(down(value), f"{value:g}") for value in _ticks(low, high, step)),
     )

@@ -3,7 +3,7 @@
 Others go to one more annotator in a top-up batch, if the labelling strategy says so.
 
 Only this module writes ``Item.settled_at`` and creates batches of origin ``top_up``. It locks the study, and it counts
-places, not answers: an item with an open place for another label gets no second one, so no item gets a fourth label.
+places, not answers. An item with an open place for another label gets no second one, so no item gets a fourth label.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from annotators.models import Assignment, Response
 from studies.models import FIRST_TEST_NUMBER, Batch, Item, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
-from .open_places import sections_with_top_ups
+from .open_places import sections_that_may_need_top_ups
 
 
 def top_up_disputed_items() -> int:
@@ -30,13 +30,13 @@ def top_up_disputed_study_items(study: Study) -> int:
 
     A top-up batch is made when it is full, or when no other place is open. Return the number of items in new batches.
     """
-    if not sections_with_top_ups(study):
+    if not sections_that_may_need_top_ups(study):
         return 0
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if study.state not in Study.RUNNING:
             return 0
-        return sum(_settle_section(study, section) for section in sections_with_top_ups(study))
+        return sum(_settle_section(study, section) for section in sections_that_may_need_top_ups(study))
 
 
 def assignments_with_counted_labels(study: Study):
@@ -59,11 +59,13 @@ def _settle_section(study: Study, section: Section) -> int:
     items = Item.objects.filter(section=section)
     settled = set(items.filter(settled_at__isnull=False).values_list("pk", flat=True))
     decided, reopened, disputed = [], [], []
-    for item, (given, all_places) in places.items():
+    for item, (n_answered, all_places) in places.items():
         item_labels = labels.get(item, {})
-        if given and all(protocol.is_item_settled(section, item_labels.get(question, [])) for question in questions):
+        if n_answered and all(
+            protocol.is_item_settled(section, item_labels.get(question, [])) for question in questions
+        ):
             decided.append(item)
-        elif given < all_places:
+        elif n_answered < all_places:
             reopened.append(item)  # an answer is missing, perhaps because an annotator was replaced
         elif item not in settled:
             disputed.append(item)
@@ -104,9 +106,9 @@ def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int
         item__retired_in=None,
         batch__number__lt=min(study.open_to, FIRST_TEST_NUMBER),
     ).order_by("item__number", "batch__number")
-    for item, batch, wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
-        given, total = counts.get(item, (0, 0))
-        counts[item] = given + answered[batch], total + wanted - replaced[batch]
+    for item, batch, n_wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
+        n_answered, total = counts.get(item, (0, 0))
+        counts[item] = n_answered + answered[batch], total + n_wanted - replaced[batch]
     return counts
 
 
@@ -123,8 +125,8 @@ def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:
         .values_list("item_id", "batch__arm_id")
     )
     batches = Batch.objects.bulk_create(
-        Batch(study=study, arm_id=arms[chunk[0]], number=last + place, wanted=1, origin=Batch.Origin.TOP_UP)
-        for place, chunk in enumerate(chunks, 1)
+        Batch(study=study, arm_id=arms[chunk[0]], number=last + offset, wanted=1, origin=Batch.Origin.TOP_UP)
+        for offset, chunk in enumerate(chunks, 1)
     )
     Placement.objects.bulk_create(
         Placement(batch=batch, item_id=item, number=number)

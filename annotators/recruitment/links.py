@@ -1,4 +1,4 @@
-"""Whether people may start by a link now, and the reason if not."""
+"""Return whether people may start by a link now, and the reason if not."""
 
 from enum import StrEnum
 
@@ -21,12 +21,12 @@ class LinkState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether the link accepts no new people unless a researcher changes something."""
+        """Return whether the link accepts no new people unless a researcher changes something."""
         return self in (LinkState.CLOSED, LinkState.STOPPED, LinkState.ENDED)
 
 
 def link_state(study: Study, recruitment: Recruitment) -> LinkState:
-    """``study``: the recruitment's study, which callers already have."""
+    """Return whether people may start by the link now. ``study``: the recruitment's study, which callers already have."""
     now = timezone.now()
     if study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
         return LinkState.UNPUBLISHED

@@ -83,23 +83,28 @@ def replace_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]
     Values are deleted if their column is no longer declared or has another kind now.
     """
     check_permission(by, Action.PANEL, study)
-    wanted = {name: (kind, shows_small) for name, kind, shows_small in columns}
+    declared = {name: (kind, shows_small) for name, kind, shows_small in columns}
     with transaction.atomic():
         Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
-        there = {row.name: row for row in SampleColumn.objects.filter(study=study)}
-        if wanted == {name: (row.kind, row.shows_small) for name, row in there.items()}:
+        existing = {row.name: row for row in SampleColumn.objects.filter(study=study)}
+        if declared == {name: (row.kind, row.shows_small) for name, row in existing.items()}:
             return
-        gone = [row.pk for name, row in there.items() if name not in wanted or wanted[name][0] != row.kind]
-        SampleValue.objects.filter(column__in=gone).delete()
-        SampleColumn.objects.filter(pk__in=gone).delete()
-        made = [
-            SampleColumn(study=study, name=name, kind=kind, shows_small=small) for name, (kind, small) in wanted.items()
+        deleted_pks = [
+            row.pk for name, row in existing.items() if name not in declared or declared[name][0] != row.kind
+        ]
+        SampleValue.objects.filter(column__in=deleted_pks).delete()
+        SampleColumn.objects.filter(pk__in=deleted_pks).delete()
+        new_columns = [
+            SampleColumn(study=study, name=name, kind=kind, shows_small=small)
+            for name, (kind, small) in declared.items()
         ]
         SampleColumn.objects.bulk_create(
-            made, update_conflicts=True, unique_fields=["study", "name"], update_fields=["shows_small"]
+            new_columns, update_conflicts=True, unique_fields=["study", "name"], update_fields=["shows_small"]
         )
-        told = [f"{name} ({kind}{', small counts shown' if small else ''})" for name, (kind, small) in wanted.items()]
-        audit.record("declare sample columns", study=study, by=by, columns=told)
+        descriptions = [
+            f"{name} ({kind}{', small counts shown' if small else ''})" for name, (kind, small) in declared.items()
+        ]
+        audit.record("declare sample columns", study=study, by=by, columns=descriptions)
 
 
 # Reading
@@ -117,14 +122,14 @@ def import_sample(
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet. Declare the columns to keep first.")
-    told, joined = _told(recruitment, csv_file_text, person_column, columns), SampleImportSummary()
-    people = _people(recruitment, told)
-    joined.people, joined.strangers = len(people), len(told) - len(people)
+    values_by_person, joined = _read_values(recruitment, csv_file_text, person_column, columns), SampleImportSummary()
+    people = _find_participants(recruitment, values_by_person)
+    joined.people, joined.strangers = len(people), len(values_by_person) - len(people)
     values = [
         SampleValue(column=column, annotator_id=annotator, value=value)
         for person, annotator in people.items()
         for column in columns
-        if (value := told[person][column.pk]) is not None
+        if (value := values_by_person[person][column.pk]) is not None
     ]
     joined.values, joined.missing = len(values), len(people) * len(columns) - len(values)
     if not dry_run:
@@ -137,11 +142,13 @@ def import_sample(
     return joined
 
 
-def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn]) -> dict[str, dict[int, str | None]]:
+def _read_values(
+    recruitment, text: str, person_column: str, columns: list[SampleColumn]
+) -> dict[str, dict[int, str | None]]:
     """Return the declared values of each person in the file; None for missing values."""
     channel = REGISTRY[recruitment.channel]
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
-    found: dict[str, dict[int, str | None]] = {}
+    values_by_person: dict[str, dict[int, str | None]] = {}
     revoked: set[tuple[str, int]] = set()
     places: dict[str, int] = {}
     try:
@@ -149,7 +156,7 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
             if not any(cell.strip() for cell in row):
                 continue
             if not places:
-                places = _places(row, [person_column, *(column.name for column in columns)])
+                places = _column_indexes(row, [person_column, *(column.name for column in columns)])
                 continue
             if len(row) <= max(places.values()):
                 raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row. Correct this row.")
@@ -158,7 +165,7 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
             person = channel.normalize_person_id(row[places[person_column.lower()]])
             if not person:
                 raise ValueError(f"Row {line}, {person_column}: the cell is empty. Fill it in, or remove the row.")
-            mine = found.setdefault(person, {column.pk: None for column in columns})
+            person_values = values_by_person.setdefault(person, {column.pk: None for column in columns})
             for column in columns:
                 cell = row[places[column.name.lower()]].strip()
                 value = _value(cell, column, line)
@@ -169,19 +176,19 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
                     )
                 if " ".join(cell.lower().replace("_", " ").split()) == REVOKED:
                     revoked.add((person, column.pk))
-                mine[column.pk] = mine[column.pk] if value is None else value
+                person_values[column.pk] = person_values[column.pk] if value is None else value
     except csv.Error as error:
         raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Correct this row.") from None
     if not places:
         raise ValueError("The file is empty. Choose another file.")
     # A person has one row per submission; consent revoked in one row is revoked in all.
     for person, pk in revoked:
-        found[person][pk] = None
-    return found
+        values_by_person[person][pk] = None
+    return values_by_person
 
 
-def _places(row: list[str], needed: list[str]) -> dict[str, int]:
-    places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
+def _column_indexes(row: list[str], needed: list[str]) -> dict[str, int]:
+    places = {name.strip().lower(): index for index, name in enumerate(row) if name.strip()}
     if missing := [name for name in needed if name.lower() not in places]:
         raise ValueError(
             f"Row 1 does not name the column {' and '.join(missing)}. Correct this row, or the names on this page."
@@ -208,11 +215,11 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
     return cell
 
 
-def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
+def _find_participants(recruitment: Recruitment, person_ids: Iterable[str]) -> dict[str, int]:
     """Return the annotators in the file who came by this link and did not withdraw."""
-    keys = {assign.hash_person_id(recruitment.pool, person): person for person in told}
-    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE, withdrawn_at=None)
-    rows = came.order_by().values_list("annotator__external_id", "annotator").distinct()
+    keys = {assign.hash_person_id(recruitment.pool, person): person for person in person_ids}
+    participants = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE, withdrawn_at=None)
+    rows = participants.order_by().values_list("annotator__external_id", "annotator").distinct()
     # Query the people who came, not the people in the file: a file of the whole panel would make a very long query.
     return {keys[external]: annotator for external, annotator in rows if external in keys}
 
@@ -226,8 +233,8 @@ def sample_table(study: Study) -> list[ColumnSummary]:
     It covers everyone who submitted in time, did not withdraw and was not excluded by hand. Columns are in the order of
     their declaration.
     """
-    done = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
-    kept = annotate_is_excluded(done.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
+    submitted = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
+    kept = annotate_is_excluded(submitted.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
     people = set(kept.values_list("annotator", flat=True))
     columns = list(SampleColumn.objects.filter(study=study).order_by("pk"))
     values: dict[int, list[str]] = {column.pk: [] for column in columns}
@@ -260,35 +267,37 @@ def summarize_sample_column(
         )
     counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
     hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL_COUNT}
-    others = [(value, n) for value, n in reversed(counted) if value not in hidden]
+    visible_pairs = [(value, n) for value, n in reversed(counted) if value not in hidden]
     # The sum of the hidden counts is known minus shown. Hide more counts until several values are possible for each.
     while is_told := bool(hidden) and _are_known(hidden.values()):
-        if not others:
+        if not visible_pairs:
             break
-        value, n = others.pop(0)
+        value, n = visible_pairs.pop(0)
         hidden[value] = n
-    shown = tuple(Cell(value, n, round(100 * n / n_people, 1)) for value, n in counted if value not in hidden)
+    visible = tuple(Cell(value, n, round(100 * n / n_people, 1)) for value, n in counted if value not in hidden)
     # Sorted by name, because an order by count would reveal the counts.
-    cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
-    known, unknown = (None, None) if is_told else (len(values), missing)
-    return ColumnSummary(name, kind, n_people, known, unknown, cells)
+    cells = visible + tuple(Cell(value, None, None) for value in sorted(hidden))
+    n_known, n_unknown = (None, None) if is_told else (len(values), missing)
+    return ColumnSummary(name, kind, n_people, n_known, n_unknown, cells)
 
 
 def _are_known(counts: Iterable[int]) -> bool:
-    """Whether hidden counts follow from their sum, if a reader knows that each is at least one and below the limit."""
+    """Return whether hidden counts follow from their sum, if a reader knows that each is at least one and below the limit."""
     hidden = list(counts)
     least, most = len(hidden), (SMALL_COUNT - 1) * len(hidden)
     return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL_COUNT and sum(hidden) == most)
 
 
 def sample_csv(columns: list[ColumnSummary]) -> str:
-    """The table as a file: one row per value, and one row per numeric column."""
+    """Return the table as a file: one row per value, and one row per numeric column."""
     rows: list[list[Any]] = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
-    for one in columns:
-        if one.kind == SampleColumn.Kind.NUMBER:
-            rows.append([one.name, "", _count_or_hidden(one.known), "", one.median, one.minimum, one.maximum])
-        rows += [[one.name, cell.value, _count_or_hidden(cell.n), cell.percent, "", "", ""] for cell in one.cells]
-        rows.append([one.name, "(missing)", _count_or_hidden(one.missing), "", "", "", ""])
+    for column in columns:
+        if column.kind == SampleColumn.Kind.NUMBER:
+            rows.append(
+                [column.name, "", _count_or_hidden(column.known), "", column.median, column.minimum, column.maximum]
+            )
+        rows += [[column.name, cell.value, _count_or_hidden(cell.n), cell.percent, "", "", ""] for cell in column.cells]
+        rows.append([column.name, "(missing)", _count_or_hidden(column.missing), "", "", "", ""])
     return csv_text(rows)
 
 

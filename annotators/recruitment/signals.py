@@ -14,7 +14,7 @@ from studies.signals import AskingSignal
 # there is no problem.
 collect_obstacles = AskingSignal()
 
-# Sent by ``panels.alerts.alerts`` to collect alerts about a link's panel, after recruitment's own checks.
+# Sent by ``panels.alerts.find_panel_alerts`` to collect alerts about a link's panel, after recruitment's own checks.
 # Arguments: ``recruitment``. Receivers return an iterable of ``panels.alerts.Alert``; empty if there is no alert.
 collect_alerts = AskingSignal()
 

@@ -148,11 +148,11 @@ def withdrawal_page(request, code):
     if request.method == "POST":
         ids, ended = restored_external_ids(assignment), "complete" if assignment.submitted_at else "withdrawn"
         withdrawal.withdraw_annotator(assignment)
-        backs = [
-            get_panel_way_back(assignment.recruitment, ended, known, compute_receipt(code))
-            for known in (ids, restored_external_ids(assignment))
+        ways_back = [
+            get_panel_way_back(assignment.recruitment, ended, known_ids, compute_receipt(code))
+            for known_ids in (ids, restored_external_ids(assignment))
         ]
-        if backs[0] != backs[1]:
+        if ways_back[0] != ways_back[1]:
             # The way back to the panel contains the person's ids. They are deleted now, so this response is the last to
             # use them.
             return _render_done_page(request, get_assignment_or_404(request, code), ids)
@@ -196,11 +196,11 @@ def start_another_part(request, code):
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     if claim.outcome == "done":
         return HttpResponseRedirect(f"/p/{code}/done/")
-    words = wording_of(assignment.study, assignment.design_id).study
+    study_wording = wording_of(assignment.study, assignment.design_id).study
     # This address accepts only POST, so "Try again" must be a form. The person can also go back to their last page.
     return render_notice(
         request,
-        words,
+        study_wording,
         claim.outcome,
         may_retry=claim.outcome in ("wait", "paused"),
         retry_path=request.path,
@@ -228,15 +228,15 @@ def inquiry_page(request, code):
             return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # Show a refused message again, so that it can be corrected.
-    typed = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
-    context = _inquiry_context(assignment, error=error, **typed)
+    typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
+    context = _inquiry_context(assignment, error=error, **typed_values)
     return render(request, "annotate/inquiry.html", context, status=422 if error else 200)
 
 
-def _inquiry_context(assignment, **more):
-    words = wording_of(assignment.study, assignment.design_id).study
+def _inquiry_context(assignment, **options):
+    study_wording = wording_of(assignment.study, assignment.design_id).study
     has_agreed = assignment.consented_at is not None
-    return {"study": words, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | more
+    return {"study": study_wording, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | options
 
 
 @add_annotator_headers
@@ -247,13 +247,13 @@ def appeal_page(request, code):
     status = work_status(assignment)
     rejected = status.rejection if status else None
     error, text = "", request.POST.get("text", "")
-    words = wording_of(assignment.study, assignment.design_id).study
+    study_wording = wording_of(assignment.study, assignment.design_id).study
     if rejected is None or not rejected.may_appeal:
         is_stored = Appeal.objects.filter(verdict__assignment=assignment, text=text.strip()).exists()
         if is_blank(text) or is_stored:
             return HttpResponseRedirect(f"/p/{code}/done/")
         context = {
-            "study": words,
+            "study": study_wording,
             "assignment_path": f"/p/{code}/",
             "outcome": has_assignment_ended(assignment),
             "title": "Your objection was not stored",
@@ -268,7 +268,7 @@ def appeal_page(request, code):
         except ActionRefused as refused:
             error = str(refused)
     context = {
-        "study": words,
+        "study": study_wording,
         "rejected": rejected,
         "error": error,
         "text": text[:20_000],
@@ -284,10 +284,10 @@ def appeal_page(request, code):
 def consent_page(request, code):
     """Show the consent text again, to read or to save."""
     assignment = get_assignment_or_404(request, code)
-    words = wording_of(assignment.study, assignment.design_id).study
+    study_wording = wording_of(assignment.study, assignment.design_id).study
     context = {
-        "study": words,
-        "consent": render_cached_markdown(words["consent"]),
+        "study": study_wording,
+        "consent": render_cached_markdown(study_wording["consent"]),
         "consented_at": assignment.consented_at,
         "version": assignment.consent_version,
         "assignment_path": f"/p/{code}/",

@@ -45,23 +45,33 @@ def entry_page(request, key):
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
     wording = newest_study_wording(study)
-    words = wording.study
+    study_wording = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
     # U+FFFD replaces bytes that are not valid text.
-    if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
+    if repeated or any(
+        character < " " or character == "\ufffd" for value in parameters.values() for character in value
+    ):
         return render_entry_page(
             request, recruitment, wording, problem="This link is not valid. Please start from the panel again."
         )
     arrival = channel.read_arrival(recruitment, parameters)
     if arrival.problem or arrival.is_preview:
-        shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
-        return render_entry_page(request, recruitment, wording, **shown)
-    past = _past_assignments(recruitment, arrival)
-    returning = next((assignment for assignment in reversed(past) if assignment.batch_id), None)
+        arrival_context = {
+            "problem": arrival.problem,
+            "is_preview": arrival.is_preview,
+            "preview_words": channel.preview_words,
+        }
+        return render_entry_page(request, recruitment, wording, **arrival_context)
+    past_assignments = _past_assignments(recruitment, arrival)
+    returning = next((assignment for assignment in reversed(past_assignments) if assignment.batch_id), None)
     # The assignment of a person for whom this link had no place. Its end page shows the code that the person got.
     turned_away = next(
-        (assignment for assignment in past if not assignment.batch_id and assignment.recruitment_id == recruitment.pk),
+        (
+            assignment
+            for assignment in past_assignments
+            if not assignment.batch_id and assignment.recruitment_id == recruitment.pk
+        ),
         None,
     )
     if request.method != "POST" and returning is not None and has_parts_overview(returning):
@@ -78,7 +88,7 @@ def entry_page(request, key):
                 return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
             kind = "paused" if state is LinkState.PAUSED else "closed"
             return render_notice(
-                request, words, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+                request, study_wording, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
             )
         path = f"/p/{returning.code}/" if returning is not None else ""
         return render_entry_page(
@@ -96,15 +106,17 @@ def entry_page(request, key):
             return HttpResponseRedirect(request.get_full_path())
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
-        return render_notice(request, words, "no_consent", get_panel_way_back(recruitment, "no_consent", arrival.ids))
+        return render_notice(
+            request, study_wording, "no_consent", get_panel_way_back(recruitment, "no_consent", arrival.ids)
+        )
     if "leave" in request.POST:
         leaving = _turn_away_waiting_person(request, recruitment, arrival)
         return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
     if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
-        return render_notice(request, words, "closed", get_panel_way_back(recruitment, "closed", arrival.ids))
-    if returning is None and words["consent"] and request.POST.get("agree") != "1":
+        return render_notice(request, study_wording, "closed", get_panel_way_back(recruitment, "closed", arrival.ids))
+    if returning is None and study_wording["consent"] and request.POST.get("agree") != "1":
         return render_entry_page(
             request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
         )
@@ -119,7 +131,7 @@ def entry_page(request, key):
             arms,
             external_ids=dict(arrival.ids),
             trust=arrival.trust,
-            is_consented=bool(words["consent"]),
+            is_consented=bool(study_wording["consent"]),
         )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
@@ -135,11 +147,11 @@ def entry_page(request, key):
     if kind == "wait" and _should_record_leaving(recruitment, arrival):
         waiting_token = _wait_signer(recruitment).sign(str(annotator.code))
         pays = is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE[kind])
-        return render_notice(request, words, kind, may_retry=True, waiting_token=waiting_token, pays=pays)
+        return render_notice(request, study_wording, kind, may_retry=True, waiting_token=waiting_token, pays=pays)
     receipt = compute_receipt(claim.assignment.code) if claim.assignment and kind != "done" else ""
     return render_notice(
         request,
-        words,
+        study_wording,
         kind,
         get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids, receipt),
         may_retry=kind in ("wait", "paused"),
@@ -207,19 +219,19 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
     return HttpResponseRedirect(f"/p/{ended.code}/done/")
 
 
-def render_entry_page(request, recruitment, wording: Wording, status=200, **more):
-    words = wording.study
+def render_entry_page(request, recruitment, wording: Wording, status=200, **options):
+    study_wording = wording.study
     is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
     arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
     offer = offer_range(wording, arms, recruitment.reward)
-    currency = recruitment.currency or words["currency"]
+    currency = recruitment.currency or study_wording["currency"]
     context = {
-        "study": words,
-        "purpose": render_cached_markdown(words["purpose"]) if words["purpose"] else "",
-        "consent": render_cached_markdown(words["consent"]) if words["consent"] else "",
+        "study": study_wording,
+        "purpose": render_cached_markdown(study_wording["purpose"]) if study_wording["purpose"] else "",
+        "consent": render_cached_markdown(study_wording["consent"]) if study_wording["consent"] else "",
         "offer": offer,
         "currency": currency,
         "early": early_end_pay_lines(recruitment, currency, wording) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
-    return render(request, "annotate/landing.html", context | more, status=status)
+    return render(request, "annotate/landing.html", context | options, status=status)

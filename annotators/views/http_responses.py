@@ -81,7 +81,9 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)  # type: ignore[attr-defined]  # Jinja2
 
 
-def render_notice(request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **more):
+def render_notice(
+    request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **options
+):
     title, text = NOTICES[notice_kind]
     context = {
         "study": study_wording,
@@ -89,7 +91,7 @@ def render_notice(request, study_wording, notice_kind: str, way_back: WayBack | 
         "text": text,
         "way_back": way_back,
         "kind": notice_kind,
-        **more,
+        **options,
     }
     allow_form_target(request, way_back)
     return render(request, "annotate/notice.html", context, status=status)

@@ -67,12 +67,12 @@ def get_page_assignment_or_404(request, code: str, page_key: str = "") -> Assign
 
     Other columns are loaded on access. Raises Http404.
     """
-    wanted = (previous_fixed_page_key(code, page_key) if page_key else "", page_key)
-    rows = _select_page_row(code, *wanted)
+    page_keys = (previous_fixed_page_key(code, page_key) if page_key else "", page_key)
+    rows = _select_page_row(code, *page_keys)
     if not rows:
         raise Http404
     row = iter(rows[0])
-    assignment, study, before, here = (
+    assignment, study, previous_visit, page_visit = (
         instance_from_row(model, columns, islice(row, len(columns)))
         for model, columns in (
             (Assignment, ASSIGNMENT_COLUMNS),
@@ -83,7 +83,10 @@ def get_page_assignment_or_404(request, code: str, page_key: str = "") -> Assign
     )
     Assignment.study.field.set_cached_value(assignment, study)
     allow_framing(request, next(row))
-    assignment.preloaded_visits = wanted, {visit.key: visit for visit in (before, here) if visit.pk is not None}
+    assignment.preloaded_visits = (
+        page_keys,
+        {visit.key: visit for visit in (previous_visit, page_visit) if visit.pk is not None},
+    )
     return assignment
 
 
@@ -121,7 +124,7 @@ def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
 
     After the time is over, add that finishing is paid, if pay was promised.
     """
-    place = place_status(assignment)
-    if place and place.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
-        return replace(place, words=f"{place.words} If you finish, you are still paid.")
-    return place
+    status = place_status(assignment)
+    if status and status.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
+        return replace(status, words=f"{status.words} If you finish, you are still paid.")
+    return status

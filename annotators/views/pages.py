@@ -120,11 +120,11 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
     return render(request, "annotate/_place_timer.html", context)
 
 
-def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, sent: PageForm):
+def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, form: PageForm):
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
     answers = typed_answers(step.protocol.asks(step.page), request.POST)
     submitted_values = [answer for answer in answers if not answer.is_in_field]
-    return render_page_response(request, state, step, visit, form=sent, status=422, submitted_values=submitted_values)
+    return render_page_response(request, state, step, visit, form=form, status=422, submitted_values=submitted_values)
 
 
 # Why answers were not stored. ConflictingAnswers and AssignmentClosed are missing because their texts depend on more.
@@ -169,12 +169,12 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
             request, state, step, visit, status=409, is_conflict=True, submitted_values=submitted_values
         )
     if isinstance(refusal, DraftTooLong) and state and step:
-        sent = replace(
+        form = replace(
             parse_page_form(step, asks, request.POST),
             errors={},
             non_field_errors=[_not_stored_message(refusal, assignment)],
         )
-        return _correction_response(request, state, step, visit, sent)
+        return _correction_response(request, state, step, visit, form)
     if not submitted_values and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
     context = {
@@ -188,7 +188,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
 
 
 def render_page_response(
-    request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **more
+    request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **options
 ):
     """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
@@ -197,36 +197,36 @@ def render_page_response(
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
         stored = responses_as_form_data(asks, step.page, responses) | unseen_images_as_form_data(visit.unseen)
-    shown = build_shown_page(
+    shown_page = build_shown_page(
         assignment, step.page, asks, stored_form_data=stored, draft_form_data=visit.draft if visit else None, form=form
     )
     plan = get_batch_plan(assignment)
-    pages = len(state.walk.keys)
-    place = state.walk.places[step.page.key] + 1
-    words = wording_of(assignment.study, assignment.design_id)
+    pages = len(state.sequence.keys)
+    page_number = state.sequence.places[step.page.key] + 1
+    wording = wording_of(assignment.study, assignment.design_id)
     layout = (visit.layout if visit else "") or next(
         (v.layout for v in reversed(list(state.visits.values())) if v.layout), ""
     )
     context = {
-        "study": words.study,
-        "page": shown,
+        "study": wording.study,
+        "page": shown_page,
         "assignment_path": f"/p/{assignment.code}/",
         "is_recorded": stored is not None,
-        "next_key": state.walk.after(step.page.key) or "done" if stored is not None else "",
-        "place": place,
+        "next_key": state.sequence.after(step.page.key) or "done" if stored is not None else "",
+        "place": page_number,
         "pages": pages,
-        "minutes_left": _minutes_left(assignment.study, state.walk.left[place - 1], plan.offer),
+        "minutes_left": _minutes_left(assignment.study, state.sequence.left[page_number - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "place_status": place_status_with_pay(assignment) if stored is None else None,
         "key": step.page.key,
         "has_agreed": assignment.consented_at is not None,
-        "previous": state.walk.before(step.page.key),
+        "previous": state.sequence.before(step.page.key),
         "general_errors": form.non_field_errors if form else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
         "feedback": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),
-        "offer": arm_offer_context(assignment, plan.offer) if place == 1 else None,
+        "offer": arm_offer_context(assignment, plan.offer) if page_number == 1 else None,
     }
-    return render(request, step.protocol.template, context | more, status=status)
+    return render(request, step.protocol.template, context | options, status=status)
 
 
 def _instructions(assignment) -> str:

@@ -5,14 +5,14 @@ import secrets
 import sys
 
 COMMANDS = {
-    "demo": "start a demo site with a study, an annotator's link and a report",
+    "demo": "start a demo site with a study, a link and a report",
     "up": "serve the web site and run jobs",
     "worker": "run only jobs, without a broker",
     "prepare": "prepare the database, the cache and the folders",
     "import": "import a study, stimuli or existing answers from files",
     "export": "export a study's answers, or the whole study, to files",
     "simulate": "let robots with known preferences answer a study",
-    "rehearse": "rehearse a study with a stand-in of its panel, before any payment",
+    "rehearse": "rehearse a study with a stand-in of its panel",
     "reconcile": "read the panel's submissions, from its service or its file",
     "update_ledger": "record the payments due to a link's people, or show them",
     "analyse": "run an analysis and print its results",
@@ -25,7 +25,7 @@ COMMAND_MODULES = {"import": "import_study"}
 
 def usage_text() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {words}" for name, words in COMMANDS.items()]
+    lines = [f"  {name:<{width}}  {description}" for name, description in COMMANDS.items()]
     return "\n".join(
         [
             "Usage: heval COMMAND [--help]",

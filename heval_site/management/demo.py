@@ -134,7 +134,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         settings={"noun": "writer", "explanation": study_texts.SPA_EXPLANATION},
     )
     better = [(systems[y], systems[x]) for x, y in zip(SYSTEMS, SYSTEMS[1:], strict=False)]
-    asked = [pair for x, y in better for pair in ((x, y), (y, x))]
+    directed_pairs = [pair for x, y in better for pair in ((x, y), (y, x))]
     Question.objects.bulk_create(
         Question(
             section=spa,
@@ -145,7 +145,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
             x=x,
             y=y,
         )
-        for n, (x, y) in enumerate(asked, 1)
+        for n, (x, y) in enumerate(directed_pairs, 1)
     )
     for x, y in better:
         Contrast.objects.create(study=study, x=x, y=y, expected=">", margin=0.05)

@@ -137,9 +137,9 @@ def _client_network(address: str) -> str:
     A customer has the whole network and can change addresses freely.
     """
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.version == 4:
-        return str(found)
-    return str(found.ipv4_mapped or ip_address(int(found) >> 64 << 64))
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ip_address(int(ip) >> 64 << 64))

@@ -43,7 +43,7 @@ class DatabaseUnavailable:
 
 
 def is_database_error(exception: BaseException | None) -> bool:
-    """Whether the database failed, as opposed to a bug in heval."""
+    """Return whether the database failed, as opposed to a bug in heval."""
     while exception is not None:
         if isinstance(exception, OperationalError | InterfaceError):
             return True
@@ -86,7 +86,7 @@ def error_response(request, status: int, *, title: str, **context) -> HttpRespon
 def annotator_typed_values(request) -> list[str]:
     """Return what an annotator entered, because an error page must not lose it.
 
-    Empty if the form was too large or unreadable.
+    The result is empty if the form was too large or unreadable.
     """
     from annotators.pages.form_data import nonempty_answer_inputs
 

@@ -46,19 +46,19 @@ class Page(HTMLParser):
         self.heading = " ".join(self.heading.split())
 
     def handle_starttag(self, tag, attrs):
-        named = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.forms.append(Form(urljoin(self.url, named.get("action", "")), named.get("method", "get")))
-        elif tag in ("input", "textarea", "select", "button") and self.forms and named.get("name"):
-            self.forms[-1].names.add(named["name"])
-            if named.get("type") == "hidden":
-                self.forms[-1].hidden[named["name"]] = named.get("value", "")
+            self.forms.append(Form(urljoin(self.url, attributes.get("action", "")), attributes.get("method", "get")))
+        elif tag in ("input", "textarea", "select", "button") and self.forms and attributes.get("name"):
+            self.forms[-1].names.add(attributes["name"])
+            if attributes.get("type") == "hidden":
+                self.forms[-1].hidden[attributes["name"]] = attributes.get("value", "")
         elif tag == "h1" and not self.heading:
             self._into = "heading"
-        elif named.get("id") == "code":
+        elif attributes.get("id") == "code":
             self._into = "code"
-        elif tag == "a" and "button" in named.get("class", "").split() and "://" in named.get("href", ""):
-            self.panel_url = named["href"]
+        elif tag == "a" and "button" in attributes.get("class", "").split() and "://" in attributes.get("href", ""):
+            self.panel_url = attributes["href"]
 
     def handle_endtag(self, tag):
         if tag in ("h1", "span"):
@@ -73,15 +73,15 @@ class Page(HTMLParser):
 
     @property
     def way_back(self) -> ShownWayBack:
-        here = urlsplit(self.url).netloc
-        form = next((one for one in self.forms if urlsplit(one.action).netloc not in ("", here)), None)
+        own_host = urlsplit(self.url).netloc
+        form = next((form for form in self.forms if urlsplit(form.action).netloc not in ("", own_host)), None)
         if form is not None:
             return ShownWayBack(self.code, form.action, form.hidden)
         return ShownWayBack(self.code, self.panel_url)
 
 
 class Browser:
-    """The browser of one person. ``site``: the origin of the panel's links; ``ask`` reaches the server behind it."""
+    """The browser of one person. ``site_url``: the origin of the panel's links; ``send`` reaches the server behind it."""
 
     def __init__(self, site_url: str, send: SendRequest):
         self.site, self.send, self.url = site_url, send, ""

@@ -36,7 +36,7 @@ class PanelProxy(LoopbackServer):
 
 
 class QuietRequestHandler(WSGIRequestHandler):
-    def log_message(self, *words):
+    def log_message(self, *message):
         pass
 
 
@@ -70,7 +70,7 @@ def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Calla
     for name in ("httpx", "httpcore"):  # they log each address
         logging.getLogger(name).setLevel(logging.WARNING)
 
-    def of_person(number: int):
+    def sender_of_person(number: int):
         def ask(method: str, path: str, body: bytes | None) -> HttpReply:
             headers = {
                 "Accept-Encoding": "identity",
@@ -81,15 +81,17 @@ def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Calla
             if body is not None:
                 headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site_url}
             # A new connection and client for each request: no cookies, and nothing from the environment.
-            alone: dict[str, Any] = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
-            answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
+            options: dict[str, Any] = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
+            answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **options)
             html = answer.content.decode("utf-8", "replace")
-            told = answer.headers
-            return HttpReply(answer.status_code, html, told.get("Location", ""), told.get("Set-Cookie", ""))
+            reply_headers = answer.headers
+            return HttpReply(
+                answer.status_code, html, reply_headers.get("Location", ""), reply_headers.get("Set-Cookie", "")
+            )
 
         return ask
 
-    return of_person
+    return sender_of_person
 
 
 def launch_copy_and_create_recruitment(plan: dict[str, Any]):
@@ -159,12 +161,12 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
 
 
 def main(folder: Path) -> None:
-    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    parent_pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # all other output goes to the log
 
-    def say(**words):
-        said.write(json.dumps(words) + "\n")
-        said.flush()
+    def say(**message):
+        parent_pipe.write(json.dumps(message) + "\n")
+        parent_pipe.flush()
 
     delete_folder_and_exit_with_parent(folder)
     network_guard.block_outgoing_connections()
@@ -173,16 +175,16 @@ def main(folder: Path) -> None:
     with PanelProxy() as panel:
         os.environ["PROLIFIC_API"] = panel.url
         try:
-            found = play_rehearsal(plan, panel, lambda *progress: say(progress=progress))
+            report = play_rehearsal(plan, panel, lambda *progress: say(progress=progress))
         except Exception as error:
             traceback.print_exc()
             from studies.imports.bundle import BundleRefused
             from studies.services.lifecycle import ActionRefused, NotReady
 
-            words = str(error) if isinstance(error, NotReady | ActionRefused | BundleRefused) else ""
-            say(failed=words, kind=type(error).__name__, is_refused=bool(words))
+            refusal = str(error) if isinstance(error, NotReady | ActionRefused | BundleRefused) else ""
+            say(failed=refusal, kind=type(error).__name__, is_refused=bool(refusal))
             return
-    say(report=found | {"seconds": round(time.monotonic() - begun, 1), "people": plan["people"]})
+    say(report=report | {"seconds": round(time.monotonic() - begun, 1), "people": plan["people"]})
 
 
 if __name__ == "__main__":

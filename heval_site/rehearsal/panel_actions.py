@@ -22,19 +22,19 @@ REJECTION_REASON = (
 
 
 class PanelActions:
-    def __init__(self, scene: RehearsalContext):
-        self.scene = scene
-        self.recruitment, self.panel, self.study = scene.recruitment, scene.panel, scene.study
+    def __init__(self, rehearsal: RehearsalContext):
+        self.rehearsal = rehearsal
+        self.recruitment, self.panel, self.study = rehearsal.recruitment, rehearsal.panel, rehearsal.study
 
     def publish(self) -> bool:
         """Publish by heval's real order; its reply is lost once."""
-        if not self.scene.has_service:
+        if not self.rehearsal.has_service:
             return True
-        self.scene.report_progress("Publishing at the panel's stand-in")
-        self.panel.open_account(self.scene.currency)
-        reward = self.scene.reward
+        self.rehearsal.report_progress("Publishing at the panel's stand-in")
+        self.panel.open_account(self.rehearsal.currency)
+        reward = self.rehearsal.reward
         if not reward:
-            self.scene.faults.append(
+            self.rehearsal.faults.append(
                 "No pay is set for the link or the study, so nothing can be published at a panel that pays. "
                 "Set the pay first."
             )
@@ -47,48 +47,50 @@ class PanelActions:
                 title=self.study.public_title[:120] or "A study",
                 description=self.study.purpose[:2000] or "A study.",
                 reward=reward,
-                currency=self.scene.currency,
+                currency=self.rehearsal.currency,
                 minutes=self.study.minutes or 10,
-                places=len(self.scene.people) + 2,
+                places=len(self.rehearsal.people) + 2,
             )
-        except lifecycle.ActionRefused as words:
-            self.scene.faults.append(f"heval would not publish it: {words}")
+        except lifecycle.ActionRefused as refused:
+            self.rehearsal.faults.append(f"heval would not publish it: {refused}")
             return False
-        self.look()
+        self.sync_panel()
         self._make_orders_due()
-        self.look()
+        self.sync_panel()
         order = PanelOrder.objects.get(recruitment=self.recruitment, operation="publish")
         if order.state != PanelOrder.State.DONE:
-            self.scene.faults.append(f"The order to publish is “{order.get_state_display()}”: {order.words}")
+            self.rehearsal.faults.append(f"The order to publish is “{order.get_state_display()}”: {order.words}")
             return False
-        return self.scene.record_check(
+        return self.rehearsal.record_check(
             self.panel.count_open_tasks() == 1,
             "the reply to publishing was lost: the task still exists only once at the panel",
         )
 
-    def look(self, **how) -> Job:
+    def sync_panel(self, **job_options) -> Job:
         """Check the panel, as the job does every five minutes."""
-        job = jobs.submit(sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
+        job = jobs.submit(
+            sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **job_options
+        )
         jobs.run_job(job.pk)
         job.refresh_from_db()
         return job
 
     def sync_when_throttled(self) -> None:
-        if not self.scene.has_service:
+        if not self.rehearsal.has_service:
             return
         self.panel.throttle_next("look")
         before = PanelSubmission.objects.count()
-        put_off = self.look()
-        is_told = put_off.state == Job.State.FAILED and PanelSubmission.objects.count() == before
-        self.scene.record_check(
-            is_told, "the panel postponed a check: this was reported, and no partial data was stored"
+        put_off = self.sync_panel()
+        is_reported = put_off.state == Job.State.FAILED and PanelSubmission.objects.count() == before
+        self.rehearsal.record_check(
+            is_reported, "the panel postponed a check: this was reported, and no partial data was stored"
         )
         for _ in range(2):  # the second check must change nothing
-            self.look()
-        if (job := self.look()).state != Job.State.DONE:
-            self.scene.faults.append(f"The check of the panel failed: {job.error}")
+            self.sync_panel()
+        if (job := self.sync_panel()).state != Job.State.DONE:
+            self.rehearsal.faults.append(f"The check of the panel failed: {job.error}")
         elif job.result is None or job.result["changed"] or job.result["new"]:
-            self.scene.faults.append("A check of an unchanged panel changed data.")
+            self.rehearsal.faults.append("A check of an unchanged panel changed data.")
 
     def _make_orders_due(self) -> None:
         """Make postponed orders due."""
@@ -96,25 +98,25 @@ class PanelActions:
 
     def decide_and_pay(self) -> None:
         service_can = get_panel_service(self.recruitment).operations
-        for person in self.scene.people:
+        for person in self.rehearsal.people:
             if (
                 person.role.key == "rejected"
-                and (row := self.scene.submission_of(person))
+                and (row := self.rehearsal.submission_of(person))
                 and row.standing == "matched"
             ):
                 self._reject(row)
-        self.look()
-        waiting = sum(row.standing == "matched" for row in self.scene.rows())
+        self.sync_panel()
+        waiting = sum(row.standing == "matched" for row in self.rehearsal.rows())
         if waiting:
             self.panel.lose_next_reply("approve")
-            self.look(approves=True)
+            self.sync_panel(approves=True)
             for _ in range(3):
                 self._make_orders_due()
-                self.look(approves=True)
+                self.sync_panel(approves=True)
             done = PanelOrder.objects.filter(
                 recruitment=self.recruitment, operation="approve", state=PanelOrder.State.DONE
             )
-            self.scene.record_check(
+            self.rehearsal.record_check(
                 done.count() == waiting,
                 f"the reply to an approval was lost: {waiting} were ordered, and each was carried out once",
             )
@@ -122,7 +124,7 @@ class PanelActions:
 
     def _reject(self, row: PanelSubmission) -> None:
         """Reject by the page's own function, with the required inputs."""
-        category = list(self.scene.channel.rejection_policy.categories)[-1]
+        category = list(self.rehearsal.channel.rejection_policy.categories)[-1]
         if (work := get_work_by_submission(self.recruitment, row.pk)) is None:
             return
         try:
@@ -133,39 +135,44 @@ class PanelActions:
                 self.study.owner,
                 "A rehearsal.",
             )
-        except lifecycle.ActionRefused as words:
-            self.scene.faults.append(f"No rejection was possible: {words}")
+        except lifecycle.ActionRefused as refused:
+            self.rehearsal.faults.append(f"No rejection was possible: {refused}")
 
     def _pay(self, service_can: frozenset[str]) -> None:
         """Add a bonus, and order all due payments with the confirmed total."""
         person = next(
-            (one for one in self.scene.people if one.role.key == "finishes" and self.scene.submission_of(one)), None
+            (
+                candidate
+                for candidate in self.rehearsal.people
+                if candidate.role.key == "finishes" and self.rehearsal.submission_of(candidate)
+            ),
+            None,
         )
         before = self.panel.bonus(person.accepted) if person else Decimal(0)
-        if person and "bonus" in service_can and (mine := self.scene.assignment_of(person)):
-            extra = ledger.ExtraPayment(mine, BONUS, "Thank you for the care.")
+        if person and "bonus" in service_can and (assignment := self.rehearsal.assignment_of(person)):
+            extra = ledger.ExtraPayment(assignment, BONUS, "Thank you for the care.")
             ledger.add_extra_payments(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
-        if due := list(ledger.payments_orderable_at_panel(self.recruitment, service_can)):
+        if due_payments := list(ledger.payments_orderable_at_panel(self.recruitment, service_can)):
             ledger.order_due_payments_at_panel(
-                self.recruitment, service_can, ledger.total_amount(due), self.study.owner
+                self.recruitment, service_can, ledger.total_amount(due_payments), self.study.owner
             )
         for _ in range(2):
-            self.look()
+            self.sync_panel()
             self._make_orders_due()
         if person and "bonus" in service_can:
             paid = self.panel.bonus(person.accepted) - before
-            self.scene.record_check(paid == BONUS, f"a bonus of {BONUS} {self.scene.currency} is paid once")
+            self.rehearsal.record_check(paid == BONUS, f"a bonus of {BONUS} {self.rehearsal.currency} is paid once")
 
     def stop(self) -> None:
         for task in publishing.get_or_create_panel_tasks(self.recruitment):
             publishing.order_task_stop(task, by=self.study.owner)
         for _ in range(2):
-            self.look()
+            self.sync_panel()
             self._make_orders_due()
-        self.scene.record_check(
+        self.rehearsal.record_check(
             self.panel.count_open_tasks() == 0, "the task is stopped at the panel and accepts no new people"
         )
         for order in PanelOrder.objects.filter(recruitment=self.recruitment).exclude(state=PanelOrder.State.DONE):
-            self.scene.faults.append(
+            self.rehearsal.faults.append(
                 f"The order to {order.operation.replace('_', ' ')} is “{order.get_state_display()}”: {order.words}"
             )

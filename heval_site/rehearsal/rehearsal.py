@@ -90,7 +90,7 @@ class Rehearsal(RehearsalContext):
             visits.comes(person)
         if self.has_service:
             self.report_progress("Deciding and paying")
-            orders.look()
+            orders.sync_panel()
             orders.decide_and_pay()
             orders.stop()
         self.report_progress("Comparing the results")
@@ -101,21 +101,21 @@ class Rehearsal(RehearsalContext):
         missing = sum(role.needs_place for role in chosen) - lifecycle.count_opened_places(self.study)
         if missing <= 0:
             return chosen
-        few = "The study has fewer places than this rehearsal has people: "
+        shortage_text = "The study has fewer places than this rehearsal has people: "
         try:
             lifecycle.open_more_places(self.study, missing, by=None)
-        except lifecycle.ActionRefused as words:
+        except lifecycle.ActionRefused as refused:
             staying_away = [n for n, role in enumerate(chosen) if role.needs_place][-missing:]
-            left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
-            self.notes.append(f"{few}{missing} are left out (of those who {left}). {words}")
+            left_labels = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
+            self.notes.append(f"{shortage_text}{missing} are left out (of those who {left_labels}). {refused}")
             return [role for n, role in enumerate(chosen) if n not in staying_away]
-        self.notes.append(f"{few}the copy has {missing} more.")
+        self.notes.append(f"{shortage_text}the copy has {missing} more.")
         return chosen
 
     def _shift_times_back(self) -> None:
-        mine = Assignment.objects.filter(study=self.study)
+        assignments = Assignment.objects.filter(study=self.study)
         moments = ("claimed_at", "reserved_until", "started_at", "submitted_at")
-        mine.update(**{name: F(name) - ONE_DAY for name in moments})
+        assignments.update(**{name: F(name) - ONE_DAY for name in moments})
 
 
 def entry_url(recruitment: Recruitment) -> str:

@@ -33,12 +33,12 @@ class Person:
     id: str = ""
     visit: AcceptedTask | None = None
     code: str = ""  # of their assignment
-    told: str = ""
-    way: ShownWayBack = field(default_factory=ShownWayBack)
+    last_heading: str = ""
+    way_back: ShownWayBack = field(default_factory=ShownWayBack)
     faults: list[str] = field(default_factory=list)
-    here: str = ""
-    there: str = ""
-    standing: str = ""
+    site_state: str = ""
+    panel_state: str = ""
+    match_status: str = ""
     pay: str = ""
 
     @property
@@ -48,13 +48,13 @@ class Person:
             raise ValueError("This person has not accepted the task.")
         return self.visit
 
-    def note(self, words: str) -> None:
-        if words not in self.faults:
-            self.faults.append(words)
+    def note(self, text: str) -> None:
+        if text not in self.faults:
+            self.faults.append(text)
 
 
 class RehearsalContext:
-    """The context of a rehearsal. Findings are in ``faults``, ``proofs`` and ``notes``, and with each person."""
+    """The context of a rehearsal. Findings are in ``faults``, ``passed_checks`` and ``notes``, and with each person."""
 
     def __init__(self, recruitment: Recruitment, panel: StandIn, progress: Progress):
         self.recruitment, self.panel, self.progress = recruitment, panel, progress
@@ -76,13 +76,13 @@ class RehearsalContext:
     def currency(self) -> str:
         return self.recruitment.currency or self.study.currency
 
-    def report_progress(self, words: str) -> None:
+    def report_progress(self, text: str) -> None:
         self._steps += 1
-        self.progress(self._steps, max(self.total, self._steps), words)
+        self.progress(self._steps, max(self.total, self._steps), text)
 
-    def record_check(self, has_passed: bool, words: str) -> bool:
+    def record_check(self, has_passed: bool, description: str) -> bool:
         (self.passed_checks if has_passed else self.faults).append(
-            words if has_passed else f"This check failed: {words}."
+            description if has_passed else f"This check failed: {description}."
         )
         return has_passed
 
@@ -93,10 +93,10 @@ class RehearsalContext:
         if person.visit is None:
             return None
         key = assign.hash_person_id(self.recruitment.pool, person.id)
-        mine = self.rows().filter(
+        own_rows = self.rows().filter(
             external_id__in=[person.visit.session, person_id_placeholder(key)], annotator__external_id=key
         )
-        return mine.first()
+        return own_rows.first()
 
     def assignment_of(self, person: Person) -> Assignment | None:
         if person.code:

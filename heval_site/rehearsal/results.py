@@ -32,37 +32,37 @@ def build_report(rehearsal: RehearsalContext) -> dict[str, Any]:
 
 def _role_row(people: list[Person]) -> dict[str, Any]:
     role = people[0].role
-    wrong = list(dict.fromkeys(words for person in people for words in person.faults))
+    faults = list(dict.fromkeys(fault for person in people for fault in person.faults))
     return {
         "key": role.key,
         "who": role.label,
         "people": len(people),
         "expected": role.expected,
-        "told": _join_counts(person.told for person in people),
+        "told": _join_counts(person.last_heading for person in people),
         "sent": _join_counts(_describe_way_back(person) for person in people) if role.has_way_back else "",
-        "there": _join_counts(person.there.replace("_", " ") for person in people),
-        "here": _join_counts(person.here.replace("_", " ") for person in people),
-        "standing": _join_counts(MATCH_STATUSES[person.standing][0] for person in people if person.standing),
+        "there": _join_counts(person.panel_state.replace("_", " ") for person in people),
+        "here": _join_counts(person.site_state.replace("_", " ") for person in people),
+        "standing": _join_counts(MATCH_STATUSES[person.match_status][0] for person in people if person.match_status),
         "pay": _join_counts(person.pay for person in people),
-        "wrong": wrong,
-        "is_ok": not wrong,
+        "wrong": faults,
+        "is_ok": not faults,
     }
 
 
 def _describe_way_back(person: Person) -> str:
     """Describe where the last page leads, without the code itself."""
-    way = person.way
-    if way.fields:
-        return f"a form to {urlsplit(way.url).netloc}"
-    if way.url:
-        return f"{urlsplit(way.url).netloc}{' with a code' if urlsplit(way.url).query else ''}"
-    return "a code to copy" if way.code else "nowhere"
+    way_back = person.way_back
+    if way_back.fields:
+        return f"a form to {urlsplit(way_back.url).netloc}"
+    if way_back.url:
+        return f"{urlsplit(way_back.url).netloc}{' with a code' if urlsplit(way_back.url).query else ''}"
+    return "a code to copy" if way_back.code else "nowhere"
 
 
-def _join_counts(words: Iterable[str]) -> str:
+def _join_counts(texts: Iterable[str]) -> str:
     """Return one sentence for all people, or one per person with their number."""
-    found = Counter(word for word in words if word)
-    return next(iter(found)) if len(found) == 1 else ", ".join(f"{n} {word}" for word, n in found.items())
+    counts = Counter(word for word in texts if word)
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {word}" for word, n in counts.items())
 
 
 def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
@@ -70,17 +70,19 @@ def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
     reward = rehearsal.reward
     if reward is None:
         return {}
-    paid = sum(person.here == FINISHED and person.there in (APPROVED, SUBMITTED) for person in rehearsal.people)
-    bonuses = sum((rehearsal.panel.bonus(one.visit) for one in rehearsal.people if one.visit), Decimal(0))
-    wanted = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
+    paid = sum(
+        person.site_state == FINISHED and person.panel_state in (APPROVED, SUBMITTED) for person in rehearsal.people
+    )
+    bonuses = sum((rehearsal.panel.bonus(person.visit) for person in rehearsal.people if person.visit), Decimal(0))
+    n_places = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
     return {
         "currency": rehearsal.currency,
         "reward": f"{reward:.2f}",
         "paid": paid,
         "bonuses": f"{bonuses:.2f}",
         "rehearsed": f"{reward * paid + bonuses:.2f}",
-        "wanted": wanted,
-        "rewards": f"{reward * wanted:.2f}",
+        "wanted": n_places,
+        "rewards": f"{reward * n_places:.2f}",
     }
 
 
@@ -90,10 +92,10 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     yield ""
     for row in report["roles"]:
         yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['who']}"
-        told = [("told", row["told"]), ("sent to", row["sent"]), ("at the panel", row["there"]), ("here", row["here"])]
-        told += [("reconciled", row["standing"]), ("pay", row["pay"])]
-        yield "        " + "; ".join(f"{what}: {words}" for what, words in told if words)
-        yield from (f"        ! {words}" for words in row["wrong"])
+        facts = [("told", row["told"]), ("sent to", row["sent"]), ("at the panel", row["there"]), ("here", row["here"])]
+        facts += [("reconciled", row["standing"]), ("pay", row["pay"])]
+        yield "        " + "; ".join(f"{name}: {text}" for name, text in facts if text)
+        yield from (f"        ! {fault}" for fault in row["wrong"])
     for head, key in (
         ("Problems", "faults"),
         ("Faults simulated, and handled correctly", "proofs"),
@@ -103,7 +105,7 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
         if report.get(key):
             yield ""
             yield head
-            yield from (f"  {words}" for words in report[key])
+            yield from (f"  {text}" for text in report[key])
     if money := report.get("money"):
         yield ""
         yield (

@@ -11,22 +11,20 @@ FINISHED = "submitted"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role.
+    """A role of people in a rehearsal. ``label`` says what these people do.
 
-    ``label`` says what these people do. ``told``: headings of their last page, one of which they must see ('' if it
-    does not matter).
-    ``here``: allowed states in heval; ``there``: allowed states at the panel; ``classes``: allowed statuses in
-    reconciliation, if the panel has a service. ``is_sent_back``: whether their last page must show a way back to the
-    panel.
+    ``site_states``: allowed states in heval. ``panel_states``: allowed states at the panel. ``classes``: allowed
+    statuses in reconciliation, if the panel has a service. ``last_headings``: allowed headings of their last page; with
+    an empty tuple any heading is allowed. ``has_way_back``: whether their last page must show a way back to the panel.
     """
 
     key: str
     label: str
     expected: str
-    here: tuple[str, ...]
-    there: tuple[str, ...]
+    site_states: tuple[str, ...]
+    panel_states: tuple[str, ...]
     classes: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    last_headings: tuple[str, ...] = ()
     has_way_back: bool = True
 
     @property
@@ -144,5 +142,5 @@ STATES_WITHOUT_SERVICE = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
 
 def choose_roles(count: int, skipped_keys: set[str]) -> list[Role]:
     """Return this number of people: one per playable role, in the order of ROLES; all others simply finish."""
-    one_each = [role for role in ROLES if role.key not in skipped_keys][:count]
-    return [*one_each, *[FINISHING_ROLE] * (count - len(one_each))]
+    first_roles = [role for role in ROLES if role.key not in skipped_keys][:count]
+    return [*first_roles, *[FINISHING_ROLE] * (count - len(first_roles))]

@@ -58,13 +58,13 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
         )
     study = recruitment.study
     if study.state == Study.State.DRAFT and (
-        found := [one.text for one in find_design_problems(study) if one.is_blocking]
+        problems := [problem.text for problem in find_design_problems(study) if problem.is_blocking]
     ):
-        raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {'; '.join(found)}")
+        raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {'; '.join(problems)}")
     try:
         bundle = serialize_bundle(study)
-    except BundleIncomplete as words:
-        raise RehearsalRefused(str(words)) from None
+    except BundleIncomplete as incomplete:
+        raise RehearsalRefused(str(incomplete)) from None
     return {
         "bundle": bundle,
         "people": n_people,
@@ -81,7 +81,7 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
             # Missing pay rules are listed among the problems before publishing. Here they count as nothing, so that the
             # rest can be tested.
             "promises": {outcome: ["nothing", None] for outcome in outcomes_without_pay_rule(recruitment)}
-            | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
+            | {pay.outcome: [pay.rule, pay.amount and str(pay.amount)] for pay in recruitment.outcome_pays.all()},
         },
     }
 
@@ -111,8 +111,8 @@ def run_rehearsal(
 
 
 def child_environment(folder: Path) -> dict[str, str]:
-    passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
-    return passed | {
+    variables = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
+    return variables | {
         "HOME": str(folder),
         "HEVAL_HOME": str(folder / "home"),
         "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
@@ -124,7 +124,7 @@ def child_environment(folder: Path) -> dict[str, str]:
 
 
 def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
-    said: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, and a folder that we created
             [sys.executable, "-m", "heval_site.rehearsal.child_process", str(folder)],
@@ -138,13 +138,13 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
 
         def read():
             for line in child.stdout:  # type: ignore[union-attr]  # a pipe
-                said.put(json.loads(line))
-            said.put(None)
+                messages.put(json.loads(line))
+            messages.put(None)
 
         reading = threading.Thread(target=read, daemon=True)
         reading.start()
         try:
-            return _wait_for_report(said, progress, time.monotonic() + limit, limit)
+            return _wait_for_report(messages, progress, time.monotonic() + limit, limit)
         except _ChildFailed as failed:
             log.seek(0)
             logger.error("A rehearsal failed (%s): %s", failed, log.read()[-4000:].decode("utf-8", "replace"))
@@ -156,29 +156,29 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
             child.wait()
             reading.join()
             child.stdin.close()  # type: ignore[union-attr]  # a pipe
-            child.stdout.close()  # type: ignore[union-attr]
+            child.stdout.close()  # type: ignore[union-attr]  # it is a pipe
 
 
 class _ChildFailed(Exception):
     pass
 
 
-def _wait_for_report(said: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
+def _wait_for_report(messages: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
     last = (0, 1, "Starting")
     while True:
         try:
-            words = said.get(timeout=POLL_SECONDS)
+            message = messages.get(timeout=POLL_SECONDS)
         except queue.Empty:
-            words = {}
-        if words is None:
+            message = {}
+        if message is None:
             raise _ChildFailed("it ended without a report")
-        if "report" in words:
-            return words["report"]
-        if words.get("is_refused"):
-            raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {words['failed']}")
-        if "failed" in words:
-            raise _ChildFailed(words["kind"])
+        if "report" in message:
+            return message["report"]
+        if message.get("is_refused"):
+            raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {message['failed']}")
+        if "failed" in message:
+            raise _ChildFailed(message["kind"])
         if time.monotonic() > deadline:
             raise RehearsalRefused(f"The rehearsal was stopped after {limit:.0f} seconds. Try again with fewer people.")
-        last = tuple(words.get("progress", last))
+        last = tuple(message.get("progress", last))
         progress(*last)

@@ -13,8 +13,8 @@ def read_sqlite_schema() -> dict[str, list]:
         return {}
     with connection.cursor() as cursor:
         cursor.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY rowid")
-        made = [sql for (sql,) in cursor.fetchall()]
-    return {"made": made, "applied": sorted(MigrationRecorder(connection).applied_migrations())}
+        statements = [sql for (sql,) in cursor.fetchall()]
+    return {"made": statements, "applied": sorted(MigrationRecorder(connection).applied_migrations())}
 
 
 def create_sqlite_schema(schema: dict[str, list]) -> None:

@@ -29,31 +29,31 @@ MAX_PAGES = 1000
 
 
 class VisitPlayer:
-    def __init__(self, scene: RehearsalContext, senders: Callable[[int], SendRequest], seed: int):
-        self.scene, self.asks = scene, senders
-        self.recruitment, self.panel, self.study = scene.recruitment, scene.panel, scene.study
+    def __init__(self, rehearsal: RehearsalContext, senders: Callable[[int], SendRequest], seed: int):
+        self.rehearsal, self.asks = rehearsal, senders
+        self.recruitment, self.panel, self.study = rehearsal.recruitment, rehearsal.panel, rehearsal.study
         self.rng = random.Random(seed)
 
     def play_preview(self) -> None:
-        """A preview without accepting must store nothing."""
+        """Check that a preview without accepting stores nothing."""
         address = self.panel.preview_url()
         if not address:
             return
         before = Assignment.objects.count()
         try:
             page = Browser(settings.SITE_URL, self.asks(0)).get(address)
-        except UnexpectedPage as words:
-            self.scene.faults.append(f"A visitor who has not accepted: {words}")
+        except UnexpectedPage as unexpected:
+            self.rehearsal.faults.append(f"A visitor who has not accepted: {unexpected}")
             return
         is_quiet = page.find_form("start") is None and Assignment.objects.count() == before
-        self.scene.record_check(is_quiet, "a visitor who has not accepted cannot start, and nothing is stored")
+        self.rehearsal.record_check(is_quiet, "a visitor who has not accepted cannot start, and nothing is stored")
 
     def comes(self, person: Person) -> None:
-        self.scene.report_progress(f"Person {person.number} of {len(self.scene.people)}: {person.role.label}")
+        self.rehearsal.report_progress(f"Person {person.number} of {len(self.rehearsal.people)}: {person.role.label}")
         try:
             getattr(self, f"_play_{person.role.key}", self._play_finishes)(person)
-        except UnexpectedPage as words:
-            person.note(str(words))
+        except UnexpectedPage as unexpected:
+            person.note(str(unexpected))
 
     def _accept_task(self, person: Person) -> Browser:
         person.id = person.id or self.panel.person(person.number)
@@ -63,7 +63,7 @@ class VisitPlayer:
     def _open_entry_page(self, person: Person) -> tuple[Browser, Page]:
         browser = self._accept_task(person)
         page = browser.get(person.accepted.address)
-        person.told = page.heading
+        person.last_heading = page.heading
         return browser, page
 
     def _start_work(self, person: Person, button: str = "start") -> tuple[Browser, Page]:
@@ -74,7 +74,7 @@ class VisitPlayer:
             raise UnexpectedPage(f"The first page shows “{page.heading}” but no button to {button}.")
         fields = {button: "1"} | ({"agree": "1"} if "agree" in form.names and button == "start" else {})
         page = browser.post(form.action, fields)
-        person.told, person.way = page.heading, page.way_back
+        person.last_heading, person.way_back = page.heading, page.way_back
         return browser, page
 
     def _answer_pages(self, person: Person, browser: Browser, page: Page, is_half: bool = False) -> Page:
@@ -82,7 +82,7 @@ class VisitPlayer:
         robot, until = None, None
         for n in range(MAX_PAGES):
             form = page.find_form("go")
-            person.told, person.way = page.heading, page.way_back
+            person.last_heading, person.way_back = page.heading, page.way_back
             if form is None or n == until:
                 return page
             _, _, code, key, *_ = browser.url[len(settings.SITE_URL) :].split("/")
@@ -119,40 +119,43 @@ class VisitPlayer:
     def _return_to_panel(self, person: Person, outcome: str) -> None:
         """Follow the last page's instructions; if it shows no usable way back, return the task."""
         self._check_way_back(person, outcome)
-        if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_outcome(person.way)):
+        if not (person.way_back.url or person.way_back.code) or (
+            outcome != "complete" and not self._carries_outcome(person.way_back)
+        ):
             self.panel.return_task(person.accepted)
             if outcome == "complete":
                 person.note("Their last page shows no way back to the panel.")
             else:
-                self.scene.notes.append(
+                self.rehearsal.notes.append(
                     f"People who “{OUTCOMES[outcome]}” get no code or form for the panel, and are asked to "
                     "return the task there."
                 )
             return
-        if refused := self.panel.sent(person.accepted, person.way):
+        if refused := self.panel.sent(person.accepted, person.way_back):
             person.note(refused)
 
-    def _carries_outcome(self, way: ShownWayBack) -> bool:
-        return bool(way.code or way.fields or "?" in way.url)
+    def _carries_outcome(self, way_back: ShownWayBack) -> bool:
+        return bool(way_back.code or way_back.fields or "?" in way_back.url)
 
     def _check_way_back(self, person: Person, outcome: str) -> None:
         """Check that the page showed the way back from the link's settings, and that incomplete visits do not return
         like complete ones.
         """
-        mine = Assignment.objects.filter(code=person.code).first()
-        if mine is None:
+        assignment = Assignment.objects.filter(code=person.code).first()
+        if assignment is None:
             return
-        receipt, ids, shown = compute_receipt(mine.code), restored_external_ids(mine), person.way
+        receipt, ids, way_back = compute_receipt(assignment.code), restored_external_ids(assignment), person.way_back
         promised, complete = (
-            self.scene.channel.way_back(self.recruitment, one, ids, receipt) for one in (outcome, "complete")
+            self.rehearsal.channel.way_back(self.recruitment, purpose, ids, receipt)
+            for purpose in (outcome, "complete")
         )
-        if (promised.code, promised.url) != (shown.code, shown.url):
+        if (promised.code, promised.url) != (way_back.code, way_back.url):
             person.note(
-                f"The page shows {shown.code or shown.url or 'no way back'}, but the link's settings say "
+                f"The page shows {way_back.code or way_back.url or 'no way back'}, but the link's settings say "
                 f"{promised.code or promised.url or 'none'}."
             )
-        is_own = bool(shown.fields) or shown.code == receipt  # names the person itself
-        if outcome != "complete" and not is_own and (complete.code, complete.url) == (shown.code, shown.url):
+        is_own = bool(way_back.fields) or way_back.code == receipt  # names the person itself
+        if outcome != "complete" and not is_own and (complete.code, complete.url) == (way_back.code, way_back.url):
             person.note(
                 f"People who “{OUTCOMES[outcome]}” return exactly like those who completed, so the panel cannot "
                 "tell them apart."
@@ -160,7 +163,7 @@ class VisitPlayer:
 
     def _play_finishes(self, person: Person) -> None:
         page = self._answer_pages(person, *self._start_work(person))
-        person.told = page.heading
+        person.last_heading = page.heading
         self._return_to_panel(person, "complete")
 
     def _play_unsent(self, person: Person) -> None:
@@ -194,7 +197,7 @@ class VisitPlayer:
             browser,
             browser.post(form.action, {"start": "1"} | ({"agree": "1"} if "agree" in form.names else {})),
         )
-        if self.scene.channel.identifies_people and before and before != person.code:
+        if self.rehearsal.channel.identifies_people and before and before != person.code:
             person.note("A person who accepted the task again got another assignment, and lost their first answers.")
         self._return_to_panel(person, "complete")
         if first.session != person.accepted.session and self.panel.standing(first) not in ("returned", "working"):
@@ -208,7 +211,7 @@ class VisitPlayer:
         browser, page = self._start_work(person)
         if form := page.find_form("leave"):
             page = browser.post(form.action, form.hidden | {"leave": "1"})
-            person.told, person.way = page.heading, page.way_back
+            person.last_heading, person.way_back = page.heading, page.way_back
         self._return_to_panel(person, "full")
 
     def _play_declines(self, person: Person) -> None:

@@ -16,7 +16,7 @@ from studies import signals
 logger = logging.getLogger("heval.broker")
 WARNING_INTERVAL_SECONDS = 60  # at most one log line per this time while the broker is down
 
-_wanted = threading.Event()
+_wakeup_requested = threading.Event()
 _start_lock = threading.Lock()
 _thread: threading.Thread | None = None
 
@@ -35,19 +35,19 @@ def wake_workers(**kwargs: object) -> None:
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_send_for_ever, name="heval-broker", daemon=True)
             _thread.start()
-    _wanted.set()
+    _wakeup_requested.set()
 
 
 def _send_for_ever() -> None:
-    told_at = float(-WARNING_INTERVAL_SECONDS)
+    warned_at = float(-WARNING_INTERVAL_SECONDS)
     while True:
-        _wanted.wait()
-        _wanted.clear()
+        _wakeup_requested.wait()
+        _wakeup_requested.clear()
         try:
             send_wakeup()
         except Exception as error:
-            if time.monotonic() - told_at >= WARNING_INTERVAL_SECONDS:
-                told_at = time.monotonic()
+            if time.monotonic() - warned_at >= WARNING_INTERVAL_SECONDS:
+                warned_at = time.monotonic()
                 logger.warning(
                     "The broker cannot be reached (%s); jobs wait for the next periodic check.", type(error).__name__
                 )

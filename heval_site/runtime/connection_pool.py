@@ -30,25 +30,24 @@ class TimestampLoader(Loader):
 class PooledConnection(psycopg.Connection[Any]):
     """Check a pooled connection without a query.
 
-    The pool's own check is a round trip in each request.
-    If a server ends a connection, the socket shows it. If a server vanishes (its machine or the network is down), the
-    socket shows nothing. So connections unused for ``QUIET_SECONDS``, or with unread data, are still checked by a
-    query.
+    The pool's own check is a round trip in each request. If a server ends a connection, the socket shows it. If a server
+    vanishes (its machine or the network is down), the socket shows nothing. So connections that were not checked for
+    ``CHECK_INTERVAL_SECONDS``, or that have unread data, are still checked by a query.
     """
 
-    asked = -CHECK_INTERVAL_SECONDS
+    checked_at = -CHECK_INTERVAL_SECONDS
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Self:
-        made = super().connect(*args, **kwargs)
-        made.adapters.register_loader("timestamptz", TimestampLoader)
-        return made
+        new_connection = super().connect(*args, **kwargs)
+        new_connection.adapters.register_loader("timestamptz", TimestampLoader)
+        return new_connection
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
         if query == LIVENESS_QUERY:
-            now, before = monotonic(), self.asked
-            self.asked = now
-            if now - before < CHECK_INTERVAL_SECONDS and not _has_input(self.fileno()):
+            checked_at, last_checked_at = monotonic(), self.checked_at
+            self.checked_at = checked_at
+            if checked_at - last_checked_at < CHECK_INTERVAL_SECONDS and not _has_input(self.fileno()):
                 return None
         return super().execute(query, *args, **kwargs)
 

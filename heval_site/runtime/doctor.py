@@ -68,8 +68,8 @@ def run_all_checks() -> Iterator[CheckResult]:
             try:
                 finding = function()
             except Exception as error:  # a check that fails with an error is also a problem
-                words = " ".join(str(error).split())
-                finding = CheckFinding(FAILED, f"{type(error).__name__}: {words}", FIXES.get(name, ""))
+                message = " ".join(str(error).split())
+                finding = CheckFinding(FAILED, f"{type(error).__name__}: {message}", FIXES.get(name, ""))
         if name == "database" and finding.status == FAILED:
             has_database = False
         yield CheckResult(name, finding.status, finding.message, finding.fix)
@@ -99,17 +99,17 @@ def _settings() -> CheckFinding:
     from django.core.checks import WARNING as LEVEL
     from django.core.checks import run_checks
 
-    found = [message for message in run_checks(include_deployment_checks=settings.SECURE) if message.level >= LEVEL]
-    found = [message for message in found if message.id not in settings.SILENCED_SYSTEM_CHECKS]
+    problems = [message for message in run_checks(include_deployment_checks=settings.SECURE) if message.level >= LEVEL]
+    problems = [message for message in problems if message.id not in settings.SILENCED_SYSTEM_CHECKS]
     if settings.DEBUG:
         return CheckFinding(
             WARNING,
             "DEBUG is on: error pages show settings and answers",
             "Unset DEBUG before other people use this site.",
         )
-    if found:
+    if problems:
         return CheckFinding(
-            FAILED, "; ".join(f"{message.id} {message.msg}" for message in found), "Run: heval check --deploy"
+            FAILED, "; ".join(f"{message.id} {message.msg}" for message in problems), "Run: heval check --deploy"
         )
     return CheckFinding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
 
@@ -120,12 +120,12 @@ def _secrets() -> CheckFinding:
 
     Only the owner can read the embedded files and their folder. (A short key stops the start.)
     """
-    if settings.EMBEDDED and os.name == "posix" and (found := _open_to_others(settings.HEVAL_HOME)):
+    if settings.EMBEDDED and os.name == "posix" and (open_paths := _open_to_others(settings.HEVAL_HOME)):
         # The operator may have given a group access to the folder on purpose, and to files without restrictive modes.
-        is_grave = any(mode & (0o007 if path == settings.HEVAL_HOME else 0o077) for path, mode in found.items())
-        fixes = [f"chmod {'700' if path == settings.HEVAL_HOME else '600'} {quote(str(path))}" for path in found]
-        words = f"others on this machine can read {' and '.join(map(str, found))}"
-        return CheckFinding(FAILED if is_grave else WARNING, words, f"Run: {'; '.join(fixes)}")
+        is_grave = any(mode & (0o007 if path == settings.HEVAL_HOME else 0o077) for path, mode in open_paths.items())
+        fixes = [f"chmod {'700' if path == settings.HEVAL_HOME else '600'} {quote(str(path))}" for path in open_paths]
+        message = f"others on this machine can read {' and '.join(map(str, open_paths))}"
+        return CheckFinding(FAILED if is_grave else WARNING, message, f"Run: {'; '.join(fixes)}")
     return CheckFinding(
         OK,
         "SECRET_KEY and PSEUDONYM_KEY are long and differ; keep copies, because PSEUDONYM_KEY links people "
@@ -136,8 +136,7 @@ def _secrets() -> CheckFinding:
 def _open_to_others(home: Path) -> dict[Path, int]:
     """Return the folder and the key files in it that other users can open, with their modes.
 
-    heval does not change the permissions of an existing folder, and the database in it is as readable as the folder
-    allows.
+    heval does not change the permissions of an existing folder. The database in it is as readable as the folder allows.
     """
     paths = [home, *(home / name for name in ("secret_key", "pseudonym_key"))]
     modes = {path: path.stat().st_mode for path in paths if path.exists()}
@@ -175,42 +174,42 @@ def _database() -> CheckFinding:
                 return CheckFinding(FAILED, f"PostgreSQL {version}", "Use PostgreSQL 14 or newer.")
             return CheckFinding(OK, f"PostgreSQL {version}")
         cursor.execute("SELECT sqlite_version()")
-        words = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
-    return CheckFinding(OK, f"{words}: suitable for about ten annotators at once; use PostgreSQL for more")
+        message = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
+    return CheckFinding(OK, f"{message}: suitable for about ten annotators at once; use PostgreSQL for more")
 
 
 @register_check("durability", needs_database=True)
 def _durability() -> CheckFinding:
     """An acknowledged answer survives a power cut."""
-    wanted = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+    required = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(wanted)])
-            found = dict(cursor.fetchall())
+            cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(required)])
+            settings_in_use = dict(cursor.fetchall())
         stronger = {"remote_apply", "remote_write"}
         bad = [
             f"{name} = {value}"
-            for name, value in sorted(found.items())
-            if value != wanted[name] and value not in stronger
+            for name, value in sorted(settings_in_use.items())
+            if value != required[name] and value not in stronger
         ]
         if bad:
             return CheckFinding(
                 FAILED,
                 ", ".join(bad),
-                f"Set {', '.join(f'{n} = on' for n in wanted)} in PostgreSQL. Otherwise acknowledged answers "
+                f"Set {', '.join(f'{n} = on' for n in required)} in PostgreSQL. Otherwise acknowledged answers "
                 "can be lost.",
             )
-        return CheckFinding(OK, ", ".join(f"{name} = {value}" for name, value in sorted(found.items())))
+        return CheckFinding(OK, ", ".join(f"{name} = {value}" for name, value in sorted(settings_in_use.items())))
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA journal_mode")
         journal = cursor.fetchone()[0]
         cursor.execute("PRAGMA synchronous")
         synchronous = cursor.fetchone()[0]
-    words = f"journal_mode = {journal}, synchronous = {synchronous}"
+    message = f"journal_mode = {journal}, synchronous = {synchronous}"
     if journal != "wal" or synchronous < 2:
         fix = "Keep HEVAL_HOME on a local disk. SQLite's WAL mode does not work over a network."
-        return CheckFinding(FAILED, words, fix)
-    return CheckFinding(OK, words)
+        return CheckFinding(FAILED, message, fix)
+    return CheckFinding(OK, message)
 
 
 @register_check("migrations", needs_database=True)
@@ -255,16 +254,16 @@ def _broker() -> CheckFinding:
 @register_check("runner", needs_database=True)
 def _runner() -> CheckFinding:
     """A worker runs jobs and releases expired places."""
-    standing = jobs.job_counts()
-    words = ", ".join(f"{n} {name}" for name, n in standing.items())
+    counts = jobs.job_counts()
+    message = ", ".join(f"{n} {name}" for name, n in counts.items())
     if not jobs.is_runner_alive():
         fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
-        return CheckFinding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({words})", fix)
-    if standing["expired"]:
+        return CheckFinding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({message})", fix)
+    if counts["expired"]:
         return CheckFinding(
-            WARNING, words, "Jobs without a living worker are restarted within a minute. Run this check again."
+            WARNING, message, "Jobs without a living worker are restarted within a minute. Run this check again."
         )
-    return CheckFinding(OK, words)
+    return CheckFinding(OK, message)
 
 
 @register_check("panels", needs_database=True)
@@ -274,15 +273,21 @@ def _panels() -> CheckFinding:
     from annotators.recruitment.panels.alerts import find_panel_alerts
     from annotators.recruitment.panels.sync import recruitments_to_sync
 
-    asked = list(recruitments_to_sync())
-    found = [(one, alert) for one in asked for alert in find_panel_alerts(one)]
+    synced = list(recruitments_to_sync())
+    alerts = [(recruitment, alert) for recruitment in synced for alert in find_panel_alerts(recruitment)]
     others = (
-        id_retention.links_retaining_ids_past_erasure_time().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
+        id_retention.links_retaining_ids_past_erasure_time()
+        .exclude(pk__in=[recruitment.pk for recruitment in synced])
+        .order_by("pk")
     )
-    found += [(one, alert) for one in others for alert in id_retention.id_retention_alerts(one)]
-    if found:
-        words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
-        return CheckFinding(WARNING, words, "Open the panel page and the pay page of these links; they say what to do.")
+    alerts += [
+        (recruitment, alert) for recruitment in others for alert in id_retention.id_retention_alerts(recruitment)
+    ]
+    if alerts:
+        message = "; ".join(f"{recruitment}: {alert.words}" for recruitment, alert in alerts)
+        return CheckFinding(
+            WARNING, message, "Open the panel page and the pay page of these links; they say what to do."
+        )
     return CheckFinding(OK, "nothing to report")
 
 
@@ -304,12 +309,12 @@ def _disk() -> CheckFinding:
     """There is free disk space."""
     folder = next(path for path in (settings.MEDIA_ROOT, *settings.MEDIA_ROOT.parents) if path.exists())
     free = shutil.disk_usage(folder).free
-    words = f"{free / 2**30:.1f} GB free at {folder}"
+    message = f"{free / 2**30:.1f} GB free at {folder}"
     if free < FREE_BYTES_FAILED:
-        return CheckFinding(FAILED, words, "Free some disk space: heval rejects answers when the disk is full.")
+        return CheckFinding(FAILED, message, "Free some disk space: heval rejects answers when the disk is full.")
     if free < FREE_BYTES_WARNING:
-        return CheckFinding(WARNING, words, "Free some disk space before you start a study with images.")
-    return CheckFinding(OK, words)
+        return CheckFinding(WARNING, message, "Free some disk space before you start a study with images.")
+    return CheckFinding(OK, message)
 
 
 @register_check("clock", needs_database=True)
@@ -322,12 +327,12 @@ def _clock() -> CheckFinding:
         else:
             cursor.execute("SELECT (julianday('now') - 2440587.5) * 86400.0")
         difference = float(cursor.fetchone()[0]) - (before + time.time()) / 2
-    words = (
+    message = (
         f"the database is {abs(difference):.2f} s {'ahead of' if difference > 0 else 'behind'} {socket.gethostname()}"
     )
     if abs(difference) > CLOCK_TOLERANCE_SECONDS:
-        return CheckFinding(FAILED, words, "Synchronise both machines by NTP.")
-    return CheckFinding(OK, words)
+        return CheckFinding(FAILED, message, "Synchronise both machines by NTP.")
+    return CheckFinding(OK, message)
 
 
 @register_check("time zone", needs_database=True)

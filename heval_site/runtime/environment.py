@@ -147,10 +147,10 @@ def url(name: str, *schemes: str, default: str = "") -> str:
     try:
         parts = urlsplit(value)
         parts.port  # noqa: B018 - reading it is what checks it
-        known = parts.scheme in schemes and bool(parts.hostname or parts.path)
+        is_valid = parts.scheme in schemes and bool(parts.hostname or parts.path)
     except ValueError:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise ImproperlyConfigured(
             f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a complete address."
         )

@@ -11,9 +11,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 def home_folder(create: bool = True) -> Path:
     """Return $HEVAL_HOME, or the user's data folder; create it if missing, readable only by its owner."""
-    named = os.environ.get("HEVAL_HOME", "").strip()
+    configured = os.environ.get("HEVAL_HOME", "").strip()
     data = Path(os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser())
-    path = Path(named).expanduser() if named else data / "heval"
+    path = Path(configured).expanduser() if configured else data / "heval"
     if create:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -27,8 +27,8 @@ def home_folder(create: bool = True) -> Path:
 def get_or_create_site_secret(name: str) -> str:
     """Return this home's secret; generate it at first use.
 
-    Two processes that start at once agree on one secret: it is written under another name, and linking it to its own
-    name fails for the second process.
+    Two processes that start at once agree on one secret. Each writes it under another name first. Linking it to its own
+    name then fails for the second process.
     """
     path = home_folder() / name
     try:
@@ -42,13 +42,13 @@ def get_or_create_site_secret(name: str) -> str:
 
 
 def _create_secret(path: Path) -> None:
-    handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # readable only by its owner
+    handle, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # readable only by its owner
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(secrets.token_urlsafe(60))
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
-            os.link(written, path)
+            os.link(temporary_path, path)
     finally:
-        os.unlink(written)
+        os.unlink(temporary_path)

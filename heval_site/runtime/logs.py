@@ -23,7 +23,7 @@ def redact(text: str) -> str:
 
 def escape_controls(text: str) -> str:
     """Escape every character that controls a terminal or ends a line."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class PlainFormatter(logging.Formatter):
@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             event["exception"] = redact(self.formatException(record.exc_info))
-        return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(event, ensure_ascii=False))
+        return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(event, ensure_ascii=False))
 
 
 FORMATS = {"plain": PlainFormatter, "json": JsonFormatter}

@@ -16,11 +16,11 @@ class CompleteBodyStream(LimitedStream):
 
     def read(self, size=-1, /):
         left = self.limit - self._pos  # type: ignore[attr-defined]  # private in Django
-        wanted = left if size is None or size < 0 else min(size, left)
-        data = super().read(wanted)
-        while len(data) < wanted:
-            more = super().read(wanted - len(data))
-            if not more:
+        n_bytes = left if size is None or size < 0 else min(size, left)
+        data = super().read(n_bytes)
+        while len(data) < n_bytes:
+            chunk = super().read(n_bytes - len(data))
+            if not chunk:
                 raise IncompleteBody
-            data += more
+            data += chunk
         return data

@@ -39,7 +39,7 @@ def prepare_site(verbosity: int = 0) -> None:
 
 
 def is_migrated() -> bool:
-    """Whether every migration is applied."""
+    """Return whether every migration is applied."""
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
@@ -47,12 +47,15 @@ def is_migrated() -> bool:
 
 
 def is_schema_too_old() -> bool:
-    """Whether only some of the migrations that a later one replaces were applied."""
+    """Return whether only some of the migrations that a later one replaces were applied."""
     from django.db.migrations.loader import MigrationLoader
 
     loader = MigrationLoader(connection)
-    found = [[key in loader.applied_migrations for key in one.replaces] for one in loader.disk_migrations.values()]
-    return any(any(applied) and not all(applied) for applied in found)
+    applied_replaced = [
+        [key in loader.applied_migrations for key in migration.replaces]
+        for migration in loader.disk_migrations.values()
+    ]
+    return any(any(applied) and not all(applied) for applied in applied_replaced)
 
 
 def check_schema_age(app_configs, databases, **options):
@@ -79,9 +82,9 @@ def lock_home_and_check_port():
     try:
         socket.create_server((settings.LISTEN, settings.PORT), family=family).close()
     except OSError as error:
-        why = str(error.strerror).partition(" (")[0]  # the address is still in use
+        reason = str(error.strerror).partition(" (")[0]  # the address is still in use
         supervisor.print_to_stderr(
-            f"Port {settings.PORT} of {settings.LISTEN} is not available: {why}. Set another PORT, for example "
+            f"Port {settings.PORT} of {settings.LISTEN} is not available: {reason}. Set another PORT, for example "
             f"PORT={settings.PORT % 65535 + 1}."
         )
         sys.exit(1)
@@ -94,10 +97,10 @@ def serve(home_lock, announcement: str = "") -> None:
 
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
     # Two processes must not share open connections, and a pool's threads do not survive in a child.
-    for one in connections.all():
-        one.close()
-        if one.vendor == "postgresql":
-            one.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
+    for open_connection in connections.all():
+        open_connection.close()
+        if open_connection.vendor == "postgresql":
+            open_connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
     sys.stdout.flush()
     sys.stderr.flush()
 

@@ -57,20 +57,20 @@ class ChildProcess:
         return len(self.deaths) == MAX_DEATHS and self.deaths[-1] - self.deaths[0] < DEATH_WINDOW_SECONDS
 
 
-def print_to_stderr(*words: str) -> None:
-    print("heval:", *words, file=sys.stderr, flush=True)
+def print_to_stderr(*parts: str) -> None:
+    print("heval:", *parts, file=sys.stderr, flush=True)
 
 
 def supervise(children: list[ChildProcess]) -> int:
     """Run the children until a signal arrives or one of them keeps dying. Return the exit code."""
-    asked = SignalFlag()
+    stop_flag = SignalFlag()
     for number in SIGNALS:
-        signal.signal(number, lambda *_: asked.set())
+        signal.signal(number, lambda *_: stop_flag.set())
     for child in children:
         child.start()
     os.environ.pop("HEVAL_ANNOUNCE", None)  # printed once, not again by a restarted child
     code = 0
-    while not asked.wait(POLL_SECONDS):
+    while not stop_flag.wait(POLL_SECONDS):
         for child in children:
             if child.process.is_alive():
                 continue
@@ -79,7 +79,7 @@ def supervise(children: list[ChildProcess]) -> int:
                     f"{child.name} ended {MAX_DEATHS} times within a minute, last with exit code "
                     f"{child.process.exitcode}. Ending. The lines above say why."
                 )
-                asked.set()
+                stop_flag.set()
                 code = 1
                 break
             print_to_stderr(f"{child.name} ended with exit code {child.process.exitcode}; restarting it.")

@@ -18,11 +18,11 @@ class HevalAdminSite(admin.AdminSite):
     enable_nav_sidebar = False
 
     def get_app_list(self, request, app_label=None):
-        """The researchers' most important pages, with descriptive names."""
-        found = {app["app_label"]: app for app in super().get_app_list(request, app_label)}
-        for app in found.values():
+        """Return the researchers' most important pages, with descriptive names."""
+        apps = {app["app_label"]: app for app in super().get_app_list(request, app_label)}
+        for app in apps.values():
             app["name"] = DISPLAY_NAMES.get(app["app_label"], app["name"])
             app["models"].sort(key=lambda model: model["object_name"] != "Study")
             for model in app["models"]:
                 model["name"] = DISPLAY_NAMES.get(model["object_name"], model["name"])
-        return [found.pop(label) for label in DISPLAY_NAMES if label in found] + list(found.values())
+        return [apps.pop(label) for label in DISPLAY_NAMES if label in apps] + list(apps.values())

@@ -58,15 +58,15 @@ def page_url(name: str) -> str:
 
 def read_pages(folder: Path = DOCS_FOLDER) -> dict[str, Page]:
     """Return all pages by name, in the order of the index's links. Pages without a link come last."""
-    found = {}
+    pages = {}
     for path in sorted(folder.rglob("*.md")):
         name = path.relative_to(folder).with_suffix("").as_posix()
         text = path.read_text(encoding="utf-8")
-        found[name] = Page(name, _title(name, text), text)
-    order = linked_page_names(found[INDEX]) if INDEX in found else []
+        pages[name] = Page(name, _title(name, text), text)
+    order = linked_page_names(pages[INDEX]) if INDEX in pages else []
     listed = {name: number for number, name in reversed(list(enumerate(order)))}
-    names = sorted(found, key=lambda name: (name != INDEX, listed.get(name, len(order)), name))
-    return {name: found[name] for name in names}
+    names = sorted(pages, key=lambda name: (name != INDEX, listed.get(name, len(order)), name))
+    return {name: pages[name] for name in names}
 
 
 def _title(name: str, text: str) -> str:
@@ -87,28 +87,28 @@ def resolve_page_link(page_name: str, link: str) -> str:
 def render_html(page: Page) -> SafeString:
     """Return the page as HTML, with page links, heading anchors, and wide parts that scroll separately."""
 
-    def linked(found: re.Match) -> str:
-        return f'href="{page_url(resolve_page_link(page.name, found[1]))}{found[2] or ""}"'
+    def linked(match: re.Match) -> str:
+        return f'href="{page_url(resolve_page_link(page.name, match[1]))}{match[2] or ""}"'
 
     taken: set[str] = set()
 
-    def anchored(found: re.Match) -> str:
-        anchor = _unused_anchor(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
-        return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
+    def anchored(match: re.Match) -> str:
+        anchor = _unused_anchor(slugify(unescape(re.sub(r"<[^>]+>", "", match[2]))) or "part", taken)
+        return f'<h{match[1]} id="{anchor}">{match[2]}</h{match[1]}>'
 
     # The renderer also serves researchers' texts and shows no images. The documentation's images are alone on a line.
     pictures = _PICTURE.findall(page.text)
-    place = count()
-    text = _PICTURE.sub(lambda _: f"picture-{next(place)}-stands-here", page.text)
+    picture_numbers = count()
+    text = _PICTURE.sub(lambda _: f"picture-{next(picture_numbers)}-stands-here", page.text)
     html = _HREF.sub(linked, render_markdown(text, allows_site_links=True))
-    for number, (words, name) in enumerate(pictures):
-        picture = f'<img class="picture" src="{static(name)}" alt="{escape(words)}" loading="lazy">'
+    for number, (alt, name) in enumerate(pictures):
+        picture = f'<img class="picture" src="{static(name)}" alt="{escape(alt)}" loading="lazy">'
         html = html.replace(f"picture-{number}-stands-here", picture)
     # An empty corner cell is no heading.
     html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
     # A scrolling region must be reachable by keyboard and have a name.
     numbers = count(1)
-    html = _WIDE.sub(lambda found: _scrollable(found[0], next(numbers)), html)
+    html = _WIDE.sub(lambda match: _scrollable(match[0], next(numbers)), html)
     return mark_safe(html)  # noqa: S308 - the project's own text, rendered by its own renderer, with heval's markup
 
 
@@ -119,13 +119,13 @@ def _unused_anchor(anchor: str, taken: set[str]) -> str:
 
 
 def _scrollable(html: str, number: int) -> str:
-    what = "Table" if html.startswith("<table") else "Code"
-    return f'<div class="scrolled" role="region" tabindex="0" aria-label="{what} {number}">{html}</div>'
+    kind = "Table" if html.startswith("<table") else "Code"
+    return f'<div class="scrolled" role="region" tabindex="0" aria-label="{kind} {number}">{html}</div>'
 
 
 def pages_by_part(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
     """Return the parts of the documentation with their pages, in order."""
-    return [(words, [page for page in pages.values() if page.part == part]) for part, words in PARTS.items()]
+    return [(title, [page for page in pages.values() if page.part == part]) for part, title in PARTS.items()]
 
 
 def _render_page(name: str) -> str | None:
@@ -151,8 +151,8 @@ def _cached_page(name: str) -> str | None:
 @require_safe
 def docs_page(request, name: str = INDEX):
     """Show one page of the documentation."""
-    is_kept = not settings.DEBUG and name in _page_names()
-    html = _cached_page(name) if is_kept else _render_page(name) if settings.DEBUG else None
+    is_cached = not settings.DEBUG and name in _page_names()
+    html = _cached_page(name) if is_cached else _render_page(name) if settings.DEBUG else None
     if html is None:
         raise Http404
     return HttpResponse(html, headers={"Cache-Control": "public, max-age=300"})

@@ -25,12 +25,12 @@ def healthz(request):
 @require_safe
 def readyz(request):
     """Return 200 if database, migrations, cache and worker are well; otherwise 503 with the names of the failed checks."""
-    found = {"database": _is_well("database", _database)}
+    results = {"database": _is_well("database", _database)}
     for name, check in CHECKS.items():
         # These also use the database, and would only wait for it.
-        found[name] = found["database"] and _is_well(name, check)
-    status = 200 if all(found.values()) else 503
-    body = {"ready": status == 200, "checks": {name: "ok" if well else "failed" for name, well in found.items()}}
+        results[name] = results["database"] and _is_well(name, check)
+    status = 200 if all(results.values()) else 503
+    body = {"ready": status == 200, "checks": {name: "ok" if well else "failed" for name, well in results.items()}}
     return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
 
 

@@ -122,11 +122,11 @@ def _restore(study, user, cleaned):
 def _delete(study, user, cleaned):
     title = study.title
     done = copying.delete_or_archive_draft(study, user)
-    words = {
+    messages_by_outcome = {
         "deleted": f"“{title}” is deleted.",
         "archived": f"“{title}” has records that must be kept. It was archived instead.",
     }
-    return words[done], reverse("admin:studies_study_changelist")
+    return messages_by_outcome[done], reverse("admin:studies_study_changelist")
 
 
 ACTS = {
@@ -251,7 +251,7 @@ def act_page(request, site, pk, name):
     if act is None or not act.is_available(study):
         messages.warning(
             request,
-            f"You cannot do this now: the study is {_state_words(study)}. The buttons below show what you can do.",
+            f"You cannot do this now: the study is {_state_text(study)}. The buttons below show what you can do.",
         )
         return HttpResponseRedirect(home)
     initial = {"title": f"Copy of {study.title}"[:200]}
@@ -269,5 +269,5 @@ def act_page(request, site, pk, name):
     return render_study_page(request, site, "admin/studies/act.html", study, context, 422 if form.errors else 200)
 
 
-def _state_words(study: Study) -> str:
+def _state_text(study: Study) -> str:
     return "archived" if study.archived_at else f"{'a ' if study.is_draft else ''}{study.state}"

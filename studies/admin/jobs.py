@@ -47,11 +47,11 @@ def job_status_text(job: Job) -> str:
         doing = job.doing or "Running"
         return f"{doing}, {job.done} of {job.total}" if job.total else doing
     if job.state != Job.State.DONE:
-        words: dict[str, str] = {
+        texts: dict[str, str] = {
             Job.State.WAITING: "Waiting to start",
             Job.State.FAILED: f"Failed: {job.error}",
         }
-        return words.get(job.state, "Cancelled, nothing was changed")
+        return texts.get(job.state, "Cancelled, nothing was changed")
     result = job.result if isinstance(job.result, dict) else {}
     if job.kind == "rehearsal" and "is_ok" in result:
         return "Done: everything was as expected" if result["is_ok"] else "Done: something was not as expected"
@@ -90,8 +90,8 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description="result", ordering="state")
     def outcome(self, job):
-        words = job_status_text(job)
-        return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+        text = job_status_text(job)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
     def get_urls(self):
         wrap = self.admin_site.admin_view

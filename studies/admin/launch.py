@@ -73,8 +73,10 @@ def estimate_reward_cost(study: Study) -> RewardCostEstimate:
     """Return the sum of the annotators' rewards at the target, and at the cap."""
     places = study.target_n or 0
     rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
-    known = [reward for reward in rewards if reward is not None]
-    mean = sum(known, Decimal()) / len(known) if known and len(known) == len(rewards) else None
+    paid_rewards = [reward for reward in rewards if reward is not None]
+    mean = (
+        sum(paid_rewards, Decimal()) / len(paid_rewards) if paid_rewards and len(paid_rewards) == len(rewards) else None
+    )
     return RewardCostEstimate(
         places=places,
         cap=study.cap,

@@ -46,13 +46,13 @@ class AuditEventAdmin(ReadOnlyAdmin):
     def details(self, event):
         if not event.data:
             return ""
-        words = "; ".join(f"{name}: {_plain(value)}" for name, value in event.data.items() if value not in ("", [], {}))
-        return format_html('<span class="details">{}</span>', words if len(words) < 300 else words[:299] + "…")
+        text = "; ".join(f"{name}: {_plain(value)}" for name, value in event.data.items() if value not in ("", [], {}))
+        return format_html('<span class="details">{}</span>', text if len(text) < 300 else text[:299] + "…")
 
 
 def _plain(value) -> str:
     if isinstance(value, str):
         return value if len(value) != 64 else value[:12]
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ", ".join(value)
     return json.dumps(value, ensure_ascii=False)

@@ -39,8 +39,14 @@ class RestrictedLookupAdmin(admin.ModelAdmin):
 
     def lookup_allowed(self, lookup, value, request):
         offered = self.get_list_filter(request)
-        columns = {f"{name}{how}" for name in offered if isinstance(name, str) for how in ("", "__exact", "__isnull")}
-        filters = {one for one in offered if isinstance(one, type) and issubclass(one, admin.SimpleListFilter)}
+        columns = {
+            f"{name}{suffix}" for name in offered if isinstance(name, str) for suffix in ("", "__exact", "__isnull")
+        }
+        filters = {
+            filter_class
+            for filter_class in offered
+            if isinstance(filter_class, type) and issubclass(filter_class, admin.SimpleListFilter)
+        }
         names = columns | {str(filter_.parameter_name) for filter_ in filters}
         return lookup in names and "\0" not in value  # PostgreSQL refuses NUL characters
 
@@ -91,7 +97,7 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
         study = access.study_of(obj)
         if obj is None or study is None:
             # Only administrators find a row without a study, such as the log's line about a deleted draft.
-            return is_researcher(request.user) and (obj is None or request.user.is_superuser)
+            return is_researcher(request.user) and (obj is None or access.is_owner_or_admin(request.user, None))
         return is_request_allowed(request, Action.VIEW, study.pk)
 
     def has_add_permission(self, request):

@@ -78,12 +78,12 @@ def practice_page_link(section):
     if not supports_practice_items(section):
         return None
     n = section.items.filter(kind=Item.Kind.PRACTICE).count()
-    words = (
+    text = (
         f"{n} of the {section.m} that each annotator needs"
         if n < section.m
         else f"{n}; each annotator sees {section.m}"
     )
-    return {"url": reverse("admin:studies_section_practice", args=[section.pk]), "words": f"{words}."}
+    return {"url": reverse("admin:studies_section_practice", args=[section.pk]), "words": f"{text}."}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -94,19 +94,19 @@ def practice_page(request, pk):
         raise Http404("No section with practice items has this id.")
     study = section.study
     may_change = is_request_allowed(request, Action.EDIT, study.pk) and study.is_draft
-    here = reverse("admin:studies_section_practice", args=[section.pk])
+    page_url = reverse("admin:studies_section_practice", args=[section.pk])
     form = PracticeForm(section) if may_change else None
     if request.method == "POST":
         try:
             drafts.refuse_if_launched(study)
             form = PracticeForm(section, request.POST)
             if "delete" in request.POST:
-                return _deleted(request, section, here)
-            if form.is_valid() and _made(request, section, form):
-                return HttpResponseRedirect(here)
+                return _delete_item(request, section, page_url)
+            if form.is_valid() and _create_item(request, section, form):
+                return HttpResponseRedirect(page_url)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
-            return HttpResponseRedirect(here)
+            return HttpResponseRedirect(page_url)
     context = {
         **admin.site.each_context(request),
         "title": f"Practice items of section {section.position}",
@@ -114,7 +114,7 @@ def practice_page(request, pk):
         "study": study,
         "steps": workflow.workflow_steps(study),
         "section": section,
-        "items": _listed(section),
+        "items": _item_rows(section),
         "form": form,
         "back": reverse("admin:studies_section_change", args=[section.pk]),
     }
@@ -122,10 +122,10 @@ def practice_page(request, pk):
     return TemplateResponse(request, "admin/studies/practice.html", context, status=status)
 
 
-def _made(request, section, form) -> bool:
-    words = form.cleaned_data
+def _create_item(request, section, form) -> bool:
+    values = form.cleaned_data
     try:
-        create_practice_item(section, words["outputs"], words["explanation"], by=request.user)
+        create_practice_item(section, values["outputs"], values["explanation"], by=request.user)
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
@@ -133,17 +133,17 @@ def _made(request, section, form) -> bool:
     return True
 
 
-def _deleted(request, section, here):
+def _delete_item(request, section, page_url):
     pk = parse_row_id(request.POST["delete"])
     item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
     if item is not None:
         delete_practice_item(item, request.user)
-    words = "The practice item is deleted." if item is not None else "That practice item is already deleted."
-    messages.success(request, words)
-    return HttpResponseRedirect(here)
+    text = "The practice item is deleted." if item is not None else "That practice item is already deleted."
+    messages.success(request, text)
+    return HttpResponseRedirect(page_url)
 
 
-def _listed(section):
+def _item_rows(section):
     rows = Expected.objects.filter(item__section=section, item__kind=Item.Kind.PRACTICE)
     rows = rows.select_related("item__prompt", "exposure").prefetch_related("item__exposures__output__system")
     return [

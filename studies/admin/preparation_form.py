@@ -80,9 +80,9 @@ class PreparationForm(CleanTextMixin, forms.Form):
         for name in ("minimum_words", "maximum_words", "limit"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "numeric", "size": 8})
         choice_field(self, "trimmed").choices = [(name, name) for name in systems]
-        for each in fields(Normalisation):
-            label, help_text = SWITCHES.get(each.name, (each.name.replace("_", " "), ""))
-            self.fields[f"is_{each.name}"] = forms.BooleanField(required=False, label=label, help_text=help_text)
+        for switch in fields(Normalisation):
+            label, help_text = SWITCHES.get(switch.name, (switch.name.replace("_", " "), ""))
+            self.fields[f"is_{switch.name}"] = forms.BooleanField(required=False, label=label, help_text=help_text)
 
     def prompt_fields(self):
         names = (
@@ -92,7 +92,7 @@ class PreparationForm(CleanTextMixin, forms.Form):
         return [self[name] for name in names]
 
     def text_fields(self):
-        return [self[f"is_{each.name}"] for each in fields(Normalisation)]
+        return [self[f"is_{switch.name}"] for switch in fields(Normalisation)]
 
     def length_fields(self):
         return [self[name] for name in ("manner", "limit", "trimmed", "ends")]
@@ -122,7 +122,7 @@ class PreparationForm(CleanTextMixin, forms.Form):
         is_length = cleaned["manner"] != "none"
         return {
             "prompt_filters": list(self._filters(cleaned)),
-            "normalisation": {each.name: cleaned[f"is_{each.name}"] for each in fields(Normalisation)},
+            "normalisation": {switch.name: cleaned[f"is_{switch.name}"] for switch in fields(Normalisation)},
             "length": {
                 "manner": cleaned["manner"],
                 "limit": (cleaned["limit"] or 0) if cleaned["manner"] in ("characters", "words") else 0,
@@ -155,11 +155,11 @@ def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
     preparation = Preparation.from_json(stored or {})
     declared: dict[str, dict[str, Any]] = {}
     hidden_filters: list[dict[str, Any]] = []
-    for each in preparation.as_json()["prompt_filters"]:
-        if each["filter"] in FIELDLESS or each["filter"] in declared:
-            hidden_filters.append(each)
+    for prompt_filter in preparation.as_json()["prompt_filters"]:
+        if prompt_filter["filter"] in FIELDLESS or prompt_filter["filter"] in declared:
+            hidden_filters.append(prompt_filter)
         else:
-            declared[each["filter"]] = each
+            declared[prompt_filter["filter"]] = prompt_filter
     length = preparation.length
     initial = {f"is_{name}": value for name, value in asdict(preparation.normalisation).items()} | {
         "manner": length.manner,

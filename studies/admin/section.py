@@ -91,7 +91,7 @@ class SectionAdmin(StudyScopedAdmin):
         others = {row.pk: row for row in obj.study.sections.exclude(pk=obj.pk).filter(reuses=None).order_by("position")}
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         protocol = REGISTRY.get(obj.protocol)
-        kwargs |= _m_in_words(protocol)
+        kwargs |= _m_labels_and_help(protocol)
         form = build_form_with_settings(self.form, protocol.settings_form if protocol else None)
         extra = {
             "reuses": RowChoiceField(
@@ -131,8 +131,8 @@ class SectionAdmin(StudyScopedAdmin):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _conflict(self, request, section):
-        now = self._fingerprint(section)
-        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, now) == now:
+        fingerprint = self._fingerprint(section)
+        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, fingerprint) == fingerprint:
             return None
         fields = [
             n
@@ -146,7 +146,7 @@ class SectionAdmin(StudyScopedAdmin):
             self.admin_site,
             opts=self.opts,
             original=section,
-            current_fingerprint=now,
+            current_fingerprint=fingerprint,
             differing=edit_conflicts.differing_field_values(form),
         )
 
@@ -165,7 +165,7 @@ class SectionAdmin(StudyScopedAdmin):
                 else None,
                 "practice": practice.practice_page_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
-                "frozen_settings": [] if may_change else _in_words(protocol, obj),
+                "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),
                 "title": f"Section {obj.position}",
                 "subtitle": obj.study.title,
                 "show_save_and_add_another": False,
@@ -197,12 +197,14 @@ class SectionAdmin(StudyScopedAdmin):
     def get_deleted_objects(self, objs, request):
         # Deleting a section deletes its questions. Comparisons, and sections that repeat its items, protect it.
         objs = list(objs)
-        questions_of = Question.objects.filter(section__in=objs)
+        section_questions = Question.objects.filter(section__in=objs)
         protected = [f"Comparison: {row}" for row in Contrast.objects.filter(section__in=objs).select_related("x", "y")]
         protected += [f"Section that repeats its items: {row}" for row in Section.objects.filter(reuses__in=objs)]
-        listed = [[str(row), [f"Question: {q.key}" for q in questions_of if q.section_id == row.pk]] for row in objs]
+        listed = [
+            [str(row), [f"Question: {q.key}" for q in section_questions if q.section_id == row.pk]] for row in objs
+        ]
         to_delete = [part for parts in listed for part in parts if part]
-        return to_delete, {"questions": len(questions_of)}, set(), protected
+        return to_delete, {"questions": len(section_questions)}, set(), protected
 
     def response_add(self, request, obj, post_url_continue=None):
         self.message_user(request, "The section is added. Now enter the settings of its protocol.", messages.SUCCESS)
@@ -237,33 +239,33 @@ class SectionAdmin(StudyScopedAdmin):
             for name, errors in form.errors.items():
                 messages.error(request, f"{form[name].label}: {' '.join(errors)}")
             return HttpResponseRedirect(f"{home}#generate")
-        words = form.cleaned_data
-        pairs = questions.select_system_pairs(section, words["which"], words["order"])
+        values = form.cleaned_data
+        pairs = questions.select_system_pairs(section, values["which"], values["order"])
         written = questions.add_missing_questions(
             section,
             pairs,
-            words["text"],
+            values["text"],
             by=request.user,
-            criterion=words["criterion"],
-            both_directions=words["both"],
-            with_contrasts=words["plans"],
+            criterion=values["criterion"],
+            both_directions=values["both"],
+            with_contrasts=values["plans"],
         )
-        messages.success(request, _written(*written))
+        messages.success(request, _added_text(*written))
         return HttpResponseRedirect(f"{home}#questions-group")
 
 
-def _written(asked: int, planned: int) -> str:
-    if not asked and not planned:
+def _added_text(n_questions: int, n_comparisons: int) -> str:
+    if not n_questions and not n_comparisons:
         return "Nothing was missing: every question and comparison of these pairs exists already."
-    return f"Added: {asked} question{'' if asked == 1 else 's'}, {planned} comparison{'' if planned == 1 else 's'}."
+    return f"Added: {n_questions} question{'' if n_questions == 1 else 's'}, {n_comparisons} comparison{'' if n_comparisons == 1 else 's'}."
 
 
-def _m_in_words(protocol) -> dict[str, dict[str, str]]:
+def _m_labels_and_help(protocol) -> dict[str, dict[str, str]]:
     """Return the label and the help text of m: what it counts under this protocol, and its range."""
     if protocol is None:
         return {}
     field = Section._meta.get_field("m")
-    most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
+    most = next(validator.limit_value for validator in field.validators if isinstance(validator, MaxValueValidator))
     labels = field_labels.LABELS["section"]
     if not protocol.has_items:
         return {
@@ -277,7 +279,7 @@ def _m_in_words(protocol) -> dict[str, dict[str, str]]:
     }
 
 
-def _in_words(protocol, section) -> list[tuple[str, str]]:
+def _frozen_settings_rows(protocol, section) -> list[tuple[str, str]]:
     """Return the settings of a frozen section as (label, value) texts."""
     arms = ", ".join(str(row.arm) for row in section.section_arms.select_related("arm")) or "all"
     rows = [("arms", arms), ("repeats items of", str(section.reuses or "its own items"))]

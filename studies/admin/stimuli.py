@@ -49,8 +49,8 @@ class OutputForm(CleanTextMixin, forms.ModelForm):
             return cleaned
         contents = [not is_blank(cleaned.get("text") or ""), bool(self.instance.media), bool(cleaned.get("is_empty"))]
         if sum(contents) != 1:
-            words = "An output must be exactly one of these: a text, an image, or empty. Change its text or its tick."
-            self.add_error("is_empty" if cleaned.get("is_empty") else "text", words)
+            text = "An output must be exactly one of these: a text, an image, or empty. Change its text or its tick."
+            self.add_error("is_empty" if cleaned.get("is_empty") else "text", text)
         return cleaned
 
 
@@ -70,9 +70,9 @@ class StimulusAdmin(StudyScopedAdmin):
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
         if columns := changed_fields_and_row_kinds(form):
-            about = f"{obj._meta.verbose_name} {obj}"
+            stimulus_text = f"{obj._meta.verbose_name} {obj}"
             study = cast(Study, study_of(obj))  # a stimulus has a study
-            drafts.record_edit_and_raise_version(study, request.user, about=about, columns=columns)
+            drafts.record_edit_and_raise_version(study, request.user, about=stimulus_text, columns=columns)
 
     def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
         return {}  # a list's tick boxes could delete a thousand stimuli with one click

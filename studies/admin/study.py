@@ -111,9 +111,9 @@ class StudyAdmin(StudyScopedAdmin):
         done = study.shown_progress.submitted if study.shown_progress else 0
         robots = study.shown_progress.robots if study.shown_progress else 0
         imported = study.shown_progress.imported if study.shown_progress else 0
-        beside = [f"{robots} robot{'' if robots == 1 else 's'}"] if robots else []
-        beside += [f"{imported} imported"] if imported else []
-        tried = format_html('<br><span class="quiet">and {}</span>', " and ".join(beside)) if beside else ""
+        extra_counts = [f"{robots} robot{'' if robots == 1 else 's'}"] if robots else []
+        extra_counts += [f"{imported} imported"] if imported else []
+        tried = format_html('<br><span class="quiet">and {}</span>', " and ".join(extra_counts)) if extra_counts else ""
         if not study.target_n:
             return format_html("{}{}", done or "–", tried)
         return format_html(
@@ -189,8 +189,8 @@ class StudyAdmin(StudyScopedAdmin):
 
     def _conflict(self, request, study):
         study.refresh_from_db()
-        now = self._fingerprint(study)
-        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, now) == now:
+        fingerprint = self._fingerprint(study)
+        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, fingerprint) == fingerprint:
             return None
         fieldsets = self.get_fieldsets(request, study)
         fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
@@ -200,7 +200,7 @@ class StudyAdmin(StudyScopedAdmin):
             self.admin_site,
             opts=self.opts,
             original=study,
-            current_fingerprint=now,
+            current_fingerprint=fingerprint,
             differing=edit_conflicts.differing_field_values(form),
         )
 
@@ -208,7 +208,7 @@ class StudyAdmin(StudyScopedAdmin):
         problems = workflow.find_linked_problems(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in problems)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
-        words = (
+        rendered_texts = (
             []
             if study.is_draft
             else [(study._meta.get_field(n).verbose_name, render_markdown(getattr(study, n))) for n in MARKDOWN]
@@ -222,7 +222,7 @@ class StudyAdmin(StudyScopedAdmin):
             "is_ready": is_ready,
             "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),
-            "rendered_words": [(label, html) for label, html in words if html.strip()],
+            "rendered_words": [(label, html) for label, html in rendered_texts if html.strip()],
             "answers_url": workflow.reverse_or_empty("import_answers", study.code)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
             else "",

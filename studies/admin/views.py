@@ -20,7 +20,7 @@ from studies.imports.bundle import (
     bundle_text,
     create_draft_from_bundle,
 )
-from studies.imports.preparation import prepare_stimuli, preview_preparation
+from studies.imports.preparation import prepare_and_filter_stimuli, preview_preparation
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import import_job, uploads
 from studies.imports.tables.result import ImportReport
@@ -34,7 +34,7 @@ SHOWN_MISSING = 500
 
 
 def study_page_url(study: Study) -> str:
-    """The study's own page."""
+    """Return the URL of the study's own page."""
     try:
         return reverse("admin:studies_study_change", args=[study.pk])
     except NoReverseMatch:
@@ -158,21 +158,21 @@ def import_confirmation_page(request, code, token):
         raise Http404("This upload does not exist.")
     job = import_job.job_of(upload)
     if request.method == "POST":
-        return _acted(request, study, upload, job)
+        return _handle_upload_action(request, study, upload, job)
     if job is not None and job.state not in jobs.ENDED:
         return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
     return _render_report(request, study, upload, job)
 
 
-def _acted(request, study, upload, job: Job | None) -> HttpResponse:
-    here = HttpResponseRedirect(request.path)
+def _handle_upload_action(request, study, upload, job: Job | None) -> HttpResponse:
+    reload = HttpResponseRedirect(request.path)
     if "cancel" in request.POST:
         if job is not None:
             jobs.request_cancel(job, request.user)
-        return here
+        return reload
     report = ImportReport.from_json(upload.report) if upload.report else None
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
-        return here
+        return reload
     if refusal := import_job.importer_of(upload).reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
     try:
@@ -180,7 +180,7 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
     except import_job.USER_FACING_ERRORS as refused:
         upload = uploads.get_upload(upload.token, study.pk) or upload
         return _render_report(request, study, upload, None, status=409, fault=str(refused))
-    return here
+    return reload
 
 
 def _render_report(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
@@ -241,7 +241,7 @@ def preparation_page(request, code):
             seen = _seen(study, settings)
             if request.POST.get("act") == "prepare":
                 if request.POST.get("seen") == seen:
-                    report = prepare_stimuli(study, settings, by=request.user)
+                    report = prepare_and_filter_stimuli(study, settings, by=request.user)
                 else:
                     fault = (
                         "The settings or the study changed since the preview. This is the new preview; confirm again."

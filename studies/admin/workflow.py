@@ -63,15 +63,15 @@ def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> l
     """Return the steps with their links. The current step has the status ``here``."""
     current = current or current_step_name(study, is_ready)
     names = [name for name, _ in STEPS]
-    place = names.index(current)
+    current_number = names.index(current)
     steps = []
     for number, (name, url) in enumerate(STEPS):
-        standing = "here" if number == place else "done" if number < place else "ahead"
+        status = "here" if number == current_number else "done" if number < current_number else "ahead"
         is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
         is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
         # Pages outside the admin use the study's code in their URL.
         key = study.pk if url.startswith("admin:") else study.code
-        steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", standing))
+        steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", status))
     return steps
 
 
@@ -110,13 +110,13 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
     if study.state == State.CLOSED:
         url = reverse_or_empty("analyses", study.code)
         return NextStep("Analyse", url, "The study is closed.")
-    words = {
+    reasons = {
         State.LAUNCHED: "Annotators can start.",
         State.PAUSED: "The study is paused. No new annotators can start until you resume it.",
         State.CLOSING: f"The study is closing. {closing_status_text(study)}",
     }
     return NextStep(
-        "Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[State(study.state)]
+        "Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), reasons[State(study.state)]
     )
 
 
@@ -162,9 +162,9 @@ def link_problems(
 
 def _correction_url(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
     # The text of a section's problem begins with "Section" and its number. Its field is on the section's page.
-    about = _SECTION.match(problem.text)
-    if about and int(about[1]) in sections and problem.field in _OF_A_SECTION:
-        url = reverse_or_empty("admin:studies_section_change", sections[int(about[1])])
+    section_match = _SECTION.match(problem.text)
+    if section_match and int(section_match[1]) in sections and problem.field in _OF_A_SECTION:
+        url = reverse_or_empty("admin:studies_section_change", sections[int(section_match[1])])
         anchors = {"questions": "questions-group", "m": "id_m"}
         return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url
     if problem.field in _LISTS:

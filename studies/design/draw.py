@@ -32,26 +32,26 @@ MAX_BLOCK_SIZE = 60
 
 def build_arm_block(arms: list) -> list:
     """Return a block of arms: each arm once, or in proportion to its places. Raise ArmSharesRefused if there is no such block."""
-    wanted = [arm.wanted for arm in arms]
-    if not any(wanted):
+    n_places = [arm.wanted for arm in arms]
+    if not any(n_places):
         return arms
-    if not all(wanted):
+    if not all(n_places):
         raise ArmSharesRefused(
             "Some arms have a number of places and others have no number. Give each arm a number, or leave all of them empty."
         )
-    shared = gcd(*wanted)
-    if sum(wanted) // shared > MAX_BLOCK_SIZE:
+    shared = gcd(*n_places)
+    if sum(n_places) // shared > MAX_BLOCK_SIZE:
         raise ArmSharesRefused(
-            f"The places of the arms ({', '.join(map(str, wanted))}) need blocks of more than {MAX_BLOCK_SIZE} batches, in which each arm "
+            f"The places of the arms ({', '.join(map(str, n_places))}) need blocks of more than {MAX_BLOCK_SIZE} batches, in which each arm "
             "has its share. Give the arms rounder numbers."
         )
-    return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
+    return [arm for arm, n in zip(arms, n_places, strict=True) for _ in range(n // shared)]
 
 
 def arm_of_batch(arm_block: list, seed: int, batch_number: int):
     """Return the arm of batch k. Arms come in permuted blocks: after each complete block, every arm has exactly its share."""
-    number, place = divmod(batch_number, len(arm_block))
-    return seeded_random(seed, "arms", number).sample(arm_block, len(arm_block))[place]
+    number, position = divmod(batch_number, len(arm_block))
+    return seeded_random(seed, "arms", number).sample(arm_block, len(arm_block))[position]
 
 
 def prompt_shortage_text(needed: int, left: int) -> str:
@@ -83,7 +83,7 @@ class PromptQueue:
     """
 
     def __init__(self, prompts: list[int], seed: int, *purpose: object):
-        self.prompts, self.seed, self.what = prompts, seed, purpose
+        self.prompts, self.seed, self.purpose = prompts, seed, purpose
         self.queue: deque[tuple[int, int]] = deque()
         self.passes = 0
         self.places: dict[int, int] = {}
@@ -96,8 +96,8 @@ class PromptQueue:
         skipped: list[tuple[int, int]] = []
         while len(taken) < count:
             if not self.queue:
-                order = seeded_random(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts))
-                self.places = self.places or {prompt: place for place, prompt in enumerate(order)}
+                order = seeded_random(self.seed, *self.purpose, self.passes).sample(self.prompts, len(self.prompts))
+                self.places = self.places or {prompt: position for position, prompt in enumerate(order)}
                 self.queue.extend((prompt, self.passes) for prompt in order)
                 self.passes += 1
             prompt, number = self.queue.popleft()
@@ -126,7 +126,7 @@ class BatchDraw:
         for system_ids in arm_systems.values():
             system_ids.sort(key=names.__getitem__)
         # A study and its copy have different ids, and the draw must not depend on them.
-        self.places = {system: place for place, system in enumerate(systems)}
+        self.places = {system: position for position, system in enumerate(systems)}
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
         self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
         self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
@@ -162,13 +162,13 @@ class BatchDraw:
             "section_id", "pk", "kind", "prompt__domain", "exposures__output__system_id"
         ):
             items.setdefault(item, (section, kind, domain, set()))[3].add(system)
-        made: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        draft_items: dict[tuple[int, int], list[tuple[int, str]]] = {}
         for item, (section, kind, domain, systems) in items.items():
             for arm in self.arms:
                 is_of_domain = not arm.domain or domain in ("", arm.domain)
                 if is_of_domain and systems <= set(self.systems[arm.pk]):
-                    made.setdefault((section, arm.pk), []).append((item, kind))
-        return made
+                    draft_items.setdefault((section, arm.pk), []).append((item, kind))
+        return draft_items
 
     def sections_with_own_items(self, arm_id: int) -> list:
         """Return the arm's sections that show their own items."""
@@ -192,21 +192,21 @@ class BatchDraw:
             k += 1
 
     def _draw_items(self, batch_number, arm, queues) -> Iterator[tuple[int, DrawnItem]]:
-        held: set[int] = set()
+        used_prompts: set[int] = set()
         for section in self.sections_with_own_items(arm.pk):
             try:
-                yield from self._draw_section_items(section, batch_number, arm, held, queues)
+                yield from self._draw_section_items(section, batch_number, arm, used_prompts, queues)
             except UnfillableBatch as spent:
-                raise self._explain_shortage(spent, section, arm, batch_number, held) from None
+                raise self._explain_shortage(spent, section, arm, batch_number, used_prompts) from None
 
     def _explain_shortage(
         self, shortage: UnfillableBatch, section, arm, batch_number: int, used_prompts: set[int]
     ) -> UnfillableBatch:
         """Return the same error with the batch and the section that cannot be filled."""
-        who = f" of arm {arm.name}" if len(self.arms) > 1 else ""
-        inside = f" besides the {len(used_prompts)} that this batch already holds" if used_prompts else ""
+        arm_text = f" of arm {arm.name}" if len(self.arms) > 1 else ""
+        used_text = f" besides the {len(used_prompts)} that this batch already holds" if used_prompts else ""
         return UnfillableBatch(
-            f"Batch {batch_number + 1}{who} cannot be filled: for section {section.position} {shortage}{inside}. {SHORTAGE_ADVICE[shortage.field]}",
+            f"Batch {batch_number + 1}{arm_text} cannot be filled: for section {section.position} {shortage}{used_text}. {SHORTAGE_ADVICE[shortage.field]}",
             shortage.field,
         )
 
@@ -216,24 +216,26 @@ class BatchDraw:
         prompts = self.prompts[arm.pk]
         rng = seeded_random(self.seed, "batch", batch_number, "section", section.position)
         turns: dict[int, tuple[int, int]] = {}
-        made = self.practice_items.get((section.pk, arm.pk), ())
-        sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+        own_items = self.practice_items.get((section.pk, arm.pk), ())
+        sources = (
+            () if own_items else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+        )
         if sources:
-            offered = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
+            prompt_ids = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
-            left = [prompt for prompt in prompts if prompt not in used_prompts]
-            if len(left) < section.m and not made:
-                raise UnfillableBatch(prompt_shortage_text(section.m, len(left)))
-            offered = rng.sample(left, min(section.m, len(left)))
-        elif made:
-            offered = []
+            unused = [prompt for prompt in prompts if prompt not in used_prompts]
+            if len(unused) < section.m and not own_items:
+                raise UnfillableBatch(prompt_shortage_text(section.m, len(unused)))
+            prompt_ids = rng.sample(unused, min(section.m, len(unused)))
+        elif own_items:
+            prompt_ids = []
         else:
             supply = queues.setdefault(
                 (section.pk, arm.pk), PromptQueue(prompts, self.seed, "pass", section.position, self.arms.index(arm))
             )
-            offered = supply.take(section.m, used_prompts)
+            prompt_ids = supply.take(section.m, used_prompts)
             turns = supply.turns
-        pool = StimulusPool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
+        pool = StimulusPool(prompt_ids, self.systems[arm.pk], self.outputs, own_items, turns=turns, sources=sources)
         for item in REGISTRY[section.protocol].draw(section, pool, rng):
             if item.prompt is not None:
                 used_prompts.add(item.prompt)
@@ -243,24 +245,24 @@ class BatchDraw:
         self, section, arm, sources, used_prompts: set[int], rng: Random, queues
     ) -> list[int]:
         """Return a prompt for each place, such that one of the place's systems has an output for it. All texts are shown equally often."""
-        offered: list[int] = []
+        prompt_ids: list[int] = []
         for source in sources:
-            taken = used_prompts | set(offered)
+            taken = used_prompts | set(prompt_ids)
             key = (section.pk, arm.pk, source)
             if key not in queues:
                 prompts = [
                     p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)
                 ]
-                what = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
-                queues[key] = PromptQueue(prompts, self.seed, *what)
+                queue_key = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
+                queues[key] = PromptQueue(prompts, self.seed, *queue_key)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
-                left = [prompt for prompt in queues[key].prompts if prompt not in taken]
-                if not left:
+                unused = [prompt for prompt in queues[key].prompts if prompt not in taken]
+                if not unused:
                     raise UnfillableBatch(prompt_shortage_text(1, 0))
-                offered.append(rng.choice(left))
+                prompt_ids.append(rng.choice(unused))
             else:
-                offered += queues[key].take(1, taken)
-        return offered
+                prompt_ids += queues[key].take(1, taken)
+        return prompt_ids
 
 
 def item_content_hash(prompt_id: int | None, output_ids: Iterable[int], kind: str) -> str:
@@ -332,10 +334,10 @@ def store_drawn_batches(
                 arm_id=batch.arm_id,
                 wanted=places_per_batch,
                 origin=origin,
-                key=keys[place] if keys else "",
-                number=batch.number if first_number is None else first_number + place,
+                key=keys[number] if keys else "",
+                number=batch.number if first_number is None else first_number + number,
             )
-            for place, batch in enumerate(drawn_batches)
+            for number, batch in enumerate(drawn_batches)
         ),
         batch_size=500,
     )

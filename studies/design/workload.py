@@ -53,17 +53,19 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
                 )
             except UnfillableBatch:
                 return []
-        made: dict[int, list[tuple[int, int]]] = {}
+        practice_outputs: dict[int, list[tuple[int, int]]] = {}
         for item, prompt, output in Exposure.objects.filter(
             item__study=study, item__kind=Item.Kind.PRACTICE
         ).values_list("item_id", "item__prompt_id", "output_id"):
-            made.setdefault(item, []).append((prompt, output))
+            practice_outputs.setdefault(item, []).append((prompt, output))
         rows = [
-            (batch.number, batch.arm_id, section, place, prompt, output)
+            (batch.number, batch.arm_id, section, item_number, prompt, output)
             for batch in unsaved_batches
-            for place, (section, item) in enumerate(batch.items)
+            for item_number, (section, item) in enumerate(batch.items)
             for prompt, output in (
-                made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs]
+                practice_outputs[item.item]
+                if item.item is not None
+                else [(item.prompt, output_id) for output_id in item.outputs]
             )
         ]
         top_up = set()
@@ -74,40 +76,40 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
         pk: word_count(text) + word_count(source)
         for pk, text, source in study.prompts.values_list("pk", "text", "source")
     }
-    words: dict[tuple[int, int], int] = {}
+    n_words: dict[tuple[int, int], int] = {}
     prompts: dict[tuple[int, int], set[int]] = {}
     # Number of outputs shown, by batch, section and item, in the order of the batch.
-    shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
+    n_outputs_shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
     for number, arm, section, item, prompt, output in rows:
-        words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
+        n_words[number, arm] = n_words.get((number, arm), 0) + output_words.get(output, 0)
         prompts.setdefault((number, arm), set()).add(prompt)
-        held = shown.setdefault((number, arm), {}).setdefault(section, {})
-        held[item] = held.get(item, 0) + 1
+        counts = n_outputs_shown.setdefault((number, arm), {}).setdefault(section, {})
+        counts[item] = counts.get(item, 0) + 1
     sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms", "questions"))
-    asked = [
+    asking_sections = [
         (section, protocol, {row.arm_id for row in section.section_arms.all()})
         for section in sections
         if (protocol := REGISTRY.get(section.protocol))
     ]
     rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
 
-    def questions_of(number: int, arm: int) -> int:
+    def count_answers(number: int, arm: int) -> int:
         """Return how many answers a batch's pages ask for. A top-up batch has the items of one section and nothing else."""
         total = 0
-        for section, protocol, arms in asked:
+        for section, protocol, arms in asking_sections:
             if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
                 continue
-            items = list(shown[number, arm].get(section.reuses_id or section.pk, {}).values())
+            items = list(n_outputs_shown[number, arm].get(section.reuses_id or section.pk, {}).values())
             total += protocol.count_answers(section, items[: section.m] if section.reuses_id else items)
         return total
 
-    found = []
-    for (number, arm), n in words.items():
+    workloads = []
+    for (number, arm), n in n_words.items():
         total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
-        questions = questions_of(number, arm)
+        questions = count_answers(number, arm)
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
-        found.append(
+        workloads.append(
             BatchWorkload(
                 str(number),
                 total,
@@ -116,4 +118,4 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
                 float(reward) * 60 / minutes if reward is not None and minutes else None,
             )
         )
-    return sorted(found, key=lambda burden: (burden.words, burden.batch))
+    return sorted(workloads, key=lambda burden: (burden.words, burden.batch))

@@ -68,9 +68,9 @@ def remove_orphaned_images(now: float | None = None) -> int:
     removed = 0
     old = (path for path in root.glob("??/*") if _is_old(path, before))
     while paths := list(islice(old, 500)):
-        named = _names_in_use([path.name for path in paths if path.suffix == EXTENSION])
+        used_names = _names_in_use([path.name for path in paths if path.suffix == EXTENSION])
         for path in paths:
-            if path.name not in named and _is_old(path, before):
+            if path.name not in used_names and _is_old(path, before):
                 path.unlink(missing_ok=True)
                 removed += 1
     return removed
@@ -78,7 +78,7 @@ def remove_orphaned_images(now: float | None = None) -> int:
 
 def _is_old(path: Path, before: float) -> bool:
     """Return whether heval wrote the file, completely or in part, and did not touch it since then."""
-    is_ours = path.suffix == EXTENSION or path.name.startswith(TEMPORARY_PREFIX)
+    is_own = path.suffix == EXTENSION or path.name.startswith(TEMPORARY_PREFIX)
     with suppress(FileNotFoundError):
-        return is_ours and path.stat().st_mtime < before
+        return is_own and path.stat().st_mtime < before
     return False

@@ -54,8 +54,8 @@ class PreparationReport:
         return bool(self.changed_outputs or self.changed_prompts or self.dropped)
 
     def changes_text(self) -> str:
-        words = f"{self.changed_outputs:,} of {self.outputs:,} outputs and {self.changed_prompts:,} prompts"
-        return words + (f", and left out {len(self.dropped):,} prompts" if self.dropped else "")
+        text = f"{self.changed_outputs:,} of {self.outputs:,} outputs and {self.changed_prompts:,} prompts"
+        return text + (f", and left out {len(self.dropped):,} prompts" if self.dropped else "")
 
     def add_change(self, example: TextChange) -> None:
         for note in example.notes:
@@ -80,7 +80,7 @@ def preview_preparation(study: Study, settings: object) -> PreparationReport:
     report = PreparationReport()
     preparation = Preparation.from_json(settings)
     _drop(study, preparation, report)
-    dropped = {each.key for each in report.dropped}
+    dropped = {result.key for result in report.dropped}
     for _ in _changed_prompts(study, preparation, report, dropped):
         pass
     for _ in _changed_outputs(study, preparation, report, dropped):
@@ -89,7 +89,7 @@ def preview_preparation(study: Study, settings: object) -> PreparationReport:
 
 
 @transaction.atomic
-def prepare_stimuli(study: Study, settings: object, *, by: Any) -> PreparationReport:
+def prepare_and_filter_stimuli(study: Study, settings: object, *, by: Any) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed."""
     check_permission(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -102,10 +102,10 @@ def prepare_stimuli(study: Study, settings: object, *, by: Any) -> PreparationRe
     report = PreparationReport()
     _drop(study, preparation, report)
     _delete_prompts(study, report.dropped)
-    for some in _chunks(_changed_prompts(study, preparation, report, set())):
-        Prompt.objects.bulk_update(some, ["text", "attributes"])
-    for some in _chunks(_changed_outputs(study, preparation, report, set())):
-        Output.objects.bulk_update(some, ["text", "original"])
+    for chunk in _chunks(_changed_prompts(study, preparation, report, set())):
+        Prompt.objects.bulk_update(chunk, ["text", "attributes"])
+    for chunk in _chunks(_changed_outputs(study, preparation, report, set())):
+        Output.objects.bulk_update(chunk, ["text", "original"])
     if stored != study.preparation or report.has_changes:
         Study.objects.filter(pk=study.pk).update(preparation=stored, version=F("version") + 1)
         audit.record(
@@ -116,7 +116,7 @@ def prepare_stimuli(study: Study, settings: object, *, by: Any) -> PreparationRe
             outputs=report.changed_outputs,
             prompts=report.changed_prompts,
             by_step=report.by_step,
-            dropped=[[each.key, each.filter, each.reason] for each in report.dropped],
+            dropped=[[result.key, result.filter, result.reason] for result in report.dropped],
         )
     report.is_written = True
     return report
@@ -137,20 +137,22 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
     if not preparation.prompt_filters:
         return
     texts = ((prompt.key, original_prompt_text(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
-    report.dropped = [each for each in prompt_filter_results(texts, preparation.prompt_filters) if not each.passes]
-    for each in report.dropped:
-        report.dropped_by_filter[each.filter] = report.dropped_by_filter.get(each.filter, 0) + 1
+    report.dropped = [
+        result for result in prompt_filter_results(texts, preparation.prompt_filters) if not result.passes
+    ]
+    for result in report.dropped:
+        report.dropped_by_filter[result.filter] = report.dropped_by_filter.get(result.filter, 0) + 1
 
 
 def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
-    keys = [each.key for each in dropped]
+    keys = [result.key for result in dropped]
     if keys:
         # Test runs refer to the prompts.
         signals.deleting_test_runs.send(Study, study=study)
     for start in range(0, len(keys), CHUNK):
-        some = keys[start : start + CHUNK]
+        chunk_keys = keys[start : start + CHUNK]
         used = (
-            Item.objects.filter(study=study, prompt__key__in=some)
+            Item.objects.filter(study=study, prompt__key__in=chunk_keys)
             .values_list("prompt__key", flat=True)
             .order_by("prompt__key")
         )
@@ -159,26 +161,26 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
                 f"The filters would remove the prompt {used[0]}, but it has items (ready-made batches, training, tests). "
                 "Delete these items first, or change the filters."
             )
-        Output.objects.filter(system__study=study, prompt__key__in=some).delete()
-        Prompt.objects.filter(study=study, key__in=some).delete()
+        Output.objects.filter(system__study=study, prompt__key__in=chunk_keys).delete()
+        Prompt.objects.filter(study=study, key__in=chunk_keys).delete()
 
 
 def _changed_prompts(
     study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
 ) -> Iterator[Prompt]:
     """Yield the prompts whose text changes, with the new text."""
-    prompts = (prompt for some in _prompt_ids(study) for prompt in study.prompts.filter(pk__in=some).order_by("pk"))
+    prompts = (prompt for ids in _prompt_ids(study) for prompt in study.prompts.filter(pk__in=ids).order_by("pk"))
     for prompt in prompts:
         if prompt.key in dropped:
             continue
         original = original_prompt_text(prompt)
         result: NormalisedText = normalise_text(original, preparation.normalisation)
-        what = f"prompt {prompt.key}"
-        report.add_warnings(what, [result.warning] if result.warning else [])
+        label = f"prompt {prompt.key}"
+        report.add_warnings(label, [result.warning] if result.warning else [])
         if result.text == prompt.text:
             continue
         report.changed_prompts += 1
-        report.add_change(TextChange(what, prompt.text, result.text, result.changed_by))
+        report.add_change(TextChange(label, prompt.text, result.text, result.changed_by))
         prompt.text = result.text
         prompt.attributes = {name: value for name, value in prompt.attributes.items() if name != ORIGINAL_KEY}
         if result.text != original:
@@ -192,34 +194,34 @@ def _changed_outputs(
     """Yield the outputs whose text changes, with the new text. All outputs of one prompt are read at once."""
     # Only prompts have tags at the start. In an output, "(Laughing) He ..." begins the story.
     preparation = replace(preparation, normalisation=replace(preparation.normalisation, leading_tag=False))
-    together = _shown_together(study)
+    item_ids = _items_by_output(study)
     rows = (
         Output.objects.filter(system__study=study, is_empty=False, media="")
         .select_related("system", "prompt")
         .order_by("prompt_id", "system__name", "sample")
     )
-    read = (output for some in _prompt_ids(study) for output in list(rows.filter(prompt__in=some)))
+    read = (output for ids in _prompt_ids(study) for output in list(rows.filter(prompt__in=ids)))
     for _, group in groupby(read, key=lambda output: output.prompt_id):
         outputs = list(group)
         if outputs[0].prompt.key in dropped:
             continue
-        prepared = _prepared(outputs, together, preparation)
+        prepared = _prepared(outputs, item_ids, preparation)
         for output in outputs:
             report.outputs += 1
             result, original = prepared[output.pk], output.original or output.text
-            what = f"{output.system.name} on {output.prompt.key}" + (
+            label = f"{output.system.name} on {output.prompt.key}" + (
                 f", sample {output.sample}" if output.sample else ""
             )
-            report.add_warnings(what, result.warnings)
+            report.add_warnings(label, result.warnings)
             if result.text == output.text:
                 continue
             report.changed_outputs += 1
-            report.add_change(TextChange(what, output.text, result.text, result.notes))
+            report.add_change(TextChange(label, output.text, result.text, result.notes))
             output.text, output.original = result.text, original if result.text != original else ""
             yield output
 
 
-def _shown_together(study: Study) -> Mapping[int, list[int]]:
+def _items_by_output(study: Study) -> Mapping[int, list[int]]:
     """Return the ids of existing items by output."""
     items: dict[int, list[int]] = {}
     rows = Item.objects.filter(study=study, exposures__isnull=False).values_list("pk", "exposures__output")

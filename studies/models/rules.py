@@ -31,7 +31,7 @@ class Rule:
         return self.label.partition(":")[0]
 
     def bound_form(self, settings: Mapping[str, Any]):
-        """Return the settings form with stored values, or initial values where none is stored. None if the rule has no settings."""
+        """Return the settings form with stored values, or initial values where none is stored. Return None without settings."""
         if self.settings_form is None:
             return None
         fields = self.settings_form().fields

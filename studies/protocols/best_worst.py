@@ -85,12 +85,12 @@ class BestWorst(Protocol):
         if pool.items:
             return super().draw(section, pool, rng)
         size = min(get_set_size(section), len(pool.systems))
-        drawn = []
+        items = []
         for prompt in pool.prompts[: section.m]:
             places = sorted(rng.sample(range(len(pool.systems)), size))
-            outputs = tuple(rng.choice(pool.outputs[prompt, pool.systems[place]]) for place in places)
-            drawn.append(DrawnItem(prompt, outputs))
-        return drawn
+            outputs = tuple(rng.choice(pool.outputs[prompt, pool.systems[position]]) for position in places)
+            items.append(DrawnItem(prompt, outputs))
+        return items
 
     def problems(self, section):
         yield from _question_problems(section)
@@ -117,10 +117,10 @@ class BestWorst(Protocol):
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         source = section.reuses if section.reuses_id else section
-        few = source.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
-        if few:
+        n_small = source.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
+        if n_small:
             yield Problem(
-                f"{few} ready-made items have fewer than {MIN_SET_SIZE} outputs. Give each of them at least {MIN_SET_SIZE}.",
+                f"{n_small} ready-made items have fewer than {MIN_SET_SIZE} outputs. Give each of them at least {MIN_SET_SIZE}.",
                 "batches",
             )
         elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
@@ -150,12 +150,12 @@ class BestWorst(Protocol):
     def clean(self, page, data):
         """Require two different outputs as best and worst. Both are answered, or neither."""
         noun = str(page.section.settings.get("noun") or "text")
-        asked = {question.key: question for question in page.section.questions}
+        questions = {question.key: question for question in page.section.questions}
         errors: dict[str, str] = {}
-        if not {BEST, WORST} <= asked.keys():
+        if not {BEST, WORST} <= questions.keys():
             return errors  # a draft's preview; the checklist reports what is missing
         for item in page.items:
-            slots = [page.slot(asked[key], item) for key in (BEST, WORST)]
+            slots = [page.slot(questions[key], item) for key in (BEST, WORST)]
             if not all(slot in data for slot in slots):
                 continue  # the field has refused one of them already
             chosen = [data[slot] for slot in slots]

@@ -93,12 +93,12 @@ class HumanLike(Protocol):
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}
-        asked = questions.get(SOURCE)
-        if asked is None:
+        source_question = questions.get(SOURCE)
+        if source_question is None:
             yield Problem(
                 f"The question with the key “{SOURCE}” is missing. Add one that asks who wrote the text.", "questions"
             )
-        elif not _has_two_sides(asked.scale):
+        elif not _has_two_sides(source_question.scale):
             yield Problem(
                 f"Question {SOURCE} must have an even number of points, from human to machine: a middle point would be neither.",
                 "questions",
@@ -135,8 +135,8 @@ class HumanLike(Protocol):
         everybody = {system.pk for system in section.study.systems.all()}
         machines = {arm: frozenset({system.pk for system in arm.systems.all()} or everybody) - human for arm in arms}
         if contrast.x_id:
-            if why := super().reason_not_answerable(section, contrast, shown_systems):
-                return why
+            if reason := super().reason_not_answerable(section, contrast, shown_systems):
+                return reason
             if {contrast.x_id, contrast.y_id} & human:
                 return (
                     "human texts are the baseline: compare two machine systems, or name none for a test against chance"
@@ -148,35 +148,38 @@ class HumanLike(Protocol):
                     )
             return ""
         if contrast.x_condition:
-            both = {contrast.x_condition, contrast.y_condition}
-            if not any(both <= {arm.condition for arm in arms if machines[arm] == mine} for mine in machines.values()):
+            conditions = {contrast.x_condition, contrast.y_condition}
+            if not any(
+                conditions <= {arm.condition for arm in arms if machines[arm] == own_machines}
+                for own_machines in machines.values()
+            ):
                 return f"no machine system is shown under both conditions, {contrast.x_condition} and {contrast.y_condition}: give it an arm of each"
         return ""
 
     def sources(self, section, systems, human_systems, rng):
-        mine = tuple(system for system in systems if system in human_systems)
+        human = tuple(system for system in systems if system in human_systems)
         others = tuple(system for system in systems if system not in human_systems)
-        if not (mine and others):
-            return [mine or others] * section.m
+        if not (human and others):
+            return [human or others] * section.m
         if (section.settings or {}).get("mix") == "random":
-            return [rng.choice((mine, others)) for _ in range(section.m)]
+            return [rng.choice((human, others)) for _ in range(section.m)]
         half, odd = divmod(section.m, 2)
-        return [mine] * half + [others] * half + ([rng.choice((mine, others))] if odd else [])
+        return [human] * half + [others] * half + ([rng.choice((human, others))] if odd else [])
 
     def draw(self, section, pool, rng):
         if pool.items:
             return super().draw(section, pool, rng)
-        drawn = []
+        items = []
         for prompt, source in zip(pool.prompts, pool.sources, strict=True):
-            system = rng.choice([one for one in source if (prompt, one) in pool.outputs])
-            drawn.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
-        return drawn
+            system = rng.choice([candidate for candidate in source if (prompt, candidate) in pool.outputs])
+            items.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
+        return items
 
     def expected_practice_answers(self, section, outputs):
-        asked = next((question for question in section.questions.all() if question.key == SOURCE), None)
-        if asked is None or not _has_two_sides(asked.scale):
+        source_question = next((question for question in section.questions.all() if question.key == SOURCE), None)
+        if source_question is None or not _has_two_sides(source_question.scale):
             raise ValueError(f"First give the section the question “{SOURCE}” on points from human to machine.")
-        low, cut, high = _scale_halves(asked.scale)
+        low, cut, high = _scale_halves(source_question.scale)
         human = [is_human for _, is_human in outputs]
         if len(human) == 1:
             return {SOURCE: (low, cut) if human[0] else (cut + 1, high)}
@@ -204,10 +207,10 @@ class HumanLike(Protocol):
             page = Page(f"s{section.position}.p{item.position}", section, (item,), first, step=step)
             pages.append(page)
             if later and len(item.exposures) == 1:
-                asked = _follow_up_questions(page, later, answers)
-                if asked:
-                    said = _chosen_point_label(page, answers)
-                    pages.append(Page(f"{page.key}f", section, (item,), asked, step="why", said=said))
+                follow_ups = _follow_up_questions(page, later, answers)
+                if follow_ups:
+                    answer_label = _chosen_point_label(page, answers)
+                    pages.append(Page(f"{page.key}f", section, (item,), follow_ups, step="why", said=answer_label))
         return pages
 
     def asks(self, page):
@@ -242,31 +245,35 @@ class HumanLike(Protocol):
                 continue
             keys = sorted(int(point.key) for point in points)
             evidence = robot.middle - robot.strength(ask.exposure_id) + robot.rng.gauss(0, 1)
-            place = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
-            sent[slot] = str(keys[min(len(keys) - 1, max(0, place))])
+            point_index = len(keys) // 2 + (1 if evidence > 1 else 0 if evidence > 0 else -1 if evidence > -1 else -2)
+            sent[slot] = str(keys[min(len(keys) - 1, max(0, point_index))])
         return sent
 
 
 def _source_question_and_slot(page):
     """Return the question who wrote the text and its slot, or (None, "") if it is not asked."""
-    asked = next((question for question in page.questions if question.key == SOURCE), None)
-    return (asked, page.slot(asked, page.items[0], page.items[0].exposures[0][0])) if asked else (None, "")
+    source_question = next((question for question in page.questions if question.key == SOURCE), None)
+    return (
+        (source_question, page.slot(source_question, page.items[0], page.items[0].exposures[0][0]))
+        if source_question
+        else (None, "")
+    )
 
 
 def _chosen_point_label(page, answers) -> str:
     """Return the words of the point that the annotator chose, or '' if nothing is stored yet."""
-    asked, slot = _source_question_and_slot(page)
+    source_question, slot = _source_question_and_slot(page)
     value = answers.get(slot)
-    if asked is None or value is None:
+    if source_question is None or value is None:
         return ""
-    words = {point.key: point.label or point.key for point in asked.scale.points}
-    return words.get(str(int(value)), "")
+    labels = {point.key: point.label or point.key for point in source_question.scale.points}
+    return labels.get(str(int(value)), "")
 
 
 def _follow_up_questions(page, follow_up_by_key, answers):
     """Return the follow-up questions: both before an answer is stored, none after "cannot say"."""
-    asked, slot = _source_question_and_slot(page)
-    if asked is None:
+    source_question, slot = _source_question_and_slot(page)
+    if source_question is None:
         return ()
     if slot not in answers:
         return tuple(follow_up_by_key.values())
@@ -344,10 +351,10 @@ def _live_problems(section, questions):
         yield Problem(
             "Each annotator judges fewer than 4 texts, so their accuracy says little. Raise m.", "m", False, "few_texts"
         )
-    together = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
-    if together:
+    n_items = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
+    if n_items:
         yield Problem(
-            f"{together} ready-made items have several outputs, but annotators judge one text at a time. Give each output its own item.",
+            f"{n_items} ready-made items have several outputs, but annotators judge one text at a time. Give each output its own item.",
             "batches",
         )
 
@@ -357,16 +364,17 @@ def _drawing_problems(section, drawing):
         if drawing.section_arms[section.pk] and arm.pk not in drawing.section_arms[section.pk]:
             continue
         systems = drawing.systems[arm.pk]
-        for is_human, words in ((True, "human"), (False, "machine")):
-            mine = [system for system in systems if (system in drawing.human) == is_human]
+        for is_human, kind in ((True, "human"), (False, "machine")):
+            own_systems = [system for system in systems if (system in drawing.human) == is_human]
             n = sum(
-                any((prompt, system) in drawing.outputs for system in mine) for prompt in drawing.prompts_by_arm[arm.pk]
+                any((prompt, system) in drawing.outputs for system in own_systems)
+                for prompt in drawing.prompts_by_arm[arm.pk]
             )
-            wanted = -(-section.m // 2)
-            if not mine:
-                yield Problem(f"Arm {arm.name} has no {words} system. It needs human and machine texts.", "systems")
-            elif n < wanted:
-                yield Problem(f"Arm {arm.name} has {n} {words} texts; a batch needs {wanted}.", "outputs")
+            n_needed = -(-section.m // 2)
+            if not own_systems:
+                yield Problem(f"Arm {arm.name} has no {kind} system. It needs human and machine texts.", "systems")
+            elif n < n_needed:
+                yield Problem(f"Arm {arm.name} has {n} {kind} texts; a batch needs {n_needed}.", "outputs")
     cells = Counter((arm.domain, tuple(drawing.systems[arm.pk]), arm.condition) for arm in drawing.arms)
     if any(n > 1 for n in cells.values()):
         yield Problem(

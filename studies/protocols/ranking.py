@@ -179,12 +179,14 @@ class Ranking(Protocol):
             ranked.setdefault((ask.question_id, ask.item_id), []).append(slot)
         sent = {}
         for slots in ranked.values():
-            seen = {slot: robot.strength(page_fields[slot].exposure_id) + robot.rng.gauss(0, 1) for slot in slots}
-            best_first = sorted(slots, key=lambda slot: -seen[slot])
-            place = 1
+            perceived = {slot: robot.strength(page_fields[slot].exposure_id) + robot.rng.gauss(0, 1) for slot in slots}
+            best_first = sorted(slots, key=lambda slot: -perceived[slot])
+            rank = 1
             for number, slot in enumerate(best_first, 1):
                 above = best_first[number - 2]
-                if number > 1 and not (page_fields[slot].field.allows_ties and seen[above] - seen[slot] < 0.1):
-                    place = number
-                sent[slot] = str(place)
+                if number > 1 and not (
+                    page_fields[slot].field.allows_ties and perceived[above] - perceived[slot] < 0.1
+                ):
+                    rank = number
+                sent[slot] = str(rank)
         return sent

@@ -72,9 +72,9 @@ class Rating(Protocol):
     def _reference_problems(self, section):
         planted = set(section.study.systems.values_list("reference", flat=True)) & {"maximal", "minimal"}
         if len(planted) == 1:
-            there, lacking = ("maximal", "minimal") if "maximal" in planted else ("minimal", "maximal")
+            present, lacking = ("maximal", "minimal") if "maximal" in planted else ("minimal", "maximal")
             yield Problem(
-                f"There is a {there} reference but no {lacking} one. Without both, the report gives mean ratings and no utilities.",
+                f"There is a {present} reference but no {lacking} one. Without both, the report gives mean ratings and no utilities.",
                 "systems",
                 False,
                 "one_end",

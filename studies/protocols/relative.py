@@ -87,8 +87,8 @@ class Relative(Protocol):
                 )
             if fault := relative_scale_fault(question.scale):
                 yield Problem(f"Question {question.key} {fault}", "questions")
-        shown = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
-        if shown is not None and not issubclass(shown.settings_form or forms.Form, PairSettings):
+        shown_protocol = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
+        if shown_protocol is not None and not issubclass(shown_protocol.settings_form or forms.Form, PairSettings):
             yield Problem(
                 f"Section {section.reuses.position} does not show pairs, so this section cannot reuse its items.",
                 "reuses",
@@ -103,11 +103,11 @@ class Relative(Protocol):
         for item in page.items:
             # The question is about the first output against the second, so the answer's row names the first.
             label, exposure_id = item.exposures[0]
-            words = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
+            names = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
             for question in page.questions:
                 points = sorted(question.scale.points, key=lambda point: -int(point.key))
                 field = RelativeScaleField(
-                    question.required, tuple(_fill_placeholders(point, words) for point in points), item.exposures
+                    question.required, tuple(_fill_placeholders(point, names) for point in points), item.exposures
                 )
                 asks[page.slot(question, item)] = PageField(
                     field,

@@ -105,7 +105,7 @@ class SPA(Protocol):
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         yield from self._unseen_problems(section, questions)
-        asked = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
+        directed_pairs = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
         for question in questions:
             if not question.x_id:
                 yield Problem(f"Question {question.key} does not name two systems. Choose x and y.", "questions")
@@ -115,7 +115,7 @@ class SPA(Protocol):
                 )
             if (question.scale or {}).get("kind", "percent") != "percent":
                 yield Problem(f"Question {question.key} must have the scale “a chance from 0 to 100”.", "questions")
-        if any((y, x, criterion) not in asked for x, y, criterion in asked):
+        if any((y, x, criterion) not in directed_pairs for x, y, criterion in directed_pairs):
             yield Problem(
                 "A pair is asked in one direction only, so a bias towards the first named system looks like a preference.",
                 "questions",
@@ -126,8 +126,12 @@ class SPA(Protocol):
     def _unseen_problems(self, section, questions):
         """Yield the arms that do not show a system of a question: the question would have no letter for it."""
         for arm in arms_of(section):
-            shown = {system.pk for system in arm.systems.all()}
-            unseen = {s.name for q in questions if q.x_id for s in (q.x, q.y) if s.pk not in shown} if shown else set()
+            system_ids = {system.pk for system in arm.systems.all()}
+            unseen = (
+                {s.name for q in questions if q.x_id for s in (q.x, q.y) if s.pk not in system_ids}
+                if system_ids
+                else set()
+            )
             if unseen:
                 yield Problem(
                     f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, but questions ask about it. Add the system to the arm, or "
@@ -143,13 +147,13 @@ class SPA(Protocol):
         return section.asked if outputs_per_item else 0
 
     def reason_not_answerable(self, section, contrast, shown_systems):
-        if why := super().reason_not_answerable(section, contrast, shown_systems):
-            return why
-        asked = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in section.questions.all()}
+        if reason := super().reason_not_answerable(section, contrast, shown_systems):
+            return reason
+        question_pairs = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in section.questions.all()}
         pair = frozenset((contrast.x_id, contrast.y_id))
-        if not any(pair == systems and contrast.criterion in ("", criterion) for systems, criterion in asked):
-            about = f" on {contrast.criterion}" if contrast.criterion else ""
-            return f"no question asks about {contrast.x} and {contrast.y}{about}: add one"
+        if not any(pair == systems and contrast.criterion in ("", criterion) for systems, criterion in question_pairs):
+            criterion_text = f" on {contrast.criterion}" if contrast.criterion else ""
+            return f"no question asks about {contrast.x} and {contrast.y}{criterion_text}: add one"
         return ""
 
     def asks(self, page):
@@ -177,8 +181,8 @@ def _unnamed_references(section) -> set[int]:
     if not hasattr(section, "_unnamed_ends"):  # cached, because this runs for every batch
         systems = section.study.systems
         ends = set(systems.filter(reference__in=systems.model.EXTREME_REFERENCES).values_list("pk", flat=True))
-        named = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()
-        section._unnamed_ends = ends - named
+        named_systems = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()
+        section._unnamed_ends = ends - named_systems
     return section._unnamed_ends
 
 

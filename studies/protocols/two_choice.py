@@ -132,58 +132,61 @@ class TwoChoice(Protocol):
 
     def _strategy_problems(self, section):
         study, settings = section.study, self.cleaned_settings(section)
-        wanted = labels_per_item(settings)
-        if wanted is None:
+        labels_needed = labels_per_item(settings)
+        if labels_needed is None:
             return
-        if study.annotators_per_batch != wanted:
+        if study.annotators_per_batch != labels_needed:
             yield Problem(
-                f"The strategy needs {wanted} annotators per batch, but the study has {study.annotators_per_batch}.",
+                f"The strategy needs {labels_needed} annotators per batch, but the study has {study.annotators_per_batch}.",
                 "annotators_per_batch",
             )
         if study.coverage != study.Coverage.BALANCED:
             yield Problem("A labelling strategy needs balanced coverage, because it counts labels.", "coverage")
-        shown_to = section.arms.count() or study.arms.count()
-        if shown_to > 1:
+        n_arms = section.arms.count() or study.arms.count()
+        if n_arms > 1:
             yield Problem(
                 "Several arms see all items of this section. Each item gets the strategy's labels once in each arm.",
                 "arms",
                 settings["strategy"] == "max_three",
                 "strategy_in_each_arm",
             )
-        ready = study.batches.filter(origin="imported")
-        if ready.exists():
-            yield from self._ready_made_problems(section, ready, settings)
+        own_batches = study.batches.filter(origin="imported")
+        if own_batches.exists():
+            yield from self._ready_made_problems(section, own_batches, settings)
         else:
-            yield from self._supply_problems(section, wanted)
+            yield from self._supply_problems(section, labels_needed)
         if settings["strategy"] == "fixed" and study.target_n and study.batches_per_annotator < study.target_n:
             yield Problem(
                 f"One annotator answers all {study.target_n} batches. Allow {study.target_n} batches per annotator.",
                 "batches_per_annotator",
             )
 
-    def _ready_made_problems(self, section, ready, settings):
-        twice = (
-            section.items.filter(placements__batch__in=ready).annotate(n=Count("placements")).filter(n__gt=1).count()
+    def _ready_made_problems(self, section, own_batches, settings):
+        n_repeated = (
+            section.items.filter(placements__batch__in=own_batches)
+            .annotate(n=Count("placements"))
+            .filter(n__gt=1)
+            .count()
         )
-        if twice:
+        if n_repeated:
             yield Problem(
-                f"{twice} items are in several ready-made batches, so they get more labels than the strategy needs.",
+                f"{n_repeated} items are in several ready-made batches, so they get more labels than the strategy needs.",
                 "batches",
                 settings["strategy"] == "max_three",
                 "items_in_several_batches",
             )
-        places = ready.count() * section.study.annotators_per_batch
+        places = own_batches.count() * section.study.annotators_per_batch
         if settings["strategy"] == "max_three" and section.study.target_n and section.study.target_n < places:
             yield Problem(
                 f"Third labels need all ready-made batches to be open. Set the target to {places}.", "target_n"
             )
 
-    def _supply_problems(self, section, wanted):
+    def _supply_problems(self, section, labels_needed):
         study = section.study
         systems = list(study.systems.order_by("name").values_list("pk", flat=True))
-        whole = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
-        items = whole * len(self.pairs(section, systems))
-        places = items // max(1, section.m) * wanted
+        n_complete = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
+        items = n_complete * len(self.pairs(section, systems))
+        places = items // max(1, section.m) * labels_needed
         if study.target_n and items and study.target_n > places:
             yield Problem(
                 f"{items} items in batches of {section.m} give {places} places with this strategy, but the target is {study.target_n}.",
@@ -197,8 +200,8 @@ class TwoChoice(Protocol):
         if not study.target_n:
             yield Problem("A stopping rule needs a target: the largest number of annotators it may use.", "target_n")
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
-        mine = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
-        if not mine:
+        contrasts = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
+        if not contrasts:
             yield Problem(
                 "The stopping rule needs a primary contrast, and the plan has no such contrast. Add one.", "contrasts"
             )
@@ -208,7 +211,7 @@ class TwoChoice(Protocol):
                     "The anytime-valid rule counts annotators, but a fixed worker is only one. Choose another rule.",
                     "settings",
                 )
-            for contrast in mine:
+            for contrast in contrasts:
                 if contrast.margin is None:
                     yield Problem(
                         f"{contrast} has no margin. The report can conclude that one is better, but not that the two are equivalent.",

@@ -53,15 +53,15 @@ def _copy_rows(rows: Iterable[models.Model], **links: Mapping[int, int | None] |
     if not rows:
         return {}
     model = type(rows[0])
-    made = []
+    copies = []
     for row in rows:
         columns = _columns(row, {"id", *links})
         for name, ids in links.items():
             old = getattr(row, f"{name}_id")
             columns[f"{name}_id"] = ids if isinstance(ids, int) else (ids[old] if old is not None else None)
-        made.append(model(**columns))
-    model._default_manager.bulk_create(made, batch_size=500)
-    return {old.pk: new.pk for old, new in zip(rows, made, strict=True)}
+        copies.append(model(**columns))
+    model._default_manager.bulk_create(copies, batch_size=500)
+    return {old.pk: new.pk for old, new in zip(rows, copies, strict=True)}
 
 
 @transaction.atomic
@@ -100,10 +100,10 @@ def _copied_sections(study: Study, copy: Study) -> Ids:
     rows = list(study.sections.order_by("position"))
     sections = _copy_rows([_without_reuse(row) for row in rows], study=copy.pk)
     reusing = [row for row in rows if row.reuses_id]
-    made = {row.pk: row for row in copy.sections.filter(pk__in=[sections[row.pk] for row in reusing])}
+    copied = {row.pk: row for row in copy.sections.filter(pk__in=[sections[row.pk] for row in reusing])}
     for row in reusing:
-        made[sections[row.pk]].reuses_id = row.reuses_id and sections[row.reuses_id]
-    Section.objects.bulk_update(made.values(), ["reuses"])
+        copied[sections[row.pk]].reuses_id = row.reuses_id and sections[row.reuses_id]
+    Section.objects.bulk_update(copied.values(), ["reuses"])
     return sections
 
 
@@ -121,20 +121,22 @@ def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -
     items = _renewed_items(rows, copy, sections, prompts, outputs)
     exposures = _copy_rows(Exposure.objects.filter(item__in=list(items)), item=items, output=outputs)
     _copy_rows(Expected.objects.filter(item__in=list(items)), item=items, question=questions, exposure=exposures)
-    ready = list(batches)
-    for batch in ready:
+    imported_batches = list(batches)
+    for batch in imported_batches:
         batch.claimed = 0
-    numbers = _copy_rows(ready, study=copy.pk, arm=arms, copy_of={batch.copy_of_id: None for batch in ready})
+    numbers = _copy_rows(
+        imported_batches, study=copy.pk, arm=arms, copy_of={batch.copy_of_id: None for batch in imported_batches}
+    )
     _copy_rows(Placement.objects.filter(batch__in=list(numbers)), batch=numbers, item=items)
 
 
 def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
     """Copy items with a new content hash, because it contains the ids of prompts and outputs."""
-    shown: dict[int, list[int]] = {row.pk: [] for row in rows}
-    for item, output in Exposure.objects.filter(item__in=list(shown)).values_list("item_id", "output_id"):
-        shown[item].append(outputs[output])
+    outputs_by_item: dict[int, list[int]] = {row.pk: [] for row in rows}
+    for item, output in Exposure.objects.filter(item__in=list(outputs_by_item)).values_list("item_id", "output_id"):
+        outputs_by_item[item].append(outputs[output])
     for row in rows:
-        row.content = item_content_hash(prompts[row.prompt_id], shown[row.pk], row.kind)
+        row.content = item_content_hash(prompts[row.prompt_id], outputs_by_item[row.pk], row.kind)
     retired = {row.retired_in_id: None for row in rows}
     return _copy_rows(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
 

@@ -84,9 +84,9 @@ def delete_section(section: Section, by) -> None:
             delete_item_with_rows(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()
-        about = f"section {section.position}"
+        section_text = f"section {section.position}"
         section.delete()
-        record_edit_and_raise_version(study, by, deleted=about)
+        record_edit_and_raise_version(study, by, deleted=section_text)
 
 
 def delete_item_with_rows(item: Item) -> None:

@@ -81,8 +81,8 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
     with transaction.atomic():
         study = _lock_study(study)
         _refuse_launched(study)
-        if found := unresolved_problems(study, acknowledged):
-            raise NotReady(found)
+        if problems := unresolved_problems(study, acknowledged):
+            raise NotReady(problems)
         # One launch at a time. After a failed launch, the next request makes a new job.
         ended = study.jobs.filter(kind="launch", ended_at__isnull=False).count()
         token = f"launch-{study.pk}-{ended}"
@@ -98,26 +98,26 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     signals.deleting_test_runs.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is later compared with the frozen one, under the lock.
     before = sha256_of(canonical_json(serialize_design(study)))
-    if found := unresolved_problems(study, acknowledged):
-        raise NotReady(found)
+    if problems := unresolved_problems(study, acknowledged):
+        raise NotReady(problems)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
-    wanted = study.annotators_per_batch
-    count = -(-(study.target_n or 0) // wanted)
-    drawn = []
+    places_per_batch = study.annotators_per_batch
+    count = -(-(study.target_n or 0) // places_per_batch)
+    drawn_batches = []
     if not ready_made:
         try:
-            drawn = draw_batches(study, 0, count, progress)
+            drawn_batches = draw_batches(study, 0, count, progress)
         except UnfillableBatch as spent:
             raise NotReady([Problem(str(spent), spent.field)]) from None
     with transaction.atomic():
         study = _lock_study(study)
         _refuse_launched(study)
         signals.deleting_test_runs.send(Study, study=study)
-        study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
+        study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
         text = canonical_json(serialize_design(study))
         if sha256_of(text) != before:
             raise ActionRefused("The study was edited during the launch. Check it and launch it again.")
-        store_drawn_batches(study, drawn, places_per_batch=wanted)
+        store_drawn_batches(study, drawn_batches, places_per_batch=places_per_batch)
         progress(count, count, "Freezing the design")
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
         open_to = _open_to(study, study.target_n or 0)
@@ -140,8 +140,8 @@ def freeze_and_close(study: Study, by) -> Study:
             raise ActionRefused(
                 f"Only a draft can be frozen, and the study is {study.state}. Clone it, and import the answers into the copy."
             )
-        if found := list(find_analysis_blockers(study)):
-            raise NotReady(found)
+        if problems := list(find_analysis_blockers(study)):
+            raise NotReady(problems)
         signals.deleting_test_runs.send(Study, study=study)
         text = canonical_json(serialize_design(study))
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
@@ -154,12 +154,12 @@ def freeze_and_close(study: Study, by) -> Study:
 def _open_to(study: Study, places: int) -> int:
     """Return the lowest number such that the batches below it have this many places. Places for third labels do not count."""
     total = 0
-    for number, wanted, origin in (
+    for number, n_places, origin in (
         study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted", "origin")
     ):
         if total >= places:
             return number
-        total += wanted if origin != Batch.Origin.TOP_UP else 0
+        total += n_places if origin != Batch.Origin.TOP_UP else 0
     last = study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").last()
     return last.number + 1 if last else 0
 
@@ -187,15 +187,15 @@ def open_more_places(study: Study, places: int, by) -> int:
                 f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        open_now = count_opened_places(study)
-        if study.cap is not None and open_now + places > study.cap:
-            left = max(0, study.cap - open_now)
+        n_open = count_opened_places(study)
+        if study.cap is not None and n_open + places > study.cap:
+            n_left = max(0, study.cap - n_open)
             raise ActionRefused(
-                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} "
+                f"The study is capped at {study.cap} places; {n_open} are open. {remaining_places_text(n_left)} "
                 "Clone the study with a higher cap."
             )
-        there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
-        missing = open_now + places - there
+        n_drawn = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
+        missing = n_open + places - n_drawn
         if missing > 0:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
                 raise ActionRefused(
@@ -206,14 +206,16 @@ def open_more_places(study: Study, places: int, by) -> int:
             count = -(-missing // study.annotators_per_batch)
             following = batches.latest("number").number + 1
             try:
-                drawn = draw_batches(study, drawn_so_far, count)
+                drawn_batches = draw_batches(study, drawn_so_far, count)
             except UnfillableBatch as spent:
                 raise ActionRefused(
                     f"There are not enough items left for {count} more batches. {spent} The design cannot change now: "
                     "clone it, and do this in the copy."
                 ) from None
-            store_drawn_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
-        open_to = _open_to(study, open_now + places)
+            store_drawn_batches(
+                study, drawn_batches, places_per_batch=study.annotators_per_batch, first_number=following
+            )
+        open_to = _open_to(study, n_open + places)
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
     if missing > 0:
@@ -356,8 +358,8 @@ def _refuse_lower_pay(selected, columns) -> None:
     """Refuse a lower reward. An arm without a reward pays the study's."""
     if "reward" not in columns:
         return
-    for own, studys in selected.values_list("reward", "study__reward"):
-        before, after = (studys if reward is None else reward for reward in (own, columns["reward"]))
+    for arm_reward, study_reward in selected.values_list("reward", "study__reward"):
+        before, after = (study_reward if reward is None else reward for reward in (arm_reward, columns["reward"]))
         if (before or 0) > (after or 0):
             raise ActionRefused("Pay can only rise after launch. Enter at least the promised amount.")
 

@@ -18,14 +18,14 @@ from .lifecycle import ActionRefused
 def create_practice_item(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
     """Make an item from these outputs of one prompt, in this order. The protocol determines its expected answers."""
     with drafts.editing_draft(section.study_id, by, deletes_test_runs=True) as study:
-        item = _made(section, outputs, explanation)
+        item = _build_item(section, outputs, explanation)
         drafts.record_edit_and_raise_version(
             study, by, made=f"practice item {item.number} of section {section.position}"
         )
     return item
 
 
-def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
+def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
         raise ActionRefused("Only training sections can have practice items. Choose a training section.")
     if not outputs:
@@ -75,6 +75,6 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
 def delete_practice_item(item: Item, by) -> None:
     """Delete a practice item of a draft."""
     with drafts.editing_draft(item.study_id, by, deletes_test_runs=True) as study:
-        about = f"practice item {item.number} of section {item.section.position}"
+        item_text = f"practice item {item.number} of section {item.section.position}"
         drafts.delete_item_with_rows(item)
-        drafts.record_edit_and_raise_version(study, by, deleted=about)
+        drafts.record_edit_and_raise_version(study, by, deleted=item_text)

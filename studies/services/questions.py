@@ -67,23 +67,23 @@ def add_missing_questions(
     pairs = list(pairs)
     both_directions = asks_both_directions(section) if both_directions is None else both_directions
     with drafts.editing_draft(section.study_id, by) as study:
-        asked = _write_questions(section, pairs, text, criterion, both_directions)
+        n_questions = _write_questions(section, pairs, text, criterion, both_directions)
         planned = _write_contrasts(section, pairs, criterion) if with_contrasts else 0
-        if asked or planned:
+        if n_questions or planned:
             drafts.record_edit_and_raise_version(
-                study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned
+                study, by, wrote=f"questions of section {section.position}", n=n_questions, comparisons=planned
             )
-    return asked, planned
+    return n_questions, planned
 
 
 def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: str, both: bool) -> int:
     directed = [pair for x, y in pairs for pair in ([(x, y), (y, x)] if both else [(x, y)])]
-    there = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
+    existing = {(q.x_id, q.y_id, q.criterion) for q in section.questions.all()}
     keys = set(section.questions.values_list("key", flat=True))
     position = section.questions.aggregate(last=Max("position"))["last"] or 0
     questions = []
     for x, y in directed:
-        if (x.pk, y.pk, criterion) in there:
+        if (x.pk, y.pk, criterion) in existing:
             continue
         position += 1
         questions.append(

@@ -23,7 +23,7 @@ from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProbl
 from .texts import name_key
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
-TABLE_EXTENSIONS = tuple(each for each in CSV_EXTENSIONS + JSON_EXTENSIONS if each != ".txt")
+TABLE_EXTENSIONS = tuple(extension for extension in CSV_EXTENSIONS + JSON_EXTENSIONS if extension != ".txt")
 
 _LEFT_BY_SYSTEMS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:\.DS_Store|Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
 _END, _LOCATOR_64, _TABLE_ENTRY = b"PK\x05\x06", b"PK\x06\x07", 1024
@@ -70,11 +70,11 @@ class Archive:
 
     def image(self, name: str) -> bytes:
         """Return the bytes of an image by its path in the table. Raise MemberMissing."""
-        wanted = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
-        member = self._by_key.get(name_key(wanted))
+        path = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
+        member = self._by_key.get(name_key(path))
         if self._file is None or member is None:
             raise MemberMissing(f"the image “{name[:200]}” is not in the archive.")
-        if unicodedata.normalize("NFC", member) != wanted:
+        if unicodedata.normalize("NFC", member) != path:
             raise MemberMissing(
                 f"the image “{name[:200]}” is not in the archive, but “{member}” is: use this name in the table."
             )
@@ -119,9 +119,11 @@ def read_zip(
     try:
         tables, images = _members(file, zip_limits, problems)
         if not problems and len(tables) != 1:
-            found = ", ".join(tables[:5]) or "none"
+            table_names = ", ".join(tables[:5]) or "none"
             problems.add(
-                None, None, f"The archive must contain exactly one table (CSV or JSON lines). Tables in it: {found}."
+                None,
+                None,
+                f"The archive must contain exactly one table (CSV or JSON lines). Tables in it: {table_names}.",
             )
         if problems:
             file.close()
@@ -189,8 +191,8 @@ def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) 
     tables: list[str] = []
     images: list[str] = []
     seen: dict[str, str] = {}
-    infos = [each for each in file.infolist() if not each.is_dir() and not _LEFT_BY_SYSTEMS.search(each.filename)]
-    total = sum(each.file_size for each in infos)
+    infos = [info for info in file.infolist() if not info.is_dir() and not _LEFT_BY_SYSTEMS.search(info.filename)]
+    total = sum(info.file_size for info in infos)
     if len(file.infolist()) > limits.members:
         problems.add(
             None, None, f"The archive has {len(file.infolist()):,} members. At most {limits.members:,} are allowed."
@@ -208,14 +210,14 @@ def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) 
         seen.setdefault(key, name)
         suffix = PurePosixPath(name).suffix.lower()
         if fault:
-            problems.add(None, None, f"“{_shown(name)}” in the archive {fault}.")
+            problems.add(None, None, f"“{_printable_name(name)}” in the archive {fault}.")
         elif suffix in TABLE_EXTENSIONS:
             tables.append(name)
         elif suffix in IMAGE_EXTENSIONS:
             images.append(name)
         else:
             problems.add(
-                None, None, f"“{_shown(name)}” in the archive is neither a table nor a PNG, JPEG, WebP or GIF."
+                None, None, f"“{_printable_name(name)}” in the archive is neither a table nor a PNG, JPEG, WebP or GIF."
             )
     return tables, images
 
@@ -241,5 +243,5 @@ def _fault(info: zipfile.ZipInfo, limits: ZipLimits) -> str:
     return ""
 
 
-def _shown(name: str) -> str:
-    return "".join(each if each.isprintable() else "\ufffd" for each in name[:200])
+def _printable_name(name: str) -> str:
+    return "".join(character if character.isprintable() else "\ufffd" for character in name[:200])

@@ -146,8 +146,8 @@ def _in_srgb(image: "Image") -> "Image":
 
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
     try:
-        given, wanted = ImageCms.ImageCmsProfile(BytesIO(profile)), ImageCms.createProfile("sRGB")
-        return ImageCms.profileToProfile(image, given, wanted, outputMode=mode) or image
+        source, target = ImageCms.ImageCmsProfile(BytesIO(profile)), ImageCms.createProfile("sRGB")
+        return ImageCms.profileToProfile(image, source, target, outputMode=mode) or image
     except (ImageCms.PyCMSError, OSError, ValueError):
         # Browsers also ignore a broken or unknown profile and show the pixel values unchanged.
         return image
@@ -161,10 +161,10 @@ def _flat(image: "Image") -> "tuple[Image, bool]":
         return image.convert("I").point(lambda value: value * (1 / 257) + 0.5).convert("L").convert("RGB"), False
     if image.mode not in {"RGBA", "LA", "PA", "La", "RGBa"} and "transparency" not in image.info:
         return (image if image.mode == "RGB" else image.convert("RGB")), False
-    seen = image if image.mode == "RGBA" else image.convert("RGBA")
-    alpha = seen.getchannel("A")
+    visible = image if image.mode == "RGBA" else image.convert("RGBA")
+    alpha = visible.getchannel("A")
     if alpha.getextrema()[0] == 255:
-        return seen.convert("RGB"), False
-    white = Image.new("RGB", seen.size, "white")
-    white.paste(seen, mask=alpha)
+        return visible.convert("RGB"), False
+    white = Image.new("RGB", visible.size, "white")
+    white.paste(visible, mask=alpha)
     return white, True

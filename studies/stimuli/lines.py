@@ -69,7 +69,7 @@ class LineReader:
 
     def _split(self, chunk: bytes) -> Iterator[str]:
         pending: list[str] = []
-        held = size = 0
+        n_pending = size = 0
         while True:
             size += len(chunk)
             if size > self._max_bytes:
@@ -77,20 +77,20 @@ class LineReader:
             text, refused = self._decoded(chunk)
             self.has_nul = self.has_nul or "\0" in text
             if pending and pending[-1].endswith("\r"):
-                text, pending, held = "".join(pending) + text, [], 0
+                text, pending, n_pending = "".join(pending) + text, [], 0
             # A \r at the end of a chunk may be the first half of \r\n: wait for the next chunk.
             is_open = bool(chunk) and not refused and text.endswith("\r")
             stop = len(text) - 1 if is_open else len(text)
             end = max(text.rfind("\n", 0, stop), text.rfind("\r", 0, stop)) + 1
-            for found in _LINE.finditer(text, 0, end):
-                yield "".join(pending) + found.group()
-                pending, held = [], 0
+            for match in _LINE.finditer(text, 0, end):
+                yield "".join(pending) + match.group()
+                pending, n_pending = [], 0
             if end < len(text):
                 pending.append(text[end:])
-                held += len(text) - end
+                n_pending += len(text) - end
             if refused:
                 raise UnreadableFile(None, f"line {self.number + 1}: {refused}")
-            if held > self._max_characters:
+            if n_pending > self._max_characters:
                 raise UnreadableFile(None, f"line {self.number + 1} has more than {self._max_characters:,} characters.")
             if not chunk:
                 break

@@ -66,7 +66,7 @@ def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("image", _image_in_words)
+    parser.add_render_rule("image", _image_text)
     parser.core.ruler.push("alignment_without_style", _alignment_without_style)
     return parser
 
@@ -89,7 +89,7 @@ def _link_within_site(url: str) -> str | None:
     return url if _WITHIN_SITE.match(url) else None
 
 
-def _image_in_words(_renderer: Any, tokens: "Sequence[Token]", index: int, _options: Any, _env: Any) -> str:
+def _image_text(_renderer: Any, tokens: "Sequence[Token]", index: int, _options: Any, _env: Any) -> str:
     # A remote image would show its host who reads the page and when. Only its alternative text remains.
     return escape(tokens[index].content)
 

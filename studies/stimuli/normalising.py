@@ -1,7 +1,7 @@
 """Make stimuli comparable: filter prompts, normalise texts, control lengths. Each step is a declared setting.
 
-No text changes without a setting, and no original is lost: each step returns a record with the new text and the changes,
-and the caller keeps the original (`Output.original`).
+No text changes without a setting, and no original is lost. Each step returns a record with the new text and the
+changes. The caller keeps the original (`Output.original`).
 
 The settings are one JSON object. A missing part does nothing:
 
@@ -186,7 +186,10 @@ class Preparation:
         if not isinstance(filters, list):
             raise SettingsRefused("prompt_filters: must be a list of filters.")
         return cls(
-            tuple(parse_prompt_filter(each, f"prompt_filters[{number}]") for number, each in enumerate(filters, 1)),
+            tuple(
+                parse_prompt_filter(prompt_filter, f"prompt_filters[{number}]")
+                for number, prompt_filter in enumerate(filters, 1)
+            ),
             parse_record(Normalisation, parts.get("normalisation", {}), "normalisation"),
             parse_record(LengthControl, parts.get("length", {}), "length"),
         )
@@ -194,7 +197,7 @@ class Preparation:
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON for the design. `from_json` of it gives equal settings."""
         return {
-            "prompt_filters": [filter_as_json(each) for each in self.prompt_filters],
+            "prompt_filters": [filter_as_json(prompt_filter) for prompt_filter in self.prompt_filters],
             "normalisation": asdict(self.normalisation),
             "length": tuples_to_lists(asdict(self.length)),
         }
@@ -213,7 +216,7 @@ class PreparedText:
 def prepared_outputs(texts_by_system: Mapping[str, str], preparation: Preparation) -> dict[str, PreparedText]:
     """Return the outputs of one prompt by system, normalised and then shortened."""
     clean = {system: normalise_text(text, preparation.normalisation) for system, text in texts_by_system.items()}
-    trimmed = _brought_to_length({system: each.text for system, each in clean.items()}, preparation.length)
+    trimmed = _brought_to_length({system: result.text for system, result in clean.items()}, preparation.length)
     return {
         system: PreparedText(
             trimmed[system].text,

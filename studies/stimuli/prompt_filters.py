@@ -22,8 +22,8 @@ class BeginsWithTag:
     tags: tuple[str, ...]
 
     def reason(self, prompt: str) -> str:
-        found = LEADING_TAG.match(prompt)
-        if found and found.group(1).casefold() in {tag.strip("[]() ").casefold() for tag in self.tags}:
+        match = LEADING_TAG.match(prompt)
+        if match and match.group(1).casefold() in {tag.strip("[]() ").casefold() for tag in self.tags}:
             return ""
         return f"does not begin with {' or '.join(f'[{tag}]' for tag in self.tags)}"
 
@@ -171,10 +171,10 @@ def prompt_filter_results(
 
 
 def _filtered(key: str, text: str, filters: Iterable[PromptFilter]) -> FilteredPrompt:
-    for each in filters:
-        reason = each.reason(text)
+    for prompt_filter in filters:
+        reason = prompt_filter.reason(text)
         if reason:
-            return FilteredPrompt(key, False, each.name, reason)
+            return FilteredPrompt(key, False, prompt_filter.name, reason)
     return FilteredPrompt(key, True)
 
 

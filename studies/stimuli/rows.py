@@ -150,8 +150,8 @@ def _csv_rows(
     columns = _columns(first[1], names, limits, problems, first[0])
     missing = [name for name in required if name not in columns]
     if missing:
-        found = ", ".join(name for name in columns if name) or "none"
-        problems.add(first[0], None, f"no column {' or '.join(missing)}; the columns found are: {found[:500]}.")
+        column_names = ", ".join(name for name in columns if name) or "none"
+        problems.add(first[0], None, f"no column {' or '.join(missing)}; the columns found are: {column_names[:500]}.")
     if problems.count > before:
         return Rows((), iter(()), problems)
     return Rows(columns, _checked_records(records, columns, lines, limits, problems), problems)
@@ -217,17 +217,17 @@ def _columns(
         raise UnreadableFile(row, f"the header has {len(cells):,} columns. At most {limits.columns:,} are allowed.")
     columns: list[str] = []
     places: dict[str, int] = {}
-    for place, cell in enumerate(cells, 1):
+    for number, cell in enumerate(cells, 1):
         key = name_key(cell)
         if not key:
-            problems.add(row, None, f"column {place} has no name. Add it, or remove an extra delimiter.")
+            problems.add(row, None, f"column {number} has no name. Add it, or remove an extra delimiter.")
         elif "\0" in cell:
-            problems.add(row, None, f"the name of column {place} contains a NUL character.")
+            problems.add(row, None, f"the name of column {number} contains a NUL character.")
         elif key in places:
             problems.add(
-                row, cell.strip(), f"columns {places[key]} and {place} have the same name. Rename one of them."
+                row, cell.strip(), f"columns {places[key]} and {number} have the same name. Rename one of them."
             )
-        places.setdefault(key, place)
+        places.setdefault(key, number)
         columns.append(names.get(key, cell.strip()) if key and "\0" not in cell else "")
     return tuple(columns)
 
@@ -256,9 +256,9 @@ def _checked_records(
             problems.add(None, None, "The file has no row below the header.")
 
 
-def _ragged(found: int, expected: int) -> str:
-    return f"has {found} cell{'' if found == 1 else 's'}, the header has {expected}" + (
-        "; put a text that contains the delimiter in quotes." if found > expected else "."
+def _ragged(n_cells: int, expected: int) -> str:
+    return f"has {n_cells} cell{'' if n_cells == 1 else 's'}, the header has {expected}" + (
+        "; put a text that contains the delimiter in quotes." if n_cells > expected else "."
     )
 
 
@@ -370,14 +370,14 @@ def _json_values(line: str, names: Mapping[str, str], limits: TableLimits) -> di
 def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     seen: dict[str, str] = {}
-    for key, each in value.items():
+    for key, content in value.items():
         folded = name_key(key)
         if not folded:
             raise _BadLine("has a key without a name.")
         if folded in seen:
             raise _BadLine(f"has the keys “{seen[folded]}” and “{key}”, which differ only in case or blanks.")
         seen[folded] = key
-        values[names.get(folded, key.strip())] = each
+        values[names.get(folded, key.strip())] = content
     return values
 
 

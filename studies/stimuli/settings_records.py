@@ -11,9 +11,13 @@ class SettingsRefused(ValueError):
 
 def parse_record(record_class: type[Any], value: object, error_prefix: str) -> Any:
     """Return a record of this class from a JSON object. SettingsRefused names the wrong part and its allowed values."""
-    types = {each.name: each.type for each in fields(record_class)}
+    types = {record_field.name: record_field.type for record_field in fields(record_class)}
     parts = validate_settings_object(value, error_prefix, set(types))
-    needed = [each.name for each in fields(record_class) if each.default is MISSING and each.default_factory is MISSING]
+    needed = [
+        record_field.name
+        for record_field in fields(record_class)
+        if record_field.default is MISSING and record_field.default_factory is MISSING
+    ]
     if missing := [name for name in needed if name not in parts]:
         raise SettingsRefused(f"{error_prefix}: {missing[0]} is missing. Add it.")
     return record_class(**{name: _typed(part, types[name], f"{error_prefix}.{name}") for name, part in parts.items()})
@@ -40,10 +44,10 @@ def _typed(value: object, kind: Any, where: str) -> Any:
         return value
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+    if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(part, str) and part for part in value):
         return tuple(value)
-    words = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
-    raise SettingsRefused(f"{where}: must be {words.get(kind, 'a list of texts')}, not {value!r:.40}.")
+    labels = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
+    raise SettingsRefused(f"{where}: must be {labels.get(kind, 'a list of texts')}, not {value!r:.40}.")
 
 
 def tuples_to_lists(parts: Mapping[str, Any]) -> dict[str, Any]:

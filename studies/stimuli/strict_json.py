@@ -20,12 +20,12 @@ _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[" + "\ud800-\udfff]")
 class BadJson(ValueError):
     """JSON that is not accepted. The message has no subject, because the caller knows it: “contains NaN, which is not a number.”
 
-    ``place`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value.
+    ``position`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value.
     """
 
-    def __init__(self, text: str, place: str = ""):
-        self.text, self.place = _printable(text), _printable(place)[:200]
-        super().__init__(f"{self.text} (at {self.place})." if self.place else f"{self.text}.")
+    def __init__(self, text: str, position: str = ""):
+        self.text, self.position = _printable(text), _printable(position)[:200]
+        super().__init__(f"{self.text} (at {self.position})." if self.position else f"{self.text}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ def loads(data: bytes | str) -> Any:
         raise BadJson("is empty")
     faults: list[_Fault] = []
 
-    def fault(words: str) -> _Fault:
-        faults.append(_Fault(words))
+    def fault(text: str) -> _Fault:
+        faults.append(_Fault(text))
         return faults[-1]
 
     def unique(pairs: list[tuple[str, Any]]) -> Any:
@@ -54,8 +54,8 @@ def loads(data: bytes | str) -> Any:
         if len(values) == len(pairs):
             return values
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # None: false
-        return fault(f"has the key “{twice[:80]}” more than once")
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # None: false
+        return fault(f"has the key “{repeated[:80]}” more than once")
 
     def finite(digits: str) -> Any:
         number = float(digits)
@@ -78,8 +78,8 @@ def loads(data: bytes | str) -> Any:
         raise BadJson(f"is nested more than {MAX_DEPTH} levels deep") from None
     # The number of brackets is cheap and never below the depth: check only values that look deep or unusual.
     if faults or text.count("{") + text.count("[") > MAX_DEPTH or _SUSPECT.search(text):
-        for place, words in _faults_in(value):
-            raise BadJson(words, place)
+        for position, fault_text in _faults_in(value):
+            raise BadJson(fault_text, position)
     return value
 
 
@@ -87,23 +87,25 @@ def _faults_in(value: Any) -> Iterator[tuple[str, str]]:
     """Yield (place, fault) in the order of the text, without recursion."""
     waiting: list[tuple[str, Any, int]] = [("", value, 1)]
     while waiting:
-        place, each, depth = waiting.pop()
-        if isinstance(each, str):
-            if words := _wrong_character(each):
-                yield place, words
-        elif isinstance(each, _Fault):
-            yield place, each.text
-        elif isinstance(each, dict | list):
+        position, element, depth = waiting.pop()
+        if isinstance(element, str):
+            if character_fault := _wrong_character(element):
+                yield position, character_fault
+        elif isinstance(element, _Fault):
+            yield position, element.text
+        elif isinstance(element, dict | list):
             if depth > MAX_DEPTH:
-                yield place, f"is nested more than {MAX_DEPTH} levels deep"
+                yield position, f"is nested more than {MAX_DEPTH} levels deep"
                 continue
-            if isinstance(each, dict):
-                for key in each:
-                    if words := _wrong_character(key):
-                        yield place, f"has a key that {words}"
-                children = [(f"{place}.{key[:80]}" if place else key[:80], child) for key, child in each.items()]
+            if isinstance(element, dict):
+                for key in element:
+                    if character_fault := _wrong_character(key):
+                        yield position, f"has a key that {character_fault}"
+                children = [
+                    (f"{position}.{key[:80]}" if position else key[:80], child) for key, child in element.items()
+                ]
             else:
-                children = [(f"{place}[{number}]", child) for number, child in enumerate(each)]
+                children = [(f"{position}[{number}]", child) for number, child in enumerate(element)]
             waiting += [(where, child, depth + 1) for where, child in reversed(children)]
 
 

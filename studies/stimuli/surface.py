@@ -3,9 +3,9 @@
 If only one system's texts have a mark, annotators can recognise the system, and their opinion of the mark affects their
 opinion of the system. Shares and means are compared by one rule:
 
-    order the systems by the value and split them at the widest gap. Warn if the gap is wide enough (MIN_SHARE_GAP, or
-    MIN_RATIO for lengths), both sides have at least MIN_TEXTS texts, and the pooled sides differ by MIN_STATISTIC
-    standard errors (two proportions with pooled variance; Welch for means).
+    order the systems by the value and split them at the widest gap. Warn if three conditions are met: the gap is wide
+    enough (MIN_SHARE_GAP, or MIN_RATIO for lengths), both sides have at least MIN_TEXTS texts, and the pooled sides differ
+    by MIN_STATISTIC standard errors. Shares use two proportions with pooled variance, and means use Welch's statistic.
 
 The split at the widest gap names only the exceptional system, not every system that differs from it. MIN_STATISTIC is
 high because the gap is chosen after seeing the data, among about twenty marks.
@@ -74,7 +74,7 @@ def _ends_a_sentence(text: str) -> bool:
 class SurfaceMark:
     """A property that a text has or has not, with its description."""
 
-    words: str
+    description: str
     is_present: Callable[[str], bool]
 
 
@@ -159,18 +159,22 @@ def surface_warnings(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[Surf
 
 def surface_warnings_from_profiles(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
     """Return the same differences from existing profiles, which an import fills while it reads."""
-    profiles = {name: each for name, each in profiles.items() if each.n}
+    profiles = {name: profile for name, profile in profiles.items() if profile.n}
     if len(profiles) < 2:
         return ()
-    found = [_share_warning(mark, profiles) for mark in SURFACE_MARKS] + [
+    warnings = [_share_warning(mark, profiles) for mark in SURFACE_MARKS] + [
         _length_warning(name, profiles) for name in LENGTHS
     ]
-    return tuple(sorted((each for each in found if each), key=lambda each: (-abs(each.statistic), each.mark)))
+    return tuple(
+        sorted(
+            (warning for warning in warnings if warning), key=lambda warning: (-abs(warning.statistic), warning.mark)
+        )
+    )
 
 
 def _share_warning(mark: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
     low, high, gap = _split(
-        {name: each.mark_counts[mark] / each.n for name, each in profiles.items()}, lambda a, b: b - a
+        {name: profile.mark_counts[mark] / profile.n for name, profile in profiles.items()}, lambda a, b: b - a
     )
     if gap < MIN_SHARE_GAP:
         return None
@@ -182,12 +186,12 @@ def _share_warning(mark: str, profiles: Mapping[str, SurfaceProfile]) -> Surface
     )
     pooled = (value * n + others_value * others_n) / (n + others_n)
     statistic = _ratio(value - others_value, sqrt(pooled * (1 - pooled) * (1 / n + 1 / others_n)))
-    text = f"{SURFACE_MARKS[mark].words}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
+    text = f"{SURFACE_MARKS[mark].description}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
     return _warning(mark, systems, value, others_value, n, others_n, statistic, text)
 
 
 def _length_warning(length: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
-    means = {name: each.total[length] / each.n for name, each in profiles.items()}
+    means = {name: profile.total[length] / profile.n for name, profile in profiles.items()}
     low, high, ratio = _split(means, lambda a, b: b / a if a else (inf if b else 1.0))
     if ratio < MIN_RATIO:
         return None
@@ -230,9 +234,9 @@ def _the_fewer(high: tuple[str, ...], low: tuple[str, ...]) -> tuple[tuple[str, 
 
 
 def _pooled_mean(length: str, profiles: list[SurfaceProfile]) -> tuple[float, int, float]:
-    n = sum(each.n for each in profiles)
-    mean = sum(each.total[length] for each in profiles) / n
-    squares = sum(each.length_square_sums[length] for each in profiles)
+    n = sum(profile.n for profile in profiles)
+    mean = sum(profile.total[length] for profile in profiles) / n
+    squares = sum(profile.length_square_sums[length] for profile in profiles)
     variance = max(squares - n * mean * mean, 0.0) / (n - 1) if n > 1 else 0.0
     return mean, n, variance / n
 
@@ -274,7 +278,7 @@ def find_duplicate_texts(outputs: Iterable[tuple[str, str, str]]) -> tuple[Dupli
             # Store digests instead of texts: a study's texts may not fit into memory.
             digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
             places.setdefault(digest, []).append((system, prompt))
-    return tuple(DuplicateText(tuple(found)) for found in places.values() if len(found) > 1)
+    return tuple(DuplicateText(tuple(origins)) for origins in places.values() if len(origins) > 1)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def clean_text(value: object, *, is_required: bool = False, max_length: int | No
     `max_length` counts code points, like the database and (nearly) like browsers' `maxlength`.
     """
     if not isinstance(value, str):
-        raise TextRefused(f"{field}: must be a text, not {_type_in_words(value)}.")
+        raise TextRefused(f"{field}: must be a text, not {_type_label(value)}.")
     text = _LINE_BREAK.sub("\n", value)
     refused = _REFUSED.search(text)
     if refused:
@@ -81,7 +81,7 @@ def word_starts(text: str) -> Iterator[int]:
 def word_count(text: str) -> int:
     """Return the number of words in a text.
 
-    Blanks separate words. Scripts without blanks are counted as in word processors: an ideograph or kana is a word; in
+    Blanks separate words. Scripts without blanks are counted as in word processors: an ideograph or kana is a word. In
     Thai, Lao, Burmese and Khmer every four letters or marks are a word. Wide punctuation is not a word.
     """
     if text.isascii() or not _HAS_UNSPACED_SCRIPT.search(text):
@@ -107,7 +107,7 @@ def _refusal(character: str) -> str:
     return f"contains a control character (U+{number:04X})"
 
 
-def _type_in_words(value: object) -> str:
+def _type_label(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -178,7 +178,7 @@ LINES = {
         ("has the same place", "Please decide", sent(RANKING, (0, "1"), (1, "1"), (2, "2"))),
     ],
     "studies/protocols/marks:clean": [
-        ("Please say where it is", "or take the error back", sent(MARKS, *mark(**MARKED | {"where": ""}))),
+        ("Please say where it is", "or remove the error", sent(MARKS, *mark(**MARKED | {"where": ""}))),
         asked("Please choose from what is offered.", sent(MARKS, *mark(**MARKED | {"category": "spelling"}))),
         asked("Please choose one of the sentences.", sent(MARKS, (0, ""), *mark(**MARKED | {"where": "77"}))),
         (

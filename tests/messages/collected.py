@@ -72,7 +72,7 @@ METHODS = {
 # What makes a message only in one area, by the words of the call.
 MAKERS_OF = {
     "rest": {
-        "row_error": 2, "build_problem": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
+        "row_error": 2, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
         "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
     },
     "commands": {
@@ -91,15 +91,15 @@ FIELD_ERRORS = {"ValidationError", "add_error", "TextRefused"}
 AREAS_OF_FIELD_ERRORS = {"checklist", "forms"}
 # What nobody can see: a fault of the code itself, or an answer to a panel's server.
 INTERNAL = (
-    "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_texts: ", "add: The rule ",
-    "reading_minutes: ", ": Please answer this question.", "path_of: ", "create_order: ", "_require_https: ", "_build_xml: ", "read_message: ",
+    "register: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
+    "reading_minutes: ", ": Please answer this question.", "image_path: ", "create_order: ", "_require_https: ", "_build_xml: ", "parse_notification: ", "_lock_and_reload: ",
 )  # fmt: skip
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"explain_no_conclusion", "describe_excluded_places"}
 RETURNS_OF_FORMS = {
     "find_link_errors",
     "_find_lowered_promises",
-    "_fault",
+    "_describe_fault",
     "problems",
     "publishing_obstacles",
 }

@@ -238,7 +238,7 @@ LINES = {
             lambda: said(lambda: PanelService().subscribe("https://a.example.org")),
         ),
     ],
-    f"{PANELS}:order_publication": [
+    f"{PANELS}:publish": [
         (
             "Prolific returned no id for the new study",
             "Look at Prolific before you publish again",
@@ -252,7 +252,7 @@ LINES = {
             ordered("publish", {ME: {"currency_code": "USD"}, STUDIES: {}}),
         ),
     ],
-    f"{PANELS}:reject_work": [
+    f"{PANELS}:reject": [
         ("Prolific has no category “RUDE”", "Choose another", ordered("reject", {}, category="RUDE", message="No.")),
         (
             "needs a reason of at least 100 characters; this one has 3",
@@ -369,7 +369,7 @@ LINES = {
             sona(lambda service: service.submissions("T")),
         ),
     ],
-    f"{PANELS}:_complete": [
+    f"{PANELS}:_values_with_ids": [
         ("The panel's id of this work has been erased", "Decide at the panel itself", erased),
     ],
     f"{PANELS}:sync_panel": [

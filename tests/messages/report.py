@@ -110,17 +110,17 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
 
 
 LINES = {
-    f"{REPORT}:_of_rules_that_exclude_most": [
+    f"{REPORT}:_strict_rule_notices": [
         ("excludes 6 of 6 annotators who submitted", "Check its settings", notices(make=hurried)),
     ],
-    f"{REPORT}:_of_origins": [
+    f"{REPORT}:_origin_notices": [
         ("This analysis uses only answers of robots", NOTHING, notices(origins=["robot"])),
     ],
-    f"{REPORT}:_of_amendments": [
+    f"{REPORT}:_amendment_notices": [
         ("The design was amended (version 1: 3 assignments; version 2: 0 assignments)", NOTHING, notices(amended)),
         ("1 item was retired by an amendment", NOTHING, notices(retired)),
     ],
-    f"{REPORT}:_of_people": [
+    f"{REPORT}:_people_notices": [
         (
             "1 page was answered by annotators who reported an unseen image",
             NOTHING,
@@ -129,7 +129,7 @@ LINES = {
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
         ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
     ],
-    f"{REPORT}:_of_target": [
+    f"{REPORT}:_target_notices": [
         (
             "The stopping rule closed the study after 3 annotators; the maximum was 6",
             NOTHING,
@@ -142,7 +142,7 @@ LINES = {
             notices(left_out),
         ),
     ],
-    f"{REPORT}:_of_outcomes": [
+    f"{REPORT}:_outcome_notices": [
         ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
         ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),

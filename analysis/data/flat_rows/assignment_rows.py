@@ -23,16 +23,16 @@ class AssignmentRow:
     """The cells of an assignment, and its pages in the order in which they were recorded."""
 
     pk: int
-    who: tuple
+    identity: tuple
     times: tuple
     recorded_times: list[datetime]
     pages: list[tuple]
 
     def page_cells_at(self, received: datetime | None) -> tuple:
         """Return the cells of the page on which an answer was given: the last page recorded when the answer was stored."""
-        place = bisect_right(self.recorded_times, received) if received else 0
-        page, layout, shown, active, unseen = self.pages[place - 1] if place else (None,) * 5
-        return (page, layout, shown, format_time(received), active, unseen)
+        n_recorded = bisect_right(self.recorded_times, received) if received else 0
+        page, layout, shown_at, active, unseen = self.pages[n_recorded - 1] if n_recorded else (None,) * 5
+        return (page, layout, shown_at, format_time(received), active, unseen)
 
 
 _SEAT = (
@@ -53,14 +53,14 @@ def read_assignment_rows(study: Study, assignments: QuerySet) -> list[Assignment
     ids = [row[0] for row in rows]
     visits: dict[int, list] = {pk: [] for pk in ids}
     recorded = PageVisit.objects.filter(assignment__in=ids, recorded_at__isnull=False).order_by("pk")
-    for pk, key, layout, shown, at, active, unseen in fetch_raw_rows(
+    for pk, key, layout, shown_at, recorded_at, active, unseen in fetch_raw_rows(
         recorded.values_list(
             "assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds", "unseen"
         )
     ):
-        if time := parse_time(at):
+        if time := parse_time(recorded_at):
             seconds = active if isinstance(active, int) else None
-            visits[pk].append((time, (key, layout or None, format_time(parse_time(shown)), seconds, unseen or None)))
+            visits[pk].append((time, (key, layout or None, format_time(parse_time(shown_at)), seconds, unseen or None)))
     reasons: dict[int, list[str]] = {pk: [] for pk in ids}
     active = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
         ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
@@ -73,7 +73,7 @@ def read_assignment_rows(study: Study, assignments: QuerySet) -> list[Assignment
 def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> AssignmentRow:
     pk, code, annotator, ordinal, channel, batch, arm, condition, origin, trust, version, is_late, reason, *rest = row
     claimed, consented, started, submitted, released, withdrawn = map(parse_time, rest)
-    who = (
+    identity = (
         assignment_pseudonym(code),
         None if withdrawn else annotator_pseudonym(study, _dashed(annotator)),
         ordinal,
@@ -101,7 +101,7 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
         len(visits),
         _unseen(visits),
     )
-    return AssignmentRow(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
+    return AssignmentRow(pk, identity, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
 
 
 def _unseen(visits: list) -> str | None:

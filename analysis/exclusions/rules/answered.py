@@ -55,15 +55,15 @@ def answer_settings_problems(sections: Iterable["Section"], question: str, optio
 
     ``sections``: the sections of the study, with their questions.
     """
-    asked = [
+    questions = [
         (candidate, PROTOCOLS[section.protocol].answer_keys(section, candidate))
         for section in sections
         if section.protocol in PROTOCOLS
         for candidate in section.questions.all()
     ]
-    answer_keys = dict.fromkeys(key for candidate, keys in asked if candidate.key == question for key in keys)
-    if not any(candidate.key == question for candidate, _ in asked):
-        choices = dict.fromkeys(candidate.key for candidate, keys in asked if keys)
+    answer_keys = dict.fromkeys(key for candidate, keys in questions if candidate.key == question for key in keys)
+    if not any(candidate.key == question for candidate, _ in questions):
+        choices = dict.fromkeys(candidate.key for candidate, keys in questions if keys)
         known = (
             f"Questions with answers to choose from are: {', '.join(choices)}."
             if choices
@@ -88,8 +88,8 @@ def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], f
             chosen.setdefault(assignment, set()).add(choice)
     for assignment, keys in chosen.items():
         if assignment in flags.states:
-            is_found = bool(keys & set(options))
-            state = FAIL if is_found == fails_if_chosen else PASS
+            is_chosen = bool(keys & set(options))
+            state = FAIL if is_chosen == fails_if_chosen else PASS
             flags.add(assignment, state, f"{question}: {', '.join(sorted(keys))}" if state == FAIL else "")
     return flags
 

@@ -19,7 +19,7 @@ def flag_copied_texts(rule_input: RuleInput) -> Flags:
     rows = rows[(rows["text"] != "") & ~rows["is_erased"]]
     if not len(rows):
         return flags
-    shown = rule_input.shown()
+    shown_texts = rule_input.texts_by_batch()
     tokens: dict[int, list[list[str]]] = {}
     for assignment, batch, text in zip(rows["assignment"], rows["batch"], rows["text"], strict=True):
         if assignment not in flags.states:
@@ -30,7 +30,7 @@ def flag_copied_texts(rule_input: RuleInput) -> Flags:
         if len(words) < COPIED_TOKENS:
             continue
         if batch not in tokens:
-            tokens[batch] = [tokenize(output) for output in shown.get(batch, [])]
+            tokens[batch] = [tokenize(output) for output in shown_texts.get(batch, [])]
         longest = max((longest_copied_run(words, output) for output in tokens[batch]), default=0)
         if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
             flags.add(assignment, FAIL, f"{longest} of {len(words)} words in a row are copied")
@@ -45,18 +45,18 @@ def longest_copied_run(tokens: list[str], source_tokens: list[str]) -> int:
     """Return the length of the longest run of tokens that is in both, or 0 if it is below ``COPIED_TOKENS``."""
     size = COPIED_TOKENS
     starts: dict[tuple, list[int]] = {}
-    for place in range(len(source_tokens) - size + 1):
-        starts.setdefault(tuple(source_tokens[place : place + size]), []).append(place)
+    for position in range(len(source_tokens) - size + 1):
+        starts.setdefault(tuple(source_tokens[position : position + size]), []).append(position)
     longest = 0
-    for place in range(len(tokens) - size + 1):
-        if len(tokens) - place <= longest:
+    for position in range(len(tokens) - size + 1):
+        if len(tokens) - position <= longest:
             break
-        for start in starts.get(tuple(tokens[place : place + size]), ())[:50]:
+        for start in starts.get(tuple(tokens[position : position + size]), ())[:50]:
             length = size
             while (
-                place + length < len(tokens)
+                position + length < len(tokens)
                 and start + length < len(source_tokens)
-                and tokens[place + length] == source_tokens[start + length]
+                and tokens[position + length] == source_tokens[start + length]
             ):
                 length += 1
             longest = max(longest, length)

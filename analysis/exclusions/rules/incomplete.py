@@ -32,31 +32,33 @@ def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
     flags = Flags()
     rows = rule_input.responses
     rows = rows[rows["purpose"] == "live"]
-    is_words = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()
-    voluntary = set(rows.loc[is_words, "question"])
+    is_text = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()
+    voluntary = set(rows.loc[is_text, "question"])
     rows = rows[~rows["question"].isin(voluntary)]
     given = rows[
         (rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()) & (rows["skip_reason"] == "")
     ]
-    fewer = rule_input.asked()
+    fewer = rule_input.live_item_counts()
     counts = _question_counts(given)
     submitted = rule_input.assignments[rule_input.assignments["is_submitted"]]
-    like = {
+    group_by_assignment = {
         assignment: (arm, fewer.get(assignment))
         for assignment, arm in zip(rule_input.assignments["assignment"], rule_input.assignments["arm"], strict=True)
     }
-    asked: dict[Any, int] = {}
+    n_asked_by_group: dict[Any, int] = {}
     for assignment, n in _question_counts(rows).items():
-        if assignment in like:
-            asked[like[assignment]] = max(n, asked.get(like[assignment], 0))
+        if assignment in group_by_assignment:
+            n_asked_by_group[group_by_assignment[assignment]] = max(
+                n, n_asked_by_group.get(group_by_assignment[assignment], 0)
+            )
     for assignment in submitted["assignment"]:
-        wanted = asked.get(like[assignment], 0)
-        if not wanted:
+        n_asked = n_asked_by_group.get(group_by_assignment[assignment], 0)
+        if not n_asked:
             flags.add(assignment, UNKNOWN)
             continue
         n = counts.get(assignment, 0)
-        is_short = n < share * wanted - 1e-9
-        flags.add(assignment, FAIL if is_short else PASS, f"answered {n} of {wanted}" if is_short else "")
+        is_short = n < share * n_asked - 1e-9
+        flags.add(assignment, FAIL if is_short else PASS, f"answered {n} of {n_asked}" if is_short else "")
     return flags
 
 

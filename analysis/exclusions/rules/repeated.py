@@ -30,8 +30,8 @@ def flag_repeated_submissions(rule_input: RuleInput, policy: str = "drop_all") -
     rows = rule_input.assignments
     rows = rows[rows["is_submitted"]].sort_values(["submitted_at", "assignment"])
     for _, own_rows in rows.groupby("annotator", sort=False):
-        for place, assignment in enumerate(own_rows["assignment"]):
-            is_over = len(own_rows) > rule_input.allowed and (policy == "drop_all" or place >= rule_input.allowed)
+        for rank, assignment in enumerate(own_rows["assignment"]):
+            is_over = len(own_rows) > rule_input.allowed and (policy == "drop_all" or rank >= rule_input.allowed)
             evidence = f"submitted {len(own_rows)} times, {rule_input.allowed} allowed"
             flags.add(assignment, FAIL if is_over else PASS, evidence if is_over else "")
     return flags

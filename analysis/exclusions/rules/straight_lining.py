@@ -36,10 +36,10 @@ def flag_straight_lining(rule_input: RuleInput) -> Flags:
             if not (is_long or is_constant):
                 continue
             pairs = set(zip(part["x"], part["y"], strict=True))
-            both = any(isinstance(x, str) and (y, x) in pairs for x, y in pairs)
+            asks_both_directions = any(isinstance(x, str) and (y, x) in pairs for x, y in pairs)
             evidence = f"{longest} times {value:g} of the scale in a row, of {len(values)} answers"
-            if both and value != 0.5:
+            if asks_both_directions and value != 0.5:
                 flags.add(assignment, FAIL, evidence)
-            elif not both and flags.states[assignment] == PASS:
+            elif not asks_both_directions and flags.states[assignment] == PASS:
                 flags.add(assignment, UNKNOWN, evidence)
     return flags

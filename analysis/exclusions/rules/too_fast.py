@@ -39,7 +39,7 @@ def flag_too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float |
     """
     flags = Flags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
-    words = rule_input.words()
+    words = rule_input.words_by_batch()
     logs: dict[str, list[float]] = {}
     for arm, seconds in zip(rows["arm"], rows["seconds"], strict=True):
         if seconds == seconds and seconds > 0:

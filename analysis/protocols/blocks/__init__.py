@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class ConclusionPhrases:
     """The phrases for one comparison, and how to name and print its number.
 
-    ``more`` and ``less`` claim that the estimate lies above or below its null, ``open`` that this is not known: sentences with a full
-    stop. ``same`` claims equivalence, without the margin and the full stop that follow. The number is told as ``before`` number
-    ``after``; ``symbol`` names it in a line of numbers, ``kind`` says how it is printed (percent, number).
+    ``above_claim`` and ``below_claim`` are sentences: the estimate is above or below its null. ``open`` says that this
+    is unknown. ``same`` claims equivalence; the margin and a full stop follow it. The number is printed between
+    ``before`` and ``after``. ``symbol`` names it in a line of numbers. ``kind`` is its format (percent, number).
 
-    ``subject``: of what nothing can be said, or for what no test was possible; without it ``open`` is claimed then. ``expected``: what
-    it means to expect more, less and the same, where that is not said as it is claimed. ``interval``: what the interval is called.
-    ``ending``: what follows after the numbers.
+    ``subject``: the compared systems, for a sentence about an impossible estimate or test. Without it, that sentence is
+    ``open``. ``expected``: sentences for the expectations above, below and the same, if they differ from the claims.
+    ``interval``: the name of the interval. ``closing_text`` follows the numbers.
     """
 
     above_claim: str
@@ -45,9 +45,10 @@ class ConclusionPhrases:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A sentence of the report about a planned comparison: the estimate with its comparison among its settings, the value that it is
-    tested against, and the words. ``name``: what the comparison is called, where several estimands are about it.
-    ``yields_to``: the name of a block; where that concludes anything, this sentence is left out.
+    """A sentence of the report about a planned comparison: its estimate, the tested value and the phrases.
+
+    The settings of the estimate contain the comparison. ``name``: the name of the comparison, with the estimand if it
+    has several. ``superseded_by``: the name of a block. If that block has conclusions, this sentence is left out.
     """
 
     estimate: "Estimate"
@@ -104,7 +105,9 @@ class Overview:
 
 def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "recommended") -> list["Estimate"]:
     """Return all estimates of the blocks with this name and mode."""
-    return [one for block in blocks if block.name == block_name and block.mode == mode for one in block.estimates]
+    return [
+        estimate for block in blocks if block.name == block_name and block.mode == mode for estimate in block.estimates
+    ]
 
 
 def build_conclusions(
@@ -117,30 +120,34 @@ def build_conclusions(
 ) -> tuple[Conclusion, ...]:
     """Return a conclusion for each planned comparison among the estimates.
 
-    ``is_named_by_estimand``: whether the estimand belongs to the name, as it does where a comparison has several.
+    ``include_estimand_in_name``: whether the names contain the estimand. Set it if a comparison has several estimands.
     """
-    found = []
-    for one in estimates:
-        contrast = contrast_of(one)
+    conclusions = []
+    for estimate in estimates:
+        contrast = contrast_of(estimate)
         if contrast.get("is_planned"):
-            name = f"{contrast['key']}, {one.settings['key']}" if include_estimand_in_name else contrast["key"]
-            found.append(Conclusion(one, make_phrases(one), null(one) if callable(null) else null, name, superseded_by))
-    return tuple(found)
+            name = f"{contrast['key']}, {estimate.settings['key']}" if include_estimand_in_name else contrast["key"]
+            conclusions.append(
+                Conclusion(
+                    estimate, make_phrases(estimate), null(estimate) if callable(null) else null, name, superseded_by
+                )
+            )
+    return tuple(conclusions)
 
 
 def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks of one protocol, with a default sentence for each planned comparison that has an estimate but no sentence."""
-    known = {contrast_of(one.estimate)["key"] for block in blocks for one in block.conclusions}
-    made = []
+    concluded = {contrast_of(conclusion.estimate)["key"] for block in blocks for conclusion in block.conclusions}
+    completed = []
     for block in blocks:
-        more = []
-        for one in block.estimates if block.mode == "recommended" else ():
-            contrast = contrast_of(one)
-            if contrast.get("is_planned") and contrast["key"] not in known:
-                known.add(contrast["key"])
-                more.append(_default_conclusion(one))
-        made.append(replace(block, conclusions=(*block.conclusions, *more)) if more else block)
-    return made
+        missing = []
+        for estimate in block.estimates if block.mode == "recommended" else ():
+            contrast = contrast_of(estimate)
+            if contrast.get("is_planned") and contrast["key"] not in concluded:
+                concluded.add(contrast["key"])
+                missing.append(_default_conclusion(estimate))
+        completed.append(replace(block, conclusions=(*block.conclusions, *missing)) if missing else block)
+    return completed
 
 
 def _default_conclusion(estimate: "Estimate") -> Conclusion:

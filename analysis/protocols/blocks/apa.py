@@ -133,9 +133,9 @@ def format_interval(bounds: Sequence[float] | None, kind: str = "proportion", di
     """
     if bounds is None:
         return UNDEFINED
-    one = format_proportion if kind == "proportion" else format_number
+    format_value = format_proportion if kind == "proportion" else format_number
     digits = digits_to_distinguish(bounds, digits)
-    return f"[{one(bounds[0], digits)}, {one(bounds[1], digits)}]"
+    return f"[{format_value(bounds[0], digits)}, {format_value(bounds[1], digits)}]"
 
 
 def format_degrees_of_freedom(value: float | None) -> str:
@@ -184,12 +184,12 @@ def format_sample_size(n: int, unit: str) -> str:
 
 def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
     """Format an estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
-    one = format_proportion if kind == "proportion" else format_number
-    between = interval_bounds(estimate)
-    digits = digits_to_distinguish([estimate.estimate, *(between or ())], 2)
-    parts = [format_equation(symbol, one(estimate.estimate, digits))]
-    if estimate.interval and between:
-        parts.append(f"{100 * estimate.interval.level:g}% CI {format_interval(between, kind, digits)}")
+    format_value = format_proportion if kind == "proportion" else format_number
+    bounds = interval_bounds(estimate)
+    digits = digits_to_distinguish([estimate.estimate, *(bounds or ())], 2)
+    parts = [format_equation(symbol, format_value(estimate.estimate, digits))]
+    if estimate.interval and bounds:
+        parts.append(f"{100 * estimate.interval.level:g}% CI {format_interval(bounds, kind, digits)}")
     if estimate.test:
         parts += [part for part in (format_test_statistic(estimate.test), format_named_pvalue(estimate.test)) if part]
     if estimate.effect:

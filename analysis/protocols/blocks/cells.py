@@ -16,8 +16,8 @@ def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
     """Return the interval of an estimate, or None if it is missing or not finite."""
     if estimate is None or estimate.interval is None:
         return None
-    found = [estimate.interval.low, estimate.interval.high]
-    return found if all(map(math.isfinite, found)) else None
+    bounds = [estimate.interval.low, estimate.interval.high]
+    return bounds if all(map(math.isfinite, bounds)) else None
 
 
 def reported_pvalue(estimate: "Estimate | None") -> float | None:
@@ -58,7 +58,7 @@ def comparison_sentence_parts(estimate: "Estimate") -> tuple[str, str, str]:
 
 def are_from_several_sections(estimates: Iterable["Estimate"]) -> bool:
     """Return whether the estimates are from several sections, so that each must name its section."""
-    return len({contrast_of(one)["section"] for one in estimates}) > 1
+    return len({contrast_of(estimate)["section"] for estimate in estimates}) > 1
 
 
 def role_label(contrast: Mapping[str, Any]) -> str:

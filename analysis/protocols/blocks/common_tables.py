@@ -19,17 +19,23 @@ def ranking_tables(
 ) -> list[Table]:
     """Return tables of the systems' strengths, and of fitted and stated chances for each pair.
 
-    ``verdict``: what was fitted, as plain values; ``first_named_bonus``: the bonus of being named first.
+    ``fit``: the fitted model as plain values; ``first_named_bonus``: the bonus of being named first.
     """
-    named = [one for one in strengths if one.detail.get("system")]
-    named.sort(key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.detail["system"]))
+    system_strengths = [strength for strength in strengths if strength.detail.get("system")]
+    system_strengths.sort(
+        key=lambda strength: (strength.estimate is None, -(strength.estimate or 0.0), strength.detail["system"])
+    )
     rows = [
-        {"rank": None if one.estimate is None else n, "system": one.detail["system"], **_strength_cells(one)}
-        for n, one in enumerate(named, 1)
+        {
+            "rank": None if strength.estimate is None else n,
+            "system": strength.detail["system"],
+            **_strength_cells(strength),
+        }
+        for n, strength in enumerate(system_strengths, 1)
     ]
     if first_named_bonus is not None:
         rows.append({"system": "(bonus for being named first)", **_strength_cells(first_named_bonus)})
-    made = [
+    tables = [
         build_table(
             "ranking",
             f"Ranking of the systems ({title})",
@@ -52,7 +58,7 @@ def ranking_tables(
         for j, y in enumerate(systems)
         if i < j and observed[i][j] is not None
     ]
-    made.append(
+    tables.append(
         build_table(
             "ranking_fit",
             f"Stated and fitted chances ({title})",
@@ -61,7 +67,7 @@ def ranking_tables(
             "more",
         )
     )
-    return made
+    return tables
 
 
 def _strength_cells(estimate: "Estimate") -> dict[str, Any]:

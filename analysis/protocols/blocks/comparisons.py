@@ -56,10 +56,8 @@ class Comparison:
 
         if not self.margin:
             return ()
-        found = equivalence_test_of_estimate(
-            estimate, null=null, margin=self.margin, significance=self.level, **options
-        )
-        return () if found is None else (found,)
+        tost = equivalence_test_of_estimate(estimate, null=null, margin=self.margin, significance=self.level, **options)
+        return () if tost is None else (tost,)
 
 
 def comparison_from_contrast(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
@@ -89,28 +87,30 @@ def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any
     from analysis.stats.clusters import TOO_FEW_CLUSTERS
 
     table = wide.reindex(columns=[comparison.x, comparison.y])
-    who, is_judged = table.index.get_level_values("annotator"), table.notna()
-    beside, anybody = set(who[is_judged.all(axis=1)]), set(who[is_judged.any(axis=1)])
-    fewest = min(len(set(who[is_judged[system]])) for system in table.columns)
-    if beside and (len(beside) >= TOO_FEW_CLUSTERS or fewest < TOO_FEW_CLUSTERS or len(anybody) <= 2 * len(beside)):
+    annotators, is_judged = table.index.get_level_values("annotator"), table.notna()
+    side_by_side, judges = set(annotators[is_judged.all(axis=1)]), set(annotators[is_judged.any(axis=1)])
+    fewest = min(len(set(annotators[is_judged[system]])) for system in table.columns)
+    if side_by_side and (
+        len(side_by_side) >= TOO_FEW_CLUSTERS or fewest < TOO_FEW_CLUSTERS or len(judges) <= 2 * len(side_by_side)
+    ):
         return None
-    if not anybody:
+    if not judges:
         return None
     samples: dict[str, Any] = {"systems": (comparison.x, comparison.y)}
     for name, system in zip("xy", table.columns, strict=True):
-        given = table[system].dropna()
-        samples[name] = given.to_numpy(float)
+        judged = table[system].dropna()
+        samples[name] = judged.to_numpy(float)
         for labels in ("annotator", "prompt"):
-            samples[f"{name}_{labels}s"] = given.index.get_level_values(labels).to_numpy(object)
+            samples[f"{name}_{labels}s"] = judged.index.get_level_values(labels).to_numpy(object)
     return samples
 
 
 def group_by_family(comparisons: Sequence[Comparison], family_prefix: str) -> Mapping[str, list[Comparison]]:
     """Return the families of a protocol's tests: from name to the planned comparisons, in the order given."""
-    found: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        found.setdefault(f"{family_prefix}.{one.family}", []).append(one)
-    return found
+    families: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        families.setdefault(f"{family_prefix}.{comparison.family}", []).append(comparison)
+    return families
 
 
 def adjust_pvalues_within_families(
@@ -128,10 +128,10 @@ def adjust_pvalues_within_families(
         [compared for compared, _ in compared_estimates], family_prefix
     ).items():
         family = multiplicity.Family(family_name, tuple(member.key for member in members))
-        mine = {key: estimates[key] for key in family.planned}
+        family_estimates = {key: estimates[key] for key in family.planned}
         for member in members:
             verdicts = equivalence.adjust_and_add_verdicts(
-                mine, family, significance=member.level, star_scheme=star_scheme
+                family_estimates, family, significance=member.level, star_scheme=star_scheme
             )
             results[member.key] = verdicts[member.key]
     return tuple(results[compared.key] for compared, _ in compared_estimates)

@@ -65,5 +65,5 @@ def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
 
 def lead_figure(figures: Collection[Figure]) -> Figure | None:
     """Return the figure that the report shows open above its tables."""
-    by_name = {one["name"]: one for one in figures}
+    by_name = {figure["name"]: figure for figure in figures}
     return next((by_name[name] for name in LEAD_FIGURES if name in by_name), None)

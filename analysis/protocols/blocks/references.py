@@ -30,17 +30,19 @@ class PlantedReferences:
 
 def planted_references_of(study: Any) -> PlantedReferences:
     kinds = study.systems.model.Reference
-    named: dict[str, set[str]] = {}
+    names_by_kind: dict[str, set[str]] = {}
     for name, reference in study.systems.exclude(reference="").values_list("name", "reference"):
-        named.setdefault(reference, set()).add(name)
-    return PlantedReferences(frozenset(named.get(kinds.MAXIMAL, ())), frozenset(named.get(kinds.MINIMAL, ())))
+        names_by_kind.setdefault(reference, set()).add(name)
+    return PlantedReferences(
+        frozenset(names_by_kind.get(kinds.MAXIMAL, ())), frozenset(names_by_kind.get(kinds.MINIMAL, ()))
+    )
 
 
 def unplanned_pairs(
     systems: Iterable[str], planned_comparisons: Iterable[Comparison], references: PlantedReferences
 ) -> Iterator[tuple[str, str]]:
     """Return all unplanned pairs of systems under evaluation. Planted ends are compared only if this is planned."""
-    known = {frozenset((one.x, one.y)) for one in planned_comparisons}
+    planned_pairs = {frozenset((contrast.x, contrast.y)) for contrast in planned_comparisons}
     for x, y in combinations(sorted(set(systems) - references.names), 2):
-        if frozenset((x, y)) not in known:
+        if frozenset((x, y)) not in planned_pairs:
             yield x, y

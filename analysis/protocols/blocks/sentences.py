@@ -19,30 +19,37 @@ ROLES = ("primary", "secondary", "exploratory")
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first."""
     concluding = {block.name for block in blocks if block.conclusions}
-    said = [(block.name, one) for block in blocks for one in block.conclusions if one.superseded_by not in concluding]
-    sections = Counter(name for name, _ in {(name, contrast_of(one.estimate)["section"]) for name, one in said})
-    found = []
-    for name, one in sorted(said, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
-        estimate, contrast = one.estimate, contrast_of(one.estimate)
-        claim, text = _claim_and_numbers(one)
+    conclusions = [
+        (block.name, conclusion)
+        for block in blocks
+        for conclusion in block.conclusions
+        if conclusion.superseded_by not in concluding
+    ]
+    sections = Counter(
+        name for name, _ in {(name, contrast_of(conclusion.estimate)["section"]) for name, conclusion in conclusions}
+    )
+    sentences = []
+    for name, conclusion in sorted(conclusions, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+        estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
+        claim, text = _claim_and_numbers(conclusion)
         outcome = (
-            expectation_outcome(contrast["expected"], observed_direction_symbol(estimate, one.null))
+            expectation_outcome(contrast["expected"], observed_direction_symbol(estimate, conclusion.null))
             if _has_verdict(estimate)
             else ""
         )
-        found.append(
+        sentences.append(
             {
-                "contrast": one.name,
+                "contrast": conclusion.name,
                 "role": contrast["role"],
                 "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
-                "text": text + _expectation_sentence(one, outcome),
-                "apa": _apa_line(one),
+                "text": text + _expectation_sentence(conclusion, outcome),
+                "apa": _apa_line(conclusion),
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
             }
         )
-    return found
+    return sentences
 
 
 def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
@@ -78,7 +85,7 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
 
 
 def _has_verdict(estimate: "Estimate") -> bool:
-    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.adjust_pvalues_within_families``), or there is none to weigh."""
+    """Return whether ``adjust_pvalues_within_families`` has added a verdict, or the estimate has no test."""
     return estimate.test is None or "verdict" in estimate.detail
 
 
@@ -93,9 +100,9 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
     if (detectable := estimate.detail.get("detectable")) is not None:
         printed = apa.format_percent if kind == "percent" else apa.format_number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
-    if (apart := estimate.detail.get("detectable_difference")) is not None:
-        so_many = "annotators and prompts" if is_unpaired(estimate) else "annotators"
-        return f" With so many {so_many} a preference {100 * apart:.0f} points from 50 % is found in 8 of 10 studies."
+    if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
+        sampled = "annotators and prompts" if is_unpaired(estimate) else "annotators"
+        return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
 
@@ -116,9 +123,11 @@ def is_unpaired(estimate: "Estimate") -> bool:
 
 def _sample_size_text(estimate: "Estimate") -> str:
     """Return n with its unit. In an unpaired comparison, add the number of prompts."""
-    said = apa.format_sample_size(estimate.n, estimate.unit)
+    sample_size = apa.format_sample_size(estimate.n, estimate.unit)
     return (
-        f"{said}, {apa.format_sample_size(estimate.detail['n_prompts'], 'prompt')}" if is_unpaired(estimate) else said
+        f"{sample_size}, {apa.format_sample_size(estimate.detail['n_prompts'], 'prompt')}"
+        if is_unpaired(estimate)
+        else sample_size
     )
 
 
@@ -127,27 +136,27 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
     if not is_unpaired(estimate):
         return ""
     detail, contrast = estimate.detail, contrast_of(estimate)
-    both = detail["n_annotators_both"]
+    n_both = detail["n_annotators_both"]
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
-    if not both:
+    if not n_both:
         return f" The comparison is between different annotators, not side by side: {judged}."
-    beside = detail["n_annotators_side_by_side"]
-    who = (
-        f"{beside} judged both for the same prompt, too few for a test"
-        if beside
+    n_side_by_side = detail["n_annotators_side_by_side"]
+    side_by_side_text = (
+        f"{n_side_by_side} judged both for the same prompt, too few for a test"
+        if n_side_by_side
         else "nobody judged both for the same prompt"
     )
-    return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {who}."
+    return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {side_by_side_text}."
 
 
 def _shortage_text(estimate: "Estimate") -> str:
     """Return which sample is too small for a test."""
-    few = {
+    short_samples = {
         warning.detail.get("cluster")
         for warning in estimate.warnings
         if warning.code == "few_clusters" and warning.severity == "block"
     }
-    return "too few prompts" if few == {"prompt"} else "too few annotators"
+    return "too few prompts" if short_samples == {"prompt"} else "too few annotators"
 
 
 def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:
@@ -155,12 +164,12 @@ def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:
     if not outcome:
         return ""
     wording, expected = conclusion.wording, contrast_of(conclusion.estimate)["expected"]
-    meant = wording.expected or (wording.above_claim, wording.below_claim, f"{wording.same}.")
+    expected_claims = wording.expected or (wording.above_claim, wording.below_claim, f"{wording.same}.")
     opposite = "A difference was found." if expected == "~" else "The opposite was found."
     if conclusion.estimate.detail.get("verdict") == "different_but_trivial":
         opposite = f"{opposite[:-1]}, by less than matters."
     ending = {"recovered": "That was found.", "not shown": "That was not shown.", "contradicted": opposite}
-    return f" Expected: {meant['><~'.index(expected)]} {ending[outcome]}"
+    return f" Expected: {expected_claims['><~'.index(expected)]} {ending[outcome]}"
 
 
 def _apa_line(conclusion: Conclusion) -> str:

@@ -39,11 +39,11 @@ class Table(TypedDict):
 
 def parse_columns(text: str) -> list[Column]:
     """Parse columns written as "key|label|kind", separated by semicolons. Labels from a study need ``Column`` itself."""
-    made: list[Column] = []
-    for one in text.split(";"):
-        key, label, kind = (part.strip() for part in one.split("|"))
-        made.append({"key": key, "label": label, "kind": kind})
-    return made
+    columns: list[Column] = []
+    for column_text in text.split(";"):
+        key, label, kind = (part.strip() for part in column_text.split("|"))
+        columns.append({"key": key, "label": label, "kind": kind})
+    return columns
 
 
 def build_table(
@@ -55,16 +55,16 @@ def build_table(
     note: str = "",
 ) -> Table:
     """Build a table. Columns are written as for ``parse_columns``. Every row gets every key."""
-    made = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
-    is_adjusted = any(column["label"].startswith("adj. p") for column in made)
-    if is_adjusted and any(column["kind"].endswith("interval") for column in made):
+    columns = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
+    is_adjusted = any(column["label"].startswith("adj. p") for column in columns)
+    if is_adjusted and any(column["kind"].endswith("interval") for column in columns):
         note = f"{note} {apa.ADJUSTED_P_NOTE}".strip()
     return {
         "name": name,
         "title": title,
         "place": place,
-        "columns": made,
-        "rows": [{column["key"]: row.get(column["key"]) for column in made} for row in rows],
+        "columns": columns,
+        "rows": [{column["key"]: row.get(column["key"]) for column in columns} for row in rows],
         "note": note,
     }
 
@@ -89,30 +89,31 @@ def merge_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[
 
     A name with several titles is numbered from the second title on.
     """
-    found: dict[tuple[str, str], TableOrFigure] = {}
-    for one in tables_or_figures:
-        before: TableOrFigure = found.setdefault((one["name"], one["title"]), one)
-        if before is not one:
-            if before.get("columns") != one.get("columns"):
-                raise ValueError(f"The table {one['name']} has other columns in another block.")
-            found[one["name"], one["title"]] = before | {"rows": before["rows"] + one["rows"]}
+    merged: dict[tuple[str, str], TableOrFigure] = {}
+    for item in tables_or_figures:
+        before: TableOrFigure = merged.setdefault((item["name"], item["title"]), item)
+        if before is not item:
+            if before.get("columns") != item.get("columns"):
+                raise ValueError(f"The table {item['name']} has other columns in another block.")
+            merged[item["name"], item["title"]] = before | {"rows": before["rows"] + item["rows"]}
     seen: Counter[str] = Counter()
-    named = []
-    for one in found.values():
-        if one["rows"]:
-            seen[one["name"]] += 1
-            n = seen[one["name"]]
-            named.append(one if n == 1 else one | {"name": f"{one['name']}_{n}"})
-    return named
+    numbered = []
+    for item in merged.values():
+        if item["rows"]:
+            seen[item["name"]] += 1
+            n = seen[item["name"]]
+            numbered.append(item if n == 1 else item | {"name": f"{item['name']}_{n}"})
+    return numbered
 
 
 def relabel_interval_columns(table: Table, level: float) -> Table:
     """Return the table with the report's confidence level in its headings instead of the default level."""
-    said = f"{100 * level:g}% CI"
+    interval_label = f"{100 * level:g}% CI"
     return {
         **table,
         "columns": [
-            {**column, "label": column["label"].replace(DEFAULT_INTERVAL_LABEL, said)} for column in table["columns"]
+            {**column, "label": column["label"].replace(DEFAULT_INTERVAL_LABEL, interval_label)}
+            for column in table["columns"]
         ],
     }
 
@@ -121,20 +122,20 @@ def format_cell(value: Any, kind: str) -> str:
     """Return the text of a cell."""
     if value is None:
         return apa.UNDEFINED
-    more = kind.startswith("fine_")
+    extra_digits = kind.startswith("fine_")
     match kind.removeprefix("fine_"):
         case "probability":
-            return apa.format_proportion(value, 2 + more)
+            return apa.format_proportion(value, 2 + extra_digits)
         case "number" | "points":
-            return apa.format_number(value, 2 + more)
+            return apa.format_number(value, 2 + extra_digits)
         case "p":
             return apa.format_pvalue(value)
         case "interval":
-            return apa.format_interval(value, digits=2 + more)
+            return apa.format_interval(value, digits=2 + extra_digits)
         case "wide_interval":
-            return apa.format_interval(value, "number", digits=2 + more)
+            return apa.format_interval(value, "number", digits=2 + extra_digits)
         case "percent":
-            return apa.format_percent(value, 0 + more)
+            return apa.format_percent(value, 0 + extra_digits)
         case "integer":
             return str(value)
     return str(value)

@@ -36,10 +36,10 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         several = len(context.sections) > 1
         blocks = []
         for section in context.sections:
-            one = read_judgements(context.rows, section)
-            if one is not None:
+            judgements = read_judgements(context.rows, section)
+            if judgements is not None:
                 where = f" (section {section.position})" if several else ""
-                blocks += _section_blocks(one, context, where, f"_{section.position}" if several else "")
+                blocks += _section_blocks(judgements, context, where, f"_{section.position}" if several else "")
         return [block for block in blocks if block.estimates]
 
 
@@ -49,14 +49,16 @@ def _section_blocks(
     by_domain = tuple(cell for cell in judgements.cells if cell.domain != ALL_DOMAINS)
     # With a single domain, "all domains" would repeat it.
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
-    found = {cell: _human_likeness(judgements, cell, context) for cell in (*judgements.cells_over_domains, *several)}
+    likeness_by_cell = {
+        cell: _human_likeness(judgements, cell, context) for cell in (*judgements.cells_over_domains, *several)
+    }
     papers = {
         cell: _paper_cell_results(judgements, cell, context) for cell in (*judgements.cells_over_domains, *by_domain)
     }
     tests = _paper_tests(judgements, papers, context, family_suffix)
     return [
         *planned_comparison_blocks(judgements, context, title_suffix, family_suffix),
-        _detection_block(judgements, found, context, title_suffix, family_suffix),
+        _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix),
         _paper_tables_block(judgements, papers, tests, title_suffix),
         _paper_groups_block(judgements, context, title_suffix, family_suffix),
         _recommended_groups_block(judgements, context, title_suffix, family_suffix),
@@ -93,7 +95,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
     from analysis.stats import agreement, detection
 
     rows = judgements.rows(cell, is_paper=True)
-    rating, truth, correct, who, text, says = column_arrays(
+    rating, truth, correct, annotators, text, says = column_arrays(
         rows, "rating", "is_machine", "correct", "annotator", "text", "says"
     )
     alphas = []
@@ -112,15 +114,15 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
                 rng=context.rng("alpha", kind, judgements.section.position, cell.key),
             )
         )
-    alpha, alpha_points = (tag_with_cell(one, cell) for one in alphas)
+    alpha, alpha_points = (tag_with_cell(estimate, cell) for estimate in alphas)
     return PaperCellResults(
         detection.detection_measures(
             rating, truth, threshold=judgements.threshold, confident_ratings=(judgements.low, judgements.high)
         ),
-        detection.mean_annotator_accuracy(correct, who, level=context.level),
+        detection.mean_annotator_accuracy(correct, annotators, level=context.level),
         alpha,
         alpha_points,
-        len(set(who)),
+        len(set(annotators)),
     )
 
 
@@ -186,8 +188,8 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
         ):
             name = f"humanlike.{part}{family_suffix}" + ("" if keys and keys[0].domain == ALL_DOMAINS else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
-            mine = {cell.key: estimates[cell, part] for cell in keys}
-            judged = multiplicity.adjust_family(mine, family, star_scheme=context.star_scheme)
+            cell_estimates = {cell.key: estimates[cell, part] for cell in keys}
+            judged = multiplicity.adjust_family(cell_estimates, family, star_scheme=context.star_scheme)
             estimates |= {
                 (cell, part): multiplicity.adjust_detectable_difference(
                     judged[cell.key], family, significance=1 - context.level
@@ -211,8 +213,8 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
     ]
     figures = []
     is_one_domain = len({cell.domain for cell in paper_results} - {ALL_DOMAINS}) == 1
-    drawn = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
-    for number, cell in enumerate((cell for cell in drawn if len(judgements.rows(cell, is_paper=True))), 1):
+    figure_cells = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
+    for number, cell in enumerate((cell for cell in figure_cells if len(judgements.rows(cell, is_paper=True))), 1):
         rows = judgements.rows(cell, is_paper=True)
         figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(

@@ -89,36 +89,36 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     human = {system.name for system in section.study.systems.all() if system.is_human}
     arms = list(section.study.arms.prefetch_related("systems"))
     everybody = [system.name for system in section.study.systems.all()]
-    model_of = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
-    mine = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
-    rows = frame[mine & frame["value"].notna()].copy()
+    model_by_arm = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
+    is_own = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
+    rows = frame[is_own & frame["value"].notna()].copy()
     rows["rating"] = (low + rows["value"] * (high - low)).round(6)
     rows["is_machine"] = (~rows["system"].isin(human)).astype(float)
-    rows["model"] = rows["arm"].map(model_of).fillna("")
+    rows["model"] = rows["arm"].map(model_by_arm).fillna("")
     rows["domain"] = rows["domain"].fillna("").replace("", ALL_DOMAINS)
     rows["text"] = (
         rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
     )
     rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
-    shown = {row.arm_id for row in section.section_arms.all()}
-    cells = _planned_cells([arm for arm in arms if not shown or arm.pk in shown], model_of, rows)
-    wholes = tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells))
-    kept, paper = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
-    return Judgements(section, low, high, kept, paper, cells, wholes)
+    shown_arm_ids = {row.arm_id for row in section.section_arms.all()}
+    cells = _planned_cells([arm for arm in arms if not shown_arm_ids or arm.pk in shown_arm_ids], model_by_arm, rows)
+    pooled_cells = tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells))
+    kept_rows, paper_rows = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
+    return Judgements(section, low, high, kept_rows, paper_rows, cells, pooled_cells)
 
 
 def _machine_systems_label(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
     """Return the names of an arm's machine systems."""
-    mine = [system.name for system in arm.systems.all()] or everybody
-    return ", ".join(sorted(name for name in mine if name not in human))
+    systems = [system.name for system in arm.systems.all()] or everybody
+    return ", ".join(sorted(name for name in systems if name not in human))
 
 
-def _planned_cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
+def _planned_cells(arms: Iterable[Any], model_by_arm: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
     """Return every planned cell, answered or not, so that a family of tests does not shrink if a cell has no answers."""
     domains = sorted(set(rows["domain"])) or [ALL_DOMAINS]
     planned = {
-        Cell(model_of[arm.name], arm.condition, domain)
+        Cell(model_by_arm[arm.name], arm.condition, domain)
         for arm in arms
         for domain in ([arm.domain] if arm.domain else domains)
     }

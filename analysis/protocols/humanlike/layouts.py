@@ -26,8 +26,8 @@ PAPER_COLUMNS = (
 def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Table:
     """Return the table of d', c, AUC and accuracy of every cell, with the smallest detectable difference from chance."""
     rows = []
-    for cell in sorted(cells, key=lambda one: (one.model, list(cells).index(one))):
-        d, c, auc, right = (estimates[cell, part] for part in ("sensitivity", "criterion", "auc", "accuracy"))
+    for cell in sorted(cells, key=lambda cell: (cell.model, list(cells).index(cell))):
+        d, c, auc, accuracy = (estimates[cell, part] for part in ("sensitivity", "criterion", "auc", "accuracy"))
         within = next((other for other in d.sensitivity if other.analysis.endswith("random_criterion")), None)
         rows.append(
             {
@@ -42,14 +42,14 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
                 "c_interval": interval_bounds(c),
                 "auc": auc.estimate,
                 "auc_interval": interval_bounds(auc),
-                "accuracy": right.estimate,
-                "accuracy_interval": interval_bounds(right),
-                "accuracy_p": reported_pvalue(right),
-                "detectable": right.detail.get("detectable"),
+                "accuracy": accuracy.estimate,
+                "accuracy_interval": interval_bounds(accuracy),
+                "accuracy_p": reported_pvalue(accuracy),
+                "detectable": accuracy.detail.get("detectable"),
                 "bias": estimates[cell, "bias"].estimate,
                 "bias_interval": interval_bounds(estimates[cell, "bias"]),
-                "n": right.n,
-                "reason": "; ".join(sorted({one.reason for one in (d, c, auc, right) if one.reason})),
+                "n": accuracy.n,
+                "reason": "; ".join(sorted({estimate.reason for estimate in (d, c, auc, accuracy) if estimate.reason})),
             }
         )
     return build_table(
@@ -70,7 +70,7 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
 
 
 def sensitivity_and_criterion_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Figure:
-    """A figure: d' and c of every cell."""
+    """Return the figure of d' and c of every cell."""
     rows = [
         figure_row(estimates[cell, part], cell.key, name)
         for cell in cells
@@ -96,7 +96,7 @@ def _paper_row(judgements, cell, paper_results, tests, kind: str) -> dict[str, A
         "alpha_points": paper.alpha_points.estimate, "human": measures.share_human, "confident": measures.share_confident,
         "p": reported_pvalue(test), "sign": _significance_mark(test), "n": paper.n, "n_rows": measures.n,
         "reason": "; ".join(
-            sorted({found.reason for found in (paper.accuracy, paper.alpha, test) if found is not None and found.reason})
+            sorted({estimate.reason for estimate in (paper.accuracy, paper.alpha, test) if estimate is not None and estimate.reason})
         ),
     }  # fmt: skip
 
@@ -107,24 +107,24 @@ def _significance_mark(test: Any) -> str:
 
 
 def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> list[dict[str, Any]]:
-    """Return the rows of cells by domain. The first row also has the mean over domains, which is alone without domains."""
+    """Return the rows of cells by domain. The first row also has the mean over domains, and is the only row without domains."""
     rows = []
-    for whole in cells:
-        inside = [
+    for pooled_cell in cells:
+        domain_cells = [
             cell
             for cell in paper_results
-            if (cell.model, cell.condition) == (whole.model, whole.condition) and cell.domain != ALL_DOMAINS
+            if (cell.model, cell.condition) == (pooled_cell.model, pooled_cell.condition) and cell.domain != ALL_DOMAINS
         ]
-        test = tests.get((kind, whole))
-        overall = {"overall": paper_results[whole].accuracy.estimate, "overall_sign": _significance_mark(test)}
-        for number, cell in enumerate(inside or [whole]):
+        test = tests.get((kind, pooled_cell))
+        overall = {"overall": paper_results[pooled_cell].accuracy.estimate, "overall_sign": _significance_mark(test)}
+        for number, cell in enumerate(domain_cells or [pooled_cell]):
             rows.append(_paper_row(judgements, cell, paper_results, tests, kind) | (overall if number == 0 else {}))
     return rows
 
 
 def paper_models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
-    """The paper's Table 1: untrained annotators, by machine system and domain."""
-    cells = [whole for whole in judgements.cells_over_domains if whole.condition == judgements.reference(whole.model)]
+    """Return the paper's Table 1: untrained annotators, by machine system and domain."""
+    cells = [cell for cell in judgements.cells_over_domains if cell.condition == judgements.reference(cell.model)]
     return build_table(
         "paper_table_1",
         f"As in the paper's Table 1: annotators without training{title_suffix}",
@@ -138,8 +138,8 @@ def paper_models_table(judgements, paper_results, tests, title_suffix: str) -> T
 
 
 def paper_training_table(judgements, paper_results, tests, title_suffix: str) -> Table:
-    """The paper's Table 2: the conditions of each machine system that has several."""
-    cells = [whole for whole in judgements.cells_over_domains if len(judgements.conditions(whole.model)) > 1]
+    """Return the paper's Table 2: the conditions of each machine system that has several."""
+    cells = [cell for cell in judgements.cells_over_domains if len(judgements.conditions(cell.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
     return build_table(
         "paper_table_2",
@@ -188,7 +188,7 @@ def condition_comparisons_table(estimates: Sequence["Estimate"], title_suffix: s
 
 def training_effects_by_domain_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     """Return the table of the effect of a condition in each domain and on average, with the test of interaction."""
-    words = {
+    effect_labels = {
         "effect": "mean over domains",
         "by_domain": "in the domain",
         "interaction": "depends on the domain (joint test)",
@@ -196,13 +196,13 @@ def training_effects_by_domain_table(estimates: Sequence["Estimate"], title_suff
     rows = []
     for estimate in estimates:
         kind = estimate.analysis.rpartition(".")[2]
-        if kind in words:
+        if kind in effect_labels:
             rows.append(
                 {
                     "model": estimate.settings.get("model", ""),
                     "condition": estimate.settings.get("condition", ""),
                     "domain": estimate.settings.get("domain", ""),
-                    "what": words[kind],
+                    "what": effect_labels[kind],
                     "estimate": None if kind == "interaction" else estimate.estimate,
                     "interval": None if kind == "interaction" else interval_bounds(estimate),
                     "p": reported_pvalue(estimate),
@@ -266,14 +266,14 @@ def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: 
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
         [
             {
-                "what": one.estimand,
-                "estimate": one.estimate,
-                "interval": interval_bounds(one),
-                "p": reported_pvalue(one),
-                "n": one.n,
-                "reason": one.reason,
+                "what": estimate.estimand,
+                "estimate": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
+                "n": estimate.n,
+                "reason": estimate.reason,
             }
-            for one in estimates
+            for estimate in estimates
         ],
         "sure",
         "Above 0: confident answers are more often correct than others; accuracy rises from one text to the next.",
@@ -285,8 +285,8 @@ def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) 
     from analysis.stats import detection
 
     figures = []
-    for found in detection.correct_count_histogram(*column_arrays(rows, "correct", "annotator")):
-        n = found["n_items"]
+    for histogram in detection.correct_count_histogram(*column_arrays(rows, "correct", "annotator")):
+        n = histogram["n_items"]
         bars = [
             {
                 "label": f"{right} of {n} right",
@@ -294,18 +294,21 @@ def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) 
                 "estimate": float(values[right]),
                 "low": None,
                 "high": None,
-                "n": found["n_annotators"],
+                "n": histogram["n_annotators"],
                 "unit": "annotator",
             }
             for right in range(n + 1)
-            for series, values in (("annotators", found["counts"]), ("by guessing", found["expected_by_chance"]))
+            for series, values in (
+                ("annotators", histogram["counts"]),
+                ("by guessing", histogram["expected_by_chance"]),
+            )
         ]
         figures.append(
             build_figure(
                 f"scores_{figure_number}_{n}",
                 f"Texts right: {cell.key}{title_suffix}",
                 bars,
-                description=f"Number of annotators (of {found['n_annotators']}) by number of correct texts (of {n}), and what guessing would give.",
+                description=f"Number of annotators (of {histogram['n_annotators']}) by number of correct texts (of {n}), and what guessing would give.",
                 axis="annotators",
                 kind="bars",
             )

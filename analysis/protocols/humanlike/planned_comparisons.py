@@ -29,13 +29,13 @@ def planned_comparison_blocks(
     judgements: Any, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
     """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
-    found: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
+    pairs_by_estimand: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
     for estimand, compared, rows in _comparisons_with_rows(judgements):
         estimate = _estimate(estimand, compared, rows, context)
-        found[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
-    every = {
+        pairs_by_estimand[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
+    estimates_by_estimand = {
         estimand: adjust_pvalues_within_families(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
-        for estimand, pairs in found.items()
+        for estimand, pairs in pairs_by_estimand.items()
     }
     blocks = [
         Block(
@@ -43,15 +43,15 @@ def planned_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_conclusions(estimates, _phrases, lambda one: one.settings["null"]),
+            conclusions=build_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
-        for estimand, estimates in every.items()
+        for estimand, estimates in estimates_by_estimand.items()
     ]
     model = _condition_model_estimates(judgements, context)
     tables = [
         layouts.condition_comparisons_table(
-            [estimate for estimates in every.values() for estimate in estimates], title_suffix
+            [estimate for estimates in estimates_by_estimand.values() for estimate in estimates], title_suffix
         ),
         layouts.training_effects_by_domain_table(model, title_suffix),
     ]
@@ -70,12 +70,12 @@ def planned_comparison_blocks(
 def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
     """Return (estimand, comparison, its rows with a column ``group``), each once. Planned comparisons come first."""
     section, several = judgements.section, len(judgements.models) > 1
-    found: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}
+    comparisons: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}
 
     def add(estimand: str, compared: Comparison, rows: "DataFrame", column: str) -> None:
-        found.setdefault((estimand, compared.key), (estimand, compared, rows.assign(group=rows[column])))
+        comparisons.setdefault((estimand, compared.key), (estimand, compared, rows.assign(group=rows[column])))
 
-    def of(x: str, y: str, question: str, contrast: Any = None) -> Comparison:
+    def build_comparison(x: str, y: str, question: str, contrast: Any = None) -> Comparison:
         if contrast is None:
             return Comparison(section=section.position, x=x, y=y, question=question)
         return Comparison(
@@ -97,10 +97,10 @@ def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "Data
             continue
         if contrast.x_condition:
             for model in judgements.models:
-                words = model if several else ""
+                question = model if several else ""
                 add(
                     estimand,
-                    of(contrast.x_condition, contrast.y_condition, words, contrast),
+                    build_comparison(contrast.x_condition, contrast.y_condition, question, contrast),
                     judgements.model_rows(model),
                     "condition",
                 )
@@ -109,17 +109,17 @@ def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "Data
                 rows = judgements.kept[
                     judgements.kept["condition"].isin([judgements.reference(model) for model in judgements.models])
                 ]
-                add(estimand, of(contrast.x.name, contrast.y.name, "", contrast), rows, "model")
+                add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), rows, "model")
         else:
             for cell in judgements.cells_over_domains:
                 rows = judgements.rows(cell).assign(everybody=cell.key)
-                add(estimand, of(cell.key, CHANCE, "", contrast), rows, "everybody")
+                add(estimand, build_comparison(cell.key, CHANCE, "", contrast), rows, "everybody")
     for model in judgements.models:
         for condition in judgements.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = of(condition, judgements.reference(model), model if several else "")
+                compared = build_comparison(condition, judgements.reference(model), model if several else "")
                 add(estimand, compared, judgements.model_rows(model), "condition")
-    return list(found.values())
+    return list(comparisons.values())
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
@@ -128,16 +128,18 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     level = context.level
     is_chance = comparison.y == CHANCE
     rows = rows[rows["group"].isin([comparison.x, comparison.y])]
-    says, truth, correct, who, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
+    says, truth, correct, annotators, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
     if is_chance:
         if estimand == "accuracy":
-            return detection.clustered_accuracy(correct, who, text, level=level, analysis="humanlike.planned_accuracy")
+            return detection.clustered_accuracy(
+                correct, annotators, text, level=level, analysis="humanlike.planned_accuracy"
+            )
         make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(
             says,
             truth,
-            who,
+            annotators,
             text,
             level=level,
             resamples=context.resamples,
@@ -152,18 +154,18 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
             correct,
             group,
             {comparison.x: 1.0, comparison.y: -1.0},
-            who,
+            annotators,
             text,
             level=level,
             bounds=(0.0, 1.0) if not missing else None,
             analysis=f"humanlike.{estimand}_difference",
             estimand=f"difference of {ESTIMAND_LABELS[estimand]} x - y",
         )
-    both = detection.d_prime_and_criterion_by_condition(
-        says, truth, who, group, text, reference=comparison.y, level=level, analysis="humanlike.condition"
+    effects = detection.d_prime_and_criterion_by_condition(
+        says, truth, annotators, group, text, reference=comparison.y, level=level, analysis="humanlike.condition"
     )
-    differences = both.sensitivity_differences if estimand == "sensitivity" else both.criterion_differences
-    return next(one for one in differences if one.settings["condition"] == comparison.x)
+    differences = effects.sensitivity_differences if estimand == "sensitivity" else effects.criterion_differences
+    return next(difference for difference in differences if difference.settings["condition"] == comparison.x)
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
@@ -239,7 +241,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
     """Return the condition x domain model of accuracy, if a machine system has several of both."""
     from analysis.stats import groups
 
-    found = []
+    estimates = []
     for model in judgements.models:
         rows = judgements.model_rows(model)
         domains = {cell.domain for cell in judgements.cells if cell.model == model} - {ALL_DOMAINS}
@@ -248,19 +250,19 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         reference = judgements.reference(model)
         if reference not in set(rows["condition"]):
             continue
-        correct, condition, domain, who, text = column_arrays(
+        correct, condition, domain, annotators, text = column_arrays(
             rows, "correct", "condition", "domain", "annotator", "text"
         )
         fitted = groups.condition_model(
             correct,
             condition,
             domain,
-            who,
+            annotators,
             text,
             reference=reference,
             level=context.level,
             analysis="humanlike.condition_model",
         )
-        every = (*fitted.effects, *fitted.by_domain, *fitted.cells, fitted.interaction)
-        found += [replace(estimate, settings={**estimate.settings, "model": model}) for estimate in every]
-    return found
+        model_estimates = (*fitted.effects, *fitted.by_domain, *fitted.cells, fitted.interaction)
+        estimates += [replace(estimate, settings={**estimate.settings, "model": model}) for estimate in model_estimates]
+    return estimates

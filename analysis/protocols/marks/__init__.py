@@ -38,15 +38,15 @@ class MarksAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all sections of error marks. Families span all sections."""
-        found = [read_judged_outputs(context.rows, section) for section in context.sections]
-        several = len(found) > 1
+        sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
+        several = len(sections_outputs) > 1
         blocks = []
         for estimand in (SCORE, PENALTY):
             pairs = [
-                (compared, _difference_estimate(one, estimand, compared, context.level))
-                for one in found
-                if estimand == PENALTY or one.has_score
-                for compared in _comparisons(one, estimand)
+                (compared, _difference_estimate(judged_outputs, estimand, compared, context.level))
+                for judged_outputs in sections_outputs
+                if estimand == PENALTY or judged_outputs.has_score
+                for compared in _comparisons(judged_outputs, estimand)
             ]
             estimates = judged_by_family(pairs, f"marks.{estimand}", context.star_scheme)
             blocks.append(
@@ -61,8 +61,8 @@ class MarksAnalysis(ProtocolAnalysis):
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
                 )
             )
-        for one in found:
-            blocks += _section_blocks(one, context)
+        for judged_outputs in sections_outputs:
+            blocks += _section_blocks(judged_outputs, context)
         return [block for block in blocks if block.estimates]
 
 
@@ -71,14 +71,14 @@ def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Compariso
     contrasts = judged_outputs.section.study.contrasts.select_related("x", "y", "section")
     default = SCORE if judged_outputs.has_score else PENALTY
     planned = [
-        comparison_from_contrast(each, judged_outputs.section, each.criterion)
-        for each in system_contrasts_for_section(contrasts, judged_outputs.section, estimand, default)
+        comparison_from_contrast(contrast, judged_outputs.section, contrast.criterion)
+        for contrast in system_contrasts_for_section(contrasts, judged_outputs.section, estimand, default)
     ]
     others = [
         Comparison(judged_outputs.section.position, x, y)
         for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)
     ]
-    return list({each.key: each for each in [*planned, *others]}.values())
+    return list({comparison.key: comparison for comparison in [*planned, *others]}.values())
 
 
 def _difference_estimate(
@@ -103,14 +103,16 @@ def _difference_estimate(
         return _tag_with_equivalence(estimate, estimand, comparison)
     table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
     sign = 1.0 if estimand == SCORE else -1.0
-    apart = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    who, item = table["annotator"].to_numpy(object), table["item"].to_numpy(object)
+    differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
+    annotators, items = table["annotator"].to_numpy(object), table["item"].to_numpy(object)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
-    estimate = clusters.clustered_mean(apart, who, analysis=f"marks.{estimand}", **common)
+    estimate = clusters.clustered_mean(differences, annotators, analysis=f"marks.{estimand}", **common)
     others = list(estimate.sensitivity)
     if table["item"].nunique() > 1 and table["item"].duplicated().any():
         by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
-        estimate = clusters.two_way_clustered_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
+        estimate = clusters.two_way_clustered_mean(
+            differences, annotators, items, analysis=f"marks.{estimand}", **common
+        )
         others.append(by_annotator)
     return _tag_with_equivalence(replace(estimate, sensitivity=tuple(others)), estimand, comparison)
 
@@ -198,20 +200,27 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
     ]
     return tuple(
         _clustered_mean(
-            mine[measure], mine, level, f"marks.system.{measure}", words, bounds, system=system, measure=measure
+            system_rows[measure],
+            system_rows,
+            level,
+            f"marks.system.{measure}",
+            estimand,
+            bounds,
+            system=system,
+            measure=measure,
         )
-        for system, mine in rows.assign(clean=(rows["errors"] == 0).astype(float)).groupby("system", sort=True)
-        for measure, words, bounds in (measures if judged_outputs.has_score else measures[1:])
+        for system, system_rows in rows.assign(clean=(rows["errors"] == 0).astype(float)).groupby("system", sort=True)
+        for measure, estimand, bounds in (measures if judged_outputs.has_score else measures[1:])
     )
 
 
 def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
-    of = [(f"is:{each.key}", each.label, "category") for each in judged_outputs.codebook.categories]
-    of += [(f"at:{each.key}", each.label, "severity") for each in judged_outputs.codebook.severities]
+    measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
+    measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
     return tuple(
         _clustered_mean(
-            mine[column],
-            mine,
+            system_rows[column],
+            system_rows,
             level,
             f"marks.{sort}",
             f"errors per output: {label}",
@@ -220,15 +229,15 @@ def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float)
             measure=label,
             sort=sort,
         )
-        for column, label, sort in of
-        for system, mine in rows.groupby("system", sort=True)
+        for column, label, sort in measures
+        for system, system_rows in rows.groupby("system", sort=True)
     )
 
 
 def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
-    found = clusters.clustered_mean(
+    estimate = clusters.clustered_mean(
         values.to_numpy(float),
         rows["annotator"].to_numpy(object),
         level=level,
@@ -236,7 +245,7 @@ def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings)
         analysis=analysis,
         estimand=estimand,
     )
-    return replace(found, settings={**found.settings, **settings})
+    return replace(estimate, settings={**estimate.settings, **settings})
 
 
 def _agreement_checks(
@@ -246,19 +255,21 @@ def _agreement_checks(
     from analysis.stats import basic
 
     level = context.level
-    kept = set(rows["assignment"])
+    assignments = set(rows["assignment"])
     parts = judged_outputs.parts[
-        judged_outputs.parts["assignment"].isin(kept)
+        judged_outputs.parts["assignment"].isin(assignments)
         & ~judged_outputs.parts["system"].isin(judged_outputs.references.names)
     ]
     parts = parts.assign(sentence=_join_columns(parts, "item", "system", "sample", "part"))
     checks = []
-    for column, measured, words in (
+    for column, measurement, measured_text in (
         ("is_marked", "nominal", "which sentences hold an error"),
         ("worst", "ordinal", "how grave the worst error of a sentence is"),
     ):
         checks.append(
-            _agreement_alpha(parts["sentence"], parts[column], measured, "sentence", words, context, cluster="output")
+            _agreement_alpha(
+                parts["sentence"], parts[column], measurement, "sentence", measured_text, context, cluster="output"
+            )
         )
     if judged_outputs.has_score:
         checks.append(
@@ -266,13 +277,17 @@ def _agreement_checks(
                 _join_columns(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context
             )
         )
-        own = []
-        for _, mine in rows.groupby("annotator", sort=True):
-            if len(mine) >= MIN_OUTPUTS and mine["score"].nunique() > 1 and mine["penalty"].nunique() > 1:
-                own.append(mine["score"].corr(-mine["penalty"], method="spearman"))
+        correlations = []
+        for _, annotator_rows in rows.groupby("annotator", sort=True):
+            if (
+                len(annotator_rows) >= MIN_OUTPUTS
+                and annotator_rows["score"].nunique() > 1
+                and annotator_rows["penalty"].nunique() > 1
+            ):
+                correlations.append(annotator_rows["score"].corr(-annotator_rows["penalty"], method="spearman"))
         checks.append(
             basic.one_sample_t_test(
-                own,
+                correlations,
                 null=0.0,
                 level=level,
                 bounds=(-1.0, 1.0),
@@ -283,25 +298,25 @@ def _agreement_checks(
     return tuple(checks)
 
 
-def _agreement_alpha(units, values, level_of_measurement, unit, words, context, cluster="") -> "Estimate":
+def _agreement_alpha(units, values, level_of_measurement, unit, measured_text, context, cluster="") -> "Estimate":
     """Return Krippendorff's alpha. ``cluster``: the prefix of unit names that is resampled."""
     from analysis.stats import agreement
 
     counts, points = agreement.value_counts_by_unit(units.to_numpy(object), values.to_numpy(float))
     # The same people read all sentences of an output, and a bad output has several marked sentences.
     clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
-    found = agreement.krippendorff_alpha(
+    estimate = agreement.krippendorff_alpha(
         counts,
         points,
         level_of_measurement=level_of_measurement,
         level=context.level,
-        rng=context.rng(words),
+        rng=context.rng(measured_text),
         unit=unit,
         analysis="marks.agreement",
         clusters=clusters,
         cluster_name=cluster,
     )
-    return replace(found, estimand=f"Krippendorff's alpha: {words}")
+    return replace(estimate, estimand=f"Krippendorff's alpha: {measured_text}")
 
 
 def _join_columns(rows: "DataFrame", *names: str):
@@ -316,37 +331,39 @@ def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]
     from analysis.stats.results import Estimate
 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept_paper"].astype(bool)]
-    found = []
-    for system, mine in rows.groupby("system", sort=True):
-        words = float(mine["words"].sum())
+    estimates = []
+    for system, system_rows in rows.groupby("system", sort=True):
+        n_words = float(system_rows["words"].sum())
         measures = {
-            "penalty": ("weighted penalty per output", float(mine["penalty"].mean())),
+            "penalty": ("weighted penalty per output", float(system_rows["penalty"].mean())),
             "per_100_words": (
                 "weighted penalty per 100 words",
-                100 * float(mine["penalty"].sum()) / words if words else None,
+                100 * float(system_rows["penalty"].sum()) / n_words if n_words else None,
             ),
             "score": (
                 "mean score",
-                float(mine["score"].mean()) if judged_outputs.has_score and mine["score"].notna().any() else None,
+                float(system_rows["score"].mean())
+                if judged_outputs.has_score and system_rows["score"].notna().any()
+                else None,
             ),
         }
         for measure, (estimand, value) in measures.items():
-            found.append(
+            estimates.append(
                 Estimate(
                     analysis=f"marks.standard.{measure}",
                     estimand=estimand,
                     unit="judged output",
-                    n=len(mine),
+                    n=len(system_rows),
                     mode="paper",
                     status="ok" if value is not None else "not_applicable",
                     estimate=value,
                     reason="" if value is not None else "not asked, or no words",
                     settings={"system": system, "measure": measure},
                     detail={
-                        "words": int(words),
-                        "errors": int(mine["errors"].sum()),
-                        "annotators": int(mine["annotator"].nunique()),
+                        "words": int(n_words),
+                        "errors": int(system_rows["errors"].sum()),
+                        "annotators": int(system_rows["annotator"].nunique()),
                     },
                 )
             )
-    return tuple(found)
+    return tuple(estimates)

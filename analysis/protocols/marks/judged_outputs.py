@@ -41,7 +41,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     """Return marks and scores of a section by output. An output is judged if a mark or "no error" was stored for it."""
     import pandas as pd
 
-    book = REGISTRY[section.protocol].codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
+    codebook = REGISTRY[section.protocol].codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
     scales = {}
     for question in section.questions.all():
         try:
@@ -54,34 +54,35 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     low, high = (errors.minimum, errors.maximum) if errors else (0, 1)
     # Weights have at most four decimals. Rounding removes the error from scaling to 0..1 and back.
     marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
-    found = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
+    outputs = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
         prompt=("prompt", "first"),
         penalty=("weight", "sum"),
         errors=("choice", lambda choices: int((choices != "").sum())),
         **{name: (name, "first") for name in KEPT_COLUMNS},
     )
     real = marks[marks["choice"] != ""]
-    for one in book.categories:
-        found[f"is:{one.key}"] = (
-            real[real["choice"] == one.key].groupby(OUTPUT_KEY).size().reindex(found.index, fill_value=0)
+    for category in codebook.categories:
+        outputs[f"is:{category.key}"] = (
+            real[real["choice"] == category.key].groupby(OUTPUT_KEY).size().reindex(outputs.index, fill_value=0)
         )
-    for one in book.severities:
-        at = real[real["weight"] == float(one.weight)]
-        found[f"at:{one.key}"] = at.groupby(OUTPUT_KEY).size().reindex(found.index, fill_value=0)
+    for category in codebook.severities:
+        own_marks = real[real["weight"] == float(category.weight)]
+        outputs[f"at:{category.key}"] = own_marks.groupby(OUTPUT_KEY).size().reindex(outputs.index, fill_value=0)
     ends = (float(score.minimum), float(score.maximum)) if score else (0.0, 100.0)
-    given = rows[(rows["question"] == SCORE)].groupby(OUTPUT_KEY)["value"].first().reindex(found.index)
-    found["score"] = ends[0] + given.astype(float) * (ends[1] - ends[0])
-    found = found.reset_index()
+    scores = rows[(rows["question"] == SCORE)].groupby(OUTPUT_KEY)["value"].first().reindex(outputs.index)
+    outputs["score"] = ends[0] + scores.astype(float) * (ends[1] - ends[0])
+    outputs = outputs.reset_index()
     texts = _output_texts(section)
-    found["words"] = [
-        word_count(texts.get(key, "")) for key in zip(found["prompt"], found["system"], found["sample"], strict=True)
+    outputs["words"] = [
+        word_count(texts.get(key, ""))
+        for key in zip(outputs["prompt"], outputs["system"], outputs["sample"], strict=True)
     ]
     return JudgedOutputs(
         section,
-        book,
+        codebook,
         planted_references_of(section.study),
-        found,
-        _sentence_rows(found, real, texts, pd),
+        outputs,
+        _sentence_rows(outputs, real, texts, pd),
         score is not None,
         ends,
     )
@@ -93,8 +94,8 @@ def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping
     for *key, part, weight in zip(*(error_rows[name] for name in (*OUTPUT_KEY, "part", "weight")), strict=True):
         number = str(part).partition(":")[0]
         if number.isdecimal() and int(number) != WHOLE_TEXT:
-            place = (*key, int(number))
-            worst[place] = max(worst.get(place, 0.0), float(weight))
+            sentence_key = (*key, int(number))
+            worst[sentence_key] = max(worst.get(sentence_key, 0.0), float(weight))
     rows = []
     for prompt, *key in zip(outputs["prompt"], *(outputs[name] for name in OUTPUT_KEY), strict=True):
         for part in split_sentences(texts.get((prompt, *key[-2:]), "")):
@@ -107,7 +108,7 @@ def _output_texts(section: Any) -> dict[tuple, str]:
     """Return the texts of the section's outputs by prompt, system and sample. The frame does not hold them."""
     from studies.models import Output
 
-    shown = Output.objects.filter(system__study=section.study_id).values_list(
+    outputs = Output.objects.filter(system__study=section.study_id).values_list(
         "prompt__key", "system__name", "sample", "text"
     )
-    return {(prompt, system, sample): text for prompt, system, sample, text in shown}
+    return {(prompt, system, sample): text for prompt, system, sample, text in outputs}

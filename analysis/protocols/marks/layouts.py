@@ -21,22 +21,22 @@ def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
 def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Table:
     """Return the table of all pairs of systems on one estimand."""
     rows = []
-    for one in estimates:
-        contrast = contrast_of(one)
+    for estimate in estimates:
+        contrast = contrast_of(estimate)
         rows.append(
             {
                 "pair": _pair_label(contrast, with_section),
                 "role": role_label(contrast),
-                "difference": one.estimate,
-                "interval": interval_bounds(one),
-                "p": reported_pvalue(one),
-                "verdict": verdict_text(one),
-                "n": one.n,
-                "n_rows": one.n_rows,
-                "reason": one.reason,
+                "difference": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
+                "verdict": verdict_text(estimate),
+                "n": estimate.n,
+                "n_rows": estimate.n_rows,
+                "reason": estimate.reason,
             }
         )
-    words = {SCORE: "score of x minus score of y", PENALTY: "penalty of y minus penalty of x"}[estimand]
+    difference_text = {SCORE: "score of x minus score of y", PENALTY: "penalty of y minus penalty of x"}[estimand]
     unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
     return build_table(
         f"marks_{estimand}_pairs",
@@ -45,14 +45,15 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
         rows,
         "first",
-        f"Difference: {words}, within an annotator and prompt. Above 0, x is better. Annotators are clusters. Prompts are too, "
+        f"Difference: {difference_text}, within an annotator and prompt. Above 0, x is better. Annotators are clusters. Prompts are too, "
         "if several people judged them. p is adjusted within each planned family and within all unplanned pairs.",
     )
 
 
 def differences_figure(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Figure:
     rows = [
-        figure_row(one, _pair_label(contrast_of(one), with_section), ESTIMAND_LABELS[estimand]) for one in estimates
+        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), ESTIMAND_LABELS[estimand])
+        for estimate in estimates
     ]
     return build_figure(
         f"marks_{estimand}_pairs",
@@ -65,10 +66,14 @@ def differences_figure(estimates: Sequence["Estimate"], estimand: str, with_sect
 
 
 def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
-    by = {(one.settings["system"], one.settings["measure"]): one for one in estimates}
+    estimates_by_key = {(estimate.settings["system"], estimate.settings["measure"]): estimate for estimate in estimates}
     rows = []
-    for system in dict.fromkeys(system for system, _ in by):
-        score, penalty, clean = by.get((system, "score")), by[system, "penalty"], by[system, "clean"]
+    for system in dict.fromkeys(system for system, _ in estimates_by_key):
+        score, penalty, clean = (
+            estimates_by_key.get((system, "score")),
+            estimates_by_key[system, "penalty"],
+            estimates_by_key[system, "clean"],
+        )
         rows.append(
             {
                 "system": system,
@@ -85,7 +90,7 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
             }
         )
     rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
-    weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged_outputs.codebook.severities)
+    weights = ", ".join(f"{severity.label} {severity.weight:f}" for severity in judged_outputs.codebook.severities)
     return build_table(
         "marks_systems",
         f"Score, penalty and outputs without error, by system ({judged_outputs.title})",
@@ -106,9 +111,10 @@ def _reference_column(rows: Sequence[dict[str, Any]]) -> str:
 
 def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Figure:
     rows = [
-        figure_row(one, one.settings["system"], "penalty")
-        for one in estimates
-        if one.settings["measure"] == "penalty" and not judged_outputs.references.kind_of(one.settings["system"])
+        figure_row(estimate, estimate.settings["system"], "penalty")
+        for estimate in estimates
+        if estimate.settings["measure"] == "penalty"
+        and not judged_outputs.references.kind_of(estimate.settings["system"])
     ]
     return build_figure(
         "marks_penalties",
@@ -121,30 +127,36 @@ def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Fi
 
 def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     """Return a table with one row per error category or severity level, and one column per system, readable also for a long codebook."""
-    systems = sorted({one.settings["system"] for one in estimates})
-    by: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in estimates:
-        by.setdefault((one.settings["sort"], one.settings["measure"]), {})[one.settings["system"]] = one
+    systems = sorted({estimate.settings["system"] for estimate in estimates})
+    estimates_by_kind: dict[tuple[str, str], dict[str, Any]] = {}
+    for estimate in estimates:
+        estimates_by_kind.setdefault((estimate.settings["sort"], estimate.settings["measure"]), {})[
+            estimate.settings["system"]
+        ] = estimate
     rows = [
         {
             "sort": sort,
-            "what": what,
-            "n": _count_range(one.n for one in mine.values()),
-            "outputs": _count_range(one.n_rows for one in mine.values()),
-            **{f"rate{place}": mine[system].estimate for place, system in enumerate(systems) if system in mine},
+            "what": label,
+            "n": _count_range(estimate.n for estimate in kind_estimates.values()),
+            "outputs": _count_range(estimate.n_rows for estimate in kind_estimates.values()),
             **{
-                f"interval{place}": interval_bounds(mine[system])
-                for place, system in enumerate(systems)
-                if system in mine
+                f"rate{number}": kind_estimates[system].estimate
+                for number, system in enumerate(systems)
+                if system in kind_estimates
             },
-            "reason": "; ".join(sorted({one.reason for one in mine.values() if one.reason})),
+            **{
+                f"interval{number}": interval_bounds(kind_estimates[system])
+                for number, system in enumerate(systems)
+                if system in kind_estimates
+            },
+            "reason": "; ".join(sorted({estimate.reason for estimate in kind_estimates.values() if estimate.reason})),
         }
-        for (sort, what), mine in by.items()
+        for (sort, label), kind_estimates in estimates_by_kind.items()
     ]
     heads = parse_columns("what|Error|text; sort|Category or severity|text")
-    for place, name in enumerate(systems):
-        heads.append(Column(key=f"rate{place}", label=name, kind="number"))
-        heads.append(Column(key=f"interval{place}", label=f"95% CI, {name}", kind="wide_interval"))
+    for number, name in enumerate(systems):
+        heads.append(Column(key=f"rate{number}", label=name, kind="number"))
+        heads.append(Column(key=f"interval{number}", label=f"95% CI, {name}", kind="wide_interval"))
     heads += parse_columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
     return build_table(
         "marks_kinds",
@@ -159,23 +171,23 @@ def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: A
 
 def _count_range(counts: Iterable[int]) -> str:
     """Return one number if all systems have the same, else the smallest and the largest."""
-    known = sorted(set(counts))
-    return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
+    distinct = sorted(set(counts))
+    return f"{distinct[0]}" if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
 
 
 def mark_agreement_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     rows = [
         {
-            "what": one.estimand,
-            "estimate": one.estimate,
-            "interval": interval_bounds(one),
-            "agreement": one.detail.get("percent_agreement"),
-            "p": reported_pvalue(one),
-            "n": one.n,
-            "unit": one.unit,
-            "reason": one.reason,
+            "what": estimate.estimand,
+            "estimate": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "agreement": estimate.detail.get("percent_agreement"),
+            "p": reported_pvalue(estimate),
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "marks_checks",
@@ -190,13 +202,18 @@ def mark_agreement_table(estimates: Sequence["Estimate"], judged_outputs: Any) -
 
 
 def campaign_style_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
-    by: dict[str, dict[str, Any]] = {}
-    for one in estimates:
-        system = one.settings["system"]
-        about = {"system": system, "reference": judged_outputs.references.kind_of(system), "n": one.n, **one.detail}
-        row = by.setdefault(system, about)
-        row[one.settings["measure"]] = one.estimate
-    rows = sorted(by.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
+    rows_by_system: dict[str, dict[str, Any]] = {}
+    for estimate in estimates:
+        system = estimate.settings["system"]
+        labels = {
+            "system": system,
+            "reference": judged_outputs.references.kind_of(system),
+            "n": estimate.n,
+            **estimate.detail,
+        }
+        row = rows_by_system.setdefault(system, labels)
+        row[estimate.settings["measure"]] = estimate.estimate
+    rows = sorted(rows_by_system.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
     return build_table(
         "marks_standard",
         f"As campaigns print it ({judged_outputs.title})",

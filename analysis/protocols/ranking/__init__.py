@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRankings:
-    """The rankings of one question. ``all_ranked``, ``wide`` and ``wide_paper``: a row an annotator and item, a column a system, NaN
-    not shown. Planted ends stand in ``all_ranked`` alone; ``rows`` and the others have the ranks among the rest."""
+    """The rankings of one question.
+
+    ``wide_with_references``, ``wide`` and ``paper_wide`` have one row per annotator and item, and one column per
+    system. NaN means that the system was not shown. Only ``wide_with_references`` contains planted references. In the
+    other frames the ranks are among the other systems.
+    """
 
     section: Any
     question: Any
@@ -52,10 +56,14 @@ class RankingAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all ranking sections of a study. Families of tests span all sections."""
-        asked = [one for section in context.sections for one in _read_rankings(context.rows, section)]
-        shares = [(compared, _share_estimate(one, compared, context)) for one in asked for compared in one.comparisons]
+        all_rankings = [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
+        shares = [
+            (compared, _share_estimate(rankings, compared, context))
+            for rankings in all_rankings
+            for compared in rankings.comparisons
+        ]
         estimates = adjust_pvalues_within_families(shares, "ranking.share", context.star_scheme)
-        several = len(asked) > 1
+        several = len(all_rankings) > 1
         blocks = [
             Block(
                 "ranking.share",
@@ -69,8 +77,8 @@ class RankingAnalysis(ProtocolAnalysis):
                 "Annotators are clusters.",
             ),
         ]
-        for one in asked:
-            blocks += _question_blocks(one, context)
+        for rankings in all_rankings:
+            blocks += _question_blocks(rankings, context)
         return [block for block in blocks if block.estimates]
 
 
@@ -78,41 +86,41 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     references = planted_references_of(section.study)
-    found = []
+    all_rankings = []
     for question in section.questions.all():
         try:
             scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
-        mine = rows[rows["question"] == question.key]
+        question_rows = rows[rows["question"] == question.key]
         # Convert from 0..1 back to the stored ranks, which are whole or half numbers.
-        ranks = (scale.minimum + mine["value"] * (scale.maximum - scale.minimum)) * 2
-        mine = mine.assign(rank=ranks.round() / 2)
-        kept = mine[mine["is_kept"].astype(bool)]
-        comparisons = _comparisons(section, question, contrasts, set(mine["system"]), references)
-        rest = _rank_without_references(kept, references)
-        paper = _rank_without_references(mine[mine["is_kept_paper"].astype(bool)], references)
-        found.append(
+        ranks = (scale.minimum + question_rows["value"] * (scale.maximum - scale.minimum)) * 2
+        question_rows = question_rows.assign(rank=ranks.round() / 2)
+        kept_rows = question_rows[question_rows["is_kept"].astype(bool)]
+        comparisons = _comparisons(section, question, contrasts, set(question_rows["system"]), references)
+        evaluated = _rank_without_references(kept_rows, references)
+        paper = _rank_without_references(question_rows[question_rows["is_kept_paper"].astype(bool)], references)
+        all_rankings.append(
             QuestionRankings(
                 section,
                 question,
                 comparisons,
                 references,
-                rest,
-                _pivot_ranks(kept),
-                _pivot_ranks(rest),
+                evaluated,
+                _pivot_ranks(kept_rows),
+                _pivot_ranks(evaluated),
                 _pivot_ranks(paper),
             )
         )
-    return found
+    return all_rankings
 
 
 def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -> "DataFrame":
     """Return the systems under evaluation with ranks among themselves, so that planted ends do not change their ranks."""
     if not references.names:
         return rows
-    rest = rows[~rows["system"].isin(references.names)]
-    return rest.assign(rank=rest.groupby(["assignment", "item"])["rank"].rank())
+    evaluated = rows[~rows["system"].isin(references.names)]
+    return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
 
 
 def _comparisons(
@@ -128,7 +136,7 @@ def _comparisons(
         Comparison(section.position, x, y, question.criterion, question.key)
         for x, y in unplanned_pairs(systems, planned, references)
     ]
-    return tuple({one.key: one for one in [*planned, *others]}.values())
+    return tuple({comparison.key: comparison for comparison in [*planned, *others]}.values())
 
 
 def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
@@ -149,14 +157,16 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     from analysis.stats import clusters
 
     pairs, level = _pair_scores(rankings, comparison), context.level
-    score, who = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    words = "share of rankings with x above y, ties half"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": words}
-    estimate = clusters.clustered_mean(score, who, analysis="ranking.share", **common)
+    score, annotators = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
+    estimand = "share of rankings with x above y, ties half"
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": estimand}
+    estimate = clusters.clustered_mean(score, annotators, analysis="ranking.share", **common)
     others = list(estimate.sensitivity)
     if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
         items = pairs["item"].to_numpy(object)
-        others.append(clusters.two_way_clustered_mean(score, who, items, analysis="ranking.share.two_way", **common))
+        others.append(
+            clusters.two_way_clustered_mean(score, annotators, items, analysis="ranking.share.two_way", **common)
+        )
     others += comparison.equivalence_tests(estimate, null=0.5, bounds=(0.0, 1.0))
     detail = {
         **estimate.detail,
@@ -194,8 +204,8 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     means = tuple(
         replace(
             clusters.clustered_mean(
-                mine["rank"].to_numpy(float),
-                mine["annotator"].to_numpy(object),
+                system_rows["rank"].to_numpy(float),
+                system_rows["annotator"].to_numpy(object),
                 level=level,
                 bounds=(1.0, most),
                 analysis="ranking.mean",
@@ -203,7 +213,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             ),
             settings={"level": level, "system": system, **where},
         )
-        for system, mine in rows.groupby("system", sort=True)
+        for system, system_rows in rows.groupby("system", sort=True)
     )
     sets = ranks.rank_confidence_sets_from_rows(
         -rows["rank"].to_numpy(float),
@@ -301,7 +311,7 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
     from analysis.stats import clusters
 
     systems = [name for name in rankings.wide_with_references.columns if name not in rankings.references.names]
-    found = []
+    estimates = []
     for name in [name for name in rankings.wide_with_references.columns if name in rankings.references.names]:
         table = rankings.wide_with_references[rankings.wide_with_references[name].notna()]
         above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
@@ -314,10 +324,10 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
             analysis="ranking.reference",
             estimand="share of the systems of its ranking that it stands above, ties half",
         )
-        found.append(
+        estimates.append(
             replace(mean, settings={**mean.settings, "system": name, "reference": rankings.references.kind_of(name)})
         )
-    return tuple(found)
+    return tuple(estimates)
 
 
 def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
@@ -327,15 +337,15 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
     from analysis.stats.davidson import fit_davidson
 
     systems = list(rankings.wide.columns)
-    who = rankings.wide.index.get_level_values("annotator").to_numpy(object)
+    annotators = rankings.wide.index.get_level_values("annotator").to_numpy(object)
     table = rankings.wide.to_numpy(float)
     first, second, outcomes, people = [], [], [], []
     for x, y in combinations(range(len(systems)), 2):
-        both = ~np.isnan(table[:, x] - table[:, y])
-        first.append(np.full(int(both.sum()), x))
-        second.append(np.full(int(both.sum()), y))
-        outcomes.append((np.sign(table[both, y] - table[both, x]) + 1) / 2)
-        people.append(who[both])
+        is_compared = ~np.isnan(table[:, x] - table[:, y])
+        first.append(np.full(int(is_compared.sum()), x))
+        second.append(np.full(int(is_compared.sum()), y))
+        outcomes.append((np.sign(table[is_compared, y] - table[is_compared, x]) + 1) / 2)
+        people.append(annotators[is_compared])
     if not outcomes or not sum(map(len, outcomes)):
         return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
     fit = fit_davidson(
@@ -347,14 +357,16 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
         level=level,
         analysis="ranking.davidson",
     )
-    named = [
+    strengths = [
         replace(
-            found, estimand=f"log-odds of {system} against the mean of all", detail={**found.detail, "system": system}
+            strength,
+            estimand=f"log-odds of {system} against the mean of all",
+            detail={**strength.detail, "system": system},
         )
-        for system, found in zip(systems, fit.strengths, strict=True)
+        for system, strength in zip(systems, fit.strengths, strict=True)
     ]
     tie = (replace(fit.tie, detail={**fit.tie.detail, "system": ""}),) if fit.tie is not None else ()
-    return (*named, *tie), {
+    return (*strengths, *tie), {
         "systems": systems,
         "status": fit.status,
         "reason": fit.reason,

@@ -19,21 +19,21 @@ def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
 def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     """Return the table of all pairs of systems: which was ranked higher, and how often."""
     rows = []
-    for one in estimates:
-        contrast, detail = contrast_of(one), one.detail
+    for estimate in estimates:
+        contrast, detail = contrast_of(estimate), estimate.detail
         rows.append(
             {
                 "pair": _pair_label(contrast, with_section),
                 "role": role_label(contrast),
-                "share": one.estimate,
-                "interval": interval_bounds(one),
-                "p": reported_pvalue(one),
-                "verdict": verdict_text(one),
+                "share": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
+                "verdict": verdict_text(estimate),
                 "above": detail["n_above"],
                 "ties": detail["n_ties"],
                 "below": detail["n_below"],
-                "n": one.n,
-                "reason": one.reason,
+                "n": estimate.n,
+                "reason": estimate.reason,
             }
         )
     return build_table(
@@ -49,7 +49,10 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
 
 
 def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
-    rows = [figure_row(one, _pair_label(contrast_of(one), with_section), "share of rankings") for one in estimates]
+    rows = [
+        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), "share of rankings")
+        for estimate in estimates
+    ]
     return build_figure(
         "ranking_pairs",
         "Share of rankings with x above y",
@@ -63,25 +66,29 @@ def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
 
 def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any], title: str) -> Table:
     """Return the table of systems, best first: mean rank, set of ranks and strength."""
-    may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
-    by_system = {one.detail.get("system"): one for one in strengths}
+    bounds = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
+    by_system = {strength.detail.get("system"): strength for strength in strengths}
     rows = []
-    for one in sorted(means, key=lambda one: (one.estimate is None, one.estimate, one.settings["system"])):
-        system = one.settings["system"]
+    for estimate in sorted(
+        means, key=lambda estimate: (estimate.estimate is None, estimate.estimate, estimate.settings["system"])
+    ):
+        system = estimate.settings["system"]
         strength = by_system.get(system)
-        low, high = may.get(system, (None, None))
+        low, high = bounds.get(system, (None, None))
         rows.append(
             {
                 "system": system,
-                "mean": one.estimate,
-                "interval": interval_bounds(one),
+                "mean": estimate.estimate,
+                "interval": interval_bounds(estimate),
                 "highest": low,
                 "lowest": high,
                 "strength": strength.estimate if strength else None,
                 "strength_interval": interval_bounds(strength) if strength else None,
-                "n": one.n,
-                "rankings": one.n_rows,
-                "reason": "; ".join(filter(None, [one.reason, rank_sets.reason, strength.reason if strength else ""])),
+                "n": estimate.n,
+                "rankings": estimate.n_rows,
+                "reason": "; ".join(
+                    filter(None, [estimate.reason, rank_sets.reason, strength.reason if strength else ""])
+                ),
             }
         )
     return build_table(
@@ -97,7 +104,7 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
 
 
 def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
-    rows = [figure_row(one, one.settings["system"], "mean rank") for one in estimates]
+    rows = [figure_row(estimate, estimate.settings["system"], "mean rank") for estimate in estimates]
     return build_figure(
         "ranking_means",
         f"Mean rank of each system ({title})",
@@ -110,15 +117,15 @@ def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
 def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
-            "what": one.estimand,
-            "estimate": one.estimate,
-            "interval": interval_bounds(one),
-            "p": reported_pvalue(one),
-            "n": one.n,
-            "unit": one.unit,
-            "reason": one.reason,
+            "what": estimate.estimand,
+            "estimate": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "p": reported_pvalue(estimate),
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "ranking_checks",
@@ -135,15 +142,15 @@ def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
 def reference_ranks_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
-            "system": one.settings["system"],
-            "reference": one.settings["reference"],
-            "share": one.estimate,
-            "interval": interval_bounds(one),
-            "n": one.n,
-            "rankings": one.n_rows,
-            "reason": one.reason,
+            "system": estimate.settings["system"],
+            "reference": estimate.settings["reference"],
+            "share": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "rankings": estimate.n_rows,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "ranking_references",

@@ -37,33 +37,40 @@ class RatingAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all rating sections of a study. Families span all sections."""
-        asked = [one for section in context.sections for one in read_question_ratings(context.rows, section)]
-        blocks = _comparison_blocks(asked, context)
-        if found := [one.utilities for one in asked if one.utilities is not None]:
-            named = [(compared, one.utilities) for one in asked if one.utilities is not None for compared in one.named]
-            blocks += utility_blocks(found, named, asked[0].references, context)
-        for one in asked:
-            blocks += _question_blocks(one, context)
+        question_ratings = [
+            ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)
+        ]
+        blocks = _comparison_blocks(question_ratings, context)
+        if utilities := [ratings.utilities for ratings in question_ratings if ratings.utilities is not None]:
+            planned = [
+                (compared, ratings.utilities)
+                for ratings in question_ratings
+                if ratings.utilities is not None
+                for compared in ratings.named
+            ]
+            blocks += utility_blocks(utilities, planned, question_ratings[0].references, context)
+        for ratings in question_ratings:
+            blocks += _question_blocks(ratings, context)
         return [block for block in blocks if block.estimates]
 
 
 def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> list[Block]:
     pairs: dict[str, list[tuple[Comparison, Estimate]]] = {"superiority": [], "difference": [], "paper": []}
-    for one in question_ratings:
-        for compared in one.comparisons:
-            mean = paper_paired_difference(one, compared, context)
-            pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=one.score_unit)))
-            chance, points = superiority_and_difference(one, compared, context)
+    for ratings in question_ratings:
+        for compared in ratings.comparisons:
+            mean = paper_paired_difference(ratings, compared, context)
+            pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=ratings.score_unit)))
+            chance, points = superiority_and_difference(ratings, compared, context)
             pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
-            points, compared = add_points_equivalence_test(one, compared, points)
-            pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=one.score_unit)))
-    found = {
-        name: adjust_pvalues_within_families(mine, f"rating.{name}", context.star_scheme)
-        for name, mine in pairs.items()
+            points, compared = add_points_equivalence_test(ratings, compared, points)
+            pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
+    adjusted = {
+        name: adjust_pvalues_within_families(compared_estimates, f"rating.{name}", context.star_scheme)
+        for name, compared_estimates in pairs.items()
     }
-    above, apart, paper = (found[name] for name in ("superiority", "difference", "paper"))
-    named = {key for one in question_ratings for key in one.points_comparisons}
-    by_name = [one for one in apart if contrast_of(one)["key"] in named]
+    above, differences, paper = (adjusted[name] for name in ("superiority", "difference", "paper"))
+    points_keys = {key for ratings in question_ratings for key in ratings.points_comparisons}
+    by_name = [estimate for estimate in differences if contrast_of(estimate)["key"] in points_keys]
     return [
         # If the study also has stated chances, the sentences are about those.
         Block(
@@ -74,7 +81,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             conclusions=build_conclusions(
                 above, _superiority_phrases, 0.5, include_estimand_in_name=False, superseded_by="spa.pairs"
             ),
-            tables=[layouts.rating_comparisons_table(above, apart, paper)],
+            tables=[layouts.rating_comparisons_table(above, differences, paper)],
             figures=[layouts.superiority_figure(above, context.level)],
             note="The chance that an annotator rates x above y for the same prompt. Ties count half, and only the order of points matters. "
             "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
@@ -83,7 +90,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "rating.difference",
             "Difference of mean ratings",
             "recommended",
-            estimates=apart,
+            estimates=differences,
             conclusions=build_conclusions(by_name, _difference_phrases, 0.0),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
@@ -137,7 +144,8 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
     means = tuple(
-        _system_mean(question_ratings, str(system), mine, level) for system, mine in rows.groupby("system", sort=True)
+        _system_mean(question_ratings, str(system), system_rows, level)
+        for system, system_rows in rows.groupby("system", sort=True)
     )
     checks = []
     # Everybody recognises planted ends, so they are not used for agreement and have no rank.
@@ -150,7 +158,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         + judged_rows["sample"].astype(str)
     )
     shared = shared[shared.groupby("output")["annotator"].transform("nunique") > 1]
-    what = (question_ratings.section.position, question_ratings.question.key)
+    random_key = (question_ratings.section.position, question_ratings.question.key)
     if len(shared):
         outputs = shared["output"].to_numpy(object)
         counts, points = agreement.value_counts_by_unit(outputs, shared["rating"].to_numpy(float))
@@ -159,7 +167,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 counts,
                 points,
                 level=level,
-                rng=context.rng("alpha", *what),
+                rng=context.rng("alpha", *random_key),
                 level_of_measurement="ordinal" if question_ratings.scale.kind == "likert" else "interval",
                 unit="output",
             )
@@ -169,18 +177,18 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
             agreement.split_half_reliability(
                 table.to_numpy(float),
                 level=level,
-                rng=context.rng("halves", *what),
+                rng=context.rng("halves", *random_key),
                 unit="output",
                 resamples=min(999, context.resamples),
             )
         )
     if len(rows):
         letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))
-        place = {label: n for n, label in enumerate(letters)}
+        label_ranks = {label: n for n, label in enumerate(letters)}
         checks.append(
             ratings.rating_change_per_position(
                 rows["rating"].to_numpy(float),
-                rows["label"].map(place).to_numpy(float),
+                rows["label"].map(label_ranks).to_numpy(float),
                 rows["annotator"].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
@@ -193,7 +201,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         ),
         level=level,
         resamples=context.resamples,
-        rng=context.rng("ranks", *what),
+        rng=context.rng("ranks", *random_key),
     )
     return [
         Block(
@@ -231,11 +239,11 @@ def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFram
         "level": level,
         "system": system,
         "section": question_ratings.section.position,
-        "question": question_ratings.words,
+        "question": question_ratings.label,
         "scored": question_ratings.score_unit,
     }
     # With planted references the report also shows utilities, so no warning is needed.
-    kept = [
+    warnings = [
         warning for warning in mean.warnings if question_ratings.utilities is None or warning.code != "no_references"
     ]
-    return replace(mean, settings=settings, warnings=tuple(kept))
+    return replace(mean, settings=settings, warnings=tuple(warnings))

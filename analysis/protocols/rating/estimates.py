@@ -23,9 +23,9 @@ def paper_paired_difference(
 
     pairs = paired_ratings(question_ratings.paper_wide, comparison)
     if not len(pairs) and unpaired_samples(question_ratings.paper_wide, comparison) is not None:
-        found = ratings.paired_difference_paper([], [], level=context.level)
+        undefined = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
-            found, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
+            undefined, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
         )
     means = pairs.groupby("annotator")[["x", "y"]].mean()
     return ratings.paired_difference_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
@@ -43,7 +43,7 @@ def superiority_and_difference(
     pairs = paired_ratings(question_ratings.wide, comparison)
     level, resamples = context.level, context.resamples
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    apart = ratings.paired_mean_difference(x, y, people, scale=question_ratings.ends, level=level)
+    difference = ratings.paired_mean_difference(x, y, people, scale=question_ratings.ends, level=level)
     if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
         two_way = ratings.paired_mean_difference(
             x,
@@ -54,10 +54,10 @@ def superiority_and_difference(
             level=level,
             analysis="rating.mean_difference.two_way",
         )
-        apart = replace(apart, sensitivity=(*apart.sensitivity, two_way))
+        difference = replace(difference, sensitivity=(*difference.sensitivity, two_way))
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
-        apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
+        difference = replace(difference, sensitivity=(*difference.sensitivity, standardised))
     above = ratings.probability_of_superiority(
         x,
         y,
@@ -69,7 +69,7 @@ def superiority_and_difference(
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
     others += comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0))
     above = replace(above, sensitivity=(*above.sensitivity, *others))
-    return above, _add_reversal_guard(question_ratings, apart)
+    return above, _add_reversal_guard(question_ratings, difference)
 
 
 def _unpaired_estimates(
@@ -79,13 +79,13 @@ def _unpaired_estimates(
     from analysis.stats import unpaired
 
     level = context.level
-    apart = unpaired.mean_difference(**samples, scale=question_ratings.ends, level=level)
+    difference = unpaired.mean_difference(**samples, scale=question_ratings.ends, level=level)
     above = unpaired.probability_of_superiority(**samples, level=level)
     others = [
         *_model_estimates(question_ratings, comparison, level),
         *comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0)),
     ]
-    return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, apart)
+    return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, difference)
 
 
 def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate") -> "Estimate":
@@ -103,17 +103,17 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     from analysis.stats import ratings
 
     others = []
-    mine = question_ratings.kept[
+    rows = question_ratings.kept[
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
-    rated, shown = mine["rating"].to_numpy(float), mine["system"].to_numpy(object)
-    people, prompts = mine["annotator"].to_numpy(object), mine["prompt"].to_numpy(object)
+    scores, systems = rows["rating"].to_numpy(float), rows["system"].to_numpy(object)
+    people, prompts = rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
     pair: dict[str, Any] = {"system": comparison.x, "reference": comparison.y, "level": level}
     if question_ratings.scale.kind == "likert":
-        others.append(ratings.cumulative_logit(rated, shown, people, **pair))
-    is_crossed = len(mine) > 2 * mine["annotator"].nunique() and mine["prompt"].nunique() > 1
-    if is_crossed and len(mine) <= MAX_MIXED_ROWS:
-        others.append(ratings.crossed_mixed_model(rated, shown, people, prompts, **pair))
+        others.append(ratings.cumulative_logit(scores, systems, people, **pair))
+    is_crossed = len(rows) > 2 * rows["annotator"].nunique() and rows["prompt"].nunique() > 1
+    if is_crossed and len(rows) <= MAX_MIXED_ROWS:
+        others.append(ratings.crossed_mixed_model(scores, systems, people, prompts, **pair))
     return others
 
 
@@ -124,8 +124,8 @@ def add_points_equivalence_test(
     if comparison.key not in question_ratings.points_comparisons:
         return difference, comparison
     comparison = question_ratings.points_comparisons[comparison.key]
-    beside = (*difference.sensitivity, *comparison.equivalence_tests(difference, null=0.0))
-    return replace(difference, sensitivity=beside, settings={**difference.settings, "null": 0.0}), comparison
+    sensitivity = (*difference.sensitivity, *comparison.equivalence_tests(difference, null=0.0))
+    return replace(difference, sensitivity=sensitivity, settings={**difference.settings, "null": 0.0}), comparison
 
 
 def _standardised_difference(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> "Estimate":

@@ -24,7 +24,7 @@ def rating_comparisons_table(
         "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
         "logit|Cumulative logit|number; logit_interval|95% CI, logit|wide_interval; logit_pvalue|p, logit|p; logit_reason|No logit because|text; "
         "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
-        [_rating_row(*found) for found in zip(superiority, differences, paper, strict=True)],
+        [_rating_row(*estimates) for estimates in zip(superiority, differences, paper, strict=True)],
         "sure",
         "Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
         "it happened.",
@@ -58,11 +58,14 @@ def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimat
 
 
 def superiority_figure(estimates: Sequence["Estimate"], level: float) -> Figure:
-    several = len({contrast_of(one)["key"].partition(", section")[2] for one in estimates}) > 1
+    several = len({contrast_of(estimate)["key"].partition(", section")[2] for estimate in estimates}) > 1
     return build_figure(
         RATINGS,
         "Chance of being rated higher",
-        [figure_row(one, comparison_label(one, several), "probability of superiority") for one in estimates],
+        [
+            figure_row(estimate, comparison_label(estimate, several), "probability of superiority")
+            for estimate in estimates
+        ],
         description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
         axis="P(x rated above y)",
         reference=0.5,
@@ -72,30 +75,31 @@ def superiority_figure(estimates: Sequence["Estimate"], level: float) -> Figure:
 
 def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
     """Return the mean rating of each system, best first within a question, with its set of ranks."""
-    may = {
+    ranks = {
         system: (rank, low, high)
         for system, rank, low, high in zip(
             rank_sets.systems, rank_sets.ranks, rank_sets.low or (), rank_sets.high or (), strict=False
         )
     }
     rows = []
-    for one in sorted(
-        estimates, key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.settings["system"])
+    for estimate in sorted(
+        estimates,
+        key=lambda estimate: (estimate.estimate is None, -(estimate.estimate or 0.0), estimate.settings["system"]),
     ):
-        about = one.settings
-        rank, low, high = may.get(about["system"], (None, None, None))
+        settings = estimate.settings
+        rank, low, high = ranks.get(settings["system"], (None, None, None))
         rows.append(
             {
-                "where": f"section {about['section']}, {about['question']}",
-                "system": about["system"],
-                "mean": one.estimate,
-                "scored": about["scored"],
-                "interval": interval_bounds(one),
+                "where": f"section {settings['section']}, {settings['question']}",
+                "system": settings["system"],
+                "mean": estimate.estimate,
+                "scored": settings["scored"],
+                "interval": interval_bounds(estimate),
                 "rank": rank,
                 "highest": low,
                 "lowest": high,
-                "n": one.n,
-                "reason": one.reason or rank_sets.reason,
+                "n": estimate.n,
+                "reason": estimate.reason or rank_sets.reason,
             }
         )
     return build_table(
@@ -110,14 +114,14 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
 
 
 def means_figure(estimates: Sequence["Estimate"], with_section: bool, level: float) -> Figure:
-    def who(one: "Estimate") -> str:
-        where = f", section {one.settings['section']}" if with_section else ""
-        return f"{one.settings['system']} ({one.settings['question']}{where})"
+    def label(estimate: "Estimate") -> str:
+        where = f", section {estimate.settings['section']}" if with_section else ""
+        return f"{estimate.settings['system']} ({estimate.settings['question']}{where})"
 
     return build_figure(
         "means",
         "Mean rating of each system",
-        [figure_row(one, who(one), "mean") for one in estimates],
+        [figure_row(estimate, label(estimate), "mean") for estimate in estimates],
         description="On the scale of the scores, with the same weight for every annotator and "
         f"{100 * level:g} % confidence intervals.",
         axis="Mean rating",

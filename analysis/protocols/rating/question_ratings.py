@@ -20,10 +20,12 @@ DIFFERENCE, SUPERIORITY = "difference", "superiority"
 
 @dataclass(frozen=True, slots=True)
 class QuestionRatings:
-    """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
-    and prompt, a column a system. ``ends``: what its points are scored between. ``references`` are the study's planted ends,
-    ``utilities`` the ratings between them.
-    ``add_points_equivalence_test``: by key, the comparisons that name the difference of means, whose margins are in points."""
+    """The ratings of one question. ``kept``: the ratings for the recommended estimates.
+
+    ``wide`` and ``paper_wide`` have one row per annotator and prompt, and one column per system. ``ends``: the scores
+    of the lowest and the highest point. ``references``: the study's planted references. ``utilities``: the ratings
+    between them. ``points_comparisons``: the comparisons of means by key. Their margins are in points.
+    """
 
     section: Any
     question: Any
@@ -45,11 +47,11 @@ class QuestionRatings:
         return (self.ends[1] - self.ends[0]) / (self.scale.maximum - self.scale.minimum)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The question for readers: its key, whether it is the overall question, and how its points are scored."""
-        said = ["overall"] * (self.is_overall and self.question.key != "overall")
-        said += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
-        return self.question.key + (f" ({', '.join(said)})" if said else "")
+        notes = ["overall"] * (self.is_overall and self.question.key != "overall")
+        notes += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
+        return self.question.key + (f" ({', '.join(notes)})" if notes else "")
 
     @property
     def score_unit(self) -> str:
@@ -58,7 +60,7 @@ class QuestionRatings:
 
     @property
     def title(self) -> str:
-        return f"section {self.section.position}, {self.question.criterion or self.words}"
+        return f"section {self.section.position}, {self.question.criterion or self.label}"
 
 
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
@@ -67,27 +69,30 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
     references = planted_references_of(section.study)
     questions = list(section.questions.all())
     is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
-    found = []
+    ratings = []
     for question in questions:
         try:
             scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
-        mine = rows[rows["question"] == question.key]
+        question_rows = rows[rows["question"] == question.key]
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
         # Round back to the chosen point, so that equal points stay equal.
-        mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
-        kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
+        question_rows = question_rows.assign(rating=(low + question_rows["value"] * (high - low)).round(6))
+        kept_rows, paper_rows = (
+            question_rows[question_rows["is_kept"].astype(bool)],
+            question_rows[question_rows["is_kept_paper"].astype(bool)],
+        )
         is_overall = not question.criterion and any(other.criterion for other in questions)
         comparisons, by_points = _comparisons_by_estimand(contrasts, section, question)
-        one = QuestionRatings(
+        question_ratings = QuestionRatings(
             section,
             question,
             scale,
             comparisons,
-            kept,
-            pivot_ratings(kept),
-            pivot_ratings(paper),
+            kept_rows,
+            pivot_ratings(kept_rows),
+            pivot_ratings(paper_rows),
             (float(low), float(high)),
             is_overall,
             references,
@@ -95,9 +100,11 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             _planned_comparisons(contrasts, section, question, UTILITY),
             by_points,
         )
-        where = f"section {section.position}, {one.words}"
-        found.append(replace(one, utilities=compute_utilities(kept, references, one.ends, where)))
-    return found
+        where = f"section {section.position}, {question_ratings.label}"
+        ratings.append(
+            replace(question_ratings, utilities=compute_utilities(kept_rows, references, question_ratings.ends, where))
+        )
+    return ratings
 
 
 def _comparisons_by_estimand(
@@ -105,27 +112,32 @@ def _comparisons_by_estimand(
 ) -> tuple[tuple[Comparison, ...], dict[str, Comparison]]:
     """Return all comparisons by estimand, and by key those that name the difference of means."""
     points = [contrast for contrast in contrasts if contrast.estimand == DIFFERENCE]
-    rest = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
-    by_points = {one.key: one for one in _planned_comparisons(points, section, question, DIFFERENCE)}
-    others = {one.key: one for one in _planned_comparisons(rest, section, question, DIFFERENCE, SUPERIORITY)}
-    found = []
-    for one in _planned_comparisons(contrasts, section, question, DIFFERENCE, SUPERIORITY):
+    other_contrasts = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
+    by_points = {
+        comparison.key: comparison for comparison in _planned_comparisons(points, section, question, DIFFERENCE)
+    }
+    others = {
+        comparison.key: comparison
+        for comparison in _planned_comparisons(other_contrasts, section, question, DIFFERENCE, SUPERIORITY)
+    }
+    comparisons = []
+    for comparison in _planned_comparisons(contrasts, section, question, DIFFERENCE, SUPERIORITY):
         # A margin in points is not a margin of a probability, so the probability has no margin without its own comparison.
-        expected = "" if one.expected == "~" else one.expected
-        found.append(others.get(one.key) or replace(one, margin=None, expected=expected))
-    return tuple(found), by_points
+        expected = "" if comparison.expected == "~" else comparison.expected
+        comparisons.append(others.get(comparison.key) or replace(comparison, margin=None, expected=expected))
+    return tuple(comparisons), by_points
 
 
 def _planned_comparisons(
     contrasts: Sequence[Any], section: Any, question: Any, *estimands: str
 ) -> tuple[Comparison, ...]:
-    found = [
+    comparisons = [
         comparison_from_contrast(contrast, section, question.criterion, question.key)
         for estimand in estimands
         for contrast in system_contrasts_for_section(contrasts, section, estimand, DIFFERENCE)
         if contrast.criterion in ("", question.criterion)
     ]
-    return tuple({one.key: one for one in found}.values())
+    return tuple({comparison.key: comparison for comparison in comparisons}.values())
 
 
 def pivot_ratings(rows: "DataFrame") -> "DataFrame":

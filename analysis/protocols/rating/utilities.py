@@ -52,14 +52,14 @@ def compute_utilities(
     rows = rows[rows["rating"].notna()]
     if not references.is_complete or not len(rows):
         return None
-    found = ratings.rescale_to_references(
+    rescaled = ratings.rescale_to_references(
         rows["rating"].to_numpy(float),
         rows["annotator"].to_numpy(object),
         is_minimum=rows["system"].isin(references.minimal).to_numpy(bool),
         is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=MIN_REFERENCE_SPREAD * (score_range[1] - score_range[0]),
     )
-    return Utilities(title, rows.assign(utility=found.values), found, rows["annotator"].nunique())
+    return Utilities(title, rows.assign(utility=rescaled.values), rescaled, rows["annotator"].nunique())
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
@@ -70,15 +70,17 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
         index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
     )
     pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-    each = (pairs[comparison.x] - pairs[comparison.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
-    words: dict[str, Any] = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
+    annotator_differences = (
+        (pairs[comparison.x] - pairs[comparison.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
+    )
+    common: dict[str, Any] = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
     samples = unpaired_samples(wide, comparison)
     if samples is not None:
         estimate = unpaired.mean_difference(
             **samples,
             level=level,
             analysis="rating.utility_difference_unpaired",
-            estimand=f"{words['estimand']} (not side by side)",
+            estimand=f"{common['estimand']} (not side by side)",
         )
         estimate = replace(
             estimate,
@@ -86,18 +88,20 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
         )
     else:
-        estimate = basic.one_sample_t_test(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
+        estimate = basic.one_sample_t_test(
+            annotator_differences, null=0.0, level=level, analysis="rating.utility_difference", **common
+        )
         estimate = replace(
             estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_exclusion_warnings(utilities))
         )
-    if samples is None and comparison.margin and len(each):
+    if samples is None and comparison.margin and len(annotator_differences):
         tost = equivalence.equivalence_test(
-            each,
+            annotator_differences,
             null=0.0,
             margin=comparison.margin,
             significance=comparison.level,
             analysis="rating.utility_difference.equivalence",
-            **words,
+            **common,
         )
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
     return comparison.named(estimate, UTILITY, null=0.0)
@@ -133,12 +137,12 @@ def utility_blocks(
 ) -> list[Block]:
     """Return the EEU of each system for each question, the annotators without a scale, and the planned differences."""
     estimates, rows, people = [], [], []
-    for one in question_utilities:
-        for system, estimate in _expected_utilities(one, references, context.level):
+    for utilities in question_utilities:
+        for system, estimate in _expected_utilities(utilities, references, context.level):
             estimates.append(estimate)
             rows.append(
                 {
-                    "where": one.where,
+                    "where": utilities.where,
                     "system": system,
                     "eeu": estimate.estimate,
                     "interval": interval_bounds(estimate),
@@ -146,17 +150,19 @@ def utility_blocks(
                     "reason": estimate.reason,
                 }
             )
-        gone = one.left_out
+        left_out = utilities.left_out
         people.append(
             {
-                "where": one.where,
-                "n": one.n_annotators,
-                "kept": one.n_annotators - sum(map(len, gone.values())),
-                **{code: len(names) for code, names in gone.items()},
-                "who": ", ".join(str(name) for names in gone.values() for name in sorted(names)),
+                "where": utilities.where,
+                "n": utilities.n_annotators,
+                "kept": utilities.n_annotators - sum(map(len, left_out.values())),
+                **{code: len(names) for code, names in left_out.items()},
+                "who": ", ".join(str(name) for names in left_out.values() for name in sorted(names)),
             }
         )
-    pairs = [(about, utility_difference(one, about, context.level)) for about, one in comparisons]
+    pairs = [
+        (comparison, utility_difference(utilities, comparison, context.level)) for comparison, utilities in comparisons
+    ]
     tables = [
         build_table(
             "utilities",
@@ -204,9 +210,14 @@ def _expected_utilities(
 ) -> Iterable[tuple[str, "Estimate"]]:
     from analysis.stats import ratings
 
-    for system, mine in utilities.rows[~utilities.rows["system"].isin(references.names)].groupby("system", sort=True):
+    for system, system_rows in utilities.rows[~utilities.rows["system"].isin(references.names)].groupby(
+        "system", sort=True
+    ):
         estimate = ratings.expected_utility(
-            mine["utility"].to_numpy(float), mine["annotator"].to_numpy(object), has_references=True, level=level
+            system_rows["utility"].to_numpy(float),
+            system_rows["annotator"].to_numpy(object),
+            has_references=True,
+            level=level,
         )
         settings = {**estimate.settings, "system": system, "question": utilities.where}
         yield (

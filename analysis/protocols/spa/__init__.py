@@ -29,18 +29,24 @@ class SPAAnalysis(ProtocolAnalysis):
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all SPA sections of a study. Families span all sections."""
         answers = [
-            one
+            section_answers
             for section in context.sections
-            for one in [read_section_answers(context.rows, section)]
-            if one.comparisons
+            for section_answers in [read_section_answers(context.rows, section)]
+            if section_answers.comparisons
         ]
         if not answers:
             return []
         several = len(answers) > 1
         blocks = pair_preference_blocks(answers, context)
-        for one, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
-            blocks += [*_naming_blocks(one, several, context), rules, *_criterion_blocks(one, context)]
-        if (drivers := overall_answer_drivers_block([one.kept for one in answers], context)) is not None:
+        for section_answers, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
+            blocks += [
+                *_naming_blocks(section_answers, several, context),
+                rules,
+                *_criterion_blocks(section_answers, context),
+            ]
+        if (
+            drivers := overall_answer_drivers_block([section_answers.kept for section_answers in answers], context)
+        ) is not None:
             blocks.append(drivers)
         if several:
             blocks += exposure_blocks(answers, context)
@@ -51,14 +57,18 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     """Return the order symmetry of one section, and the effect of exclusion by tau."""
     from analysis.stats import spa
 
-    kept = answers.kept
+    kept_answers = answers.kept
     title, level = answers.title, context.level
     symmetry = tuple(
-        compared.named(spa.naming_order_effect(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
+        compared.named(
+            spa.naming_order_effect(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level), ESTIMAND
+        )
         for column, compared in enumerate(answers.comparisons)
     )
     asymmetry = tuple(
-        compared.named(spa.tau_exclusion_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
+        compared.named(
+            spa.tau_exclusion_asymmetry(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level), ESTIMAND
+        )
         for column, compared in enumerate(answers.comparisons)
     )
     return [

@@ -30,7 +30,7 @@ class SectionAnswers:
 
     @property
     def names(self) -> list[str]:
-        return [one.key for one in self.comparisons]
+        return [comparison.key for comparison in self.comparisons]
 
     @property
     def kept(self) -> "SectionAnswers":
@@ -47,34 +47,36 @@ def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
 
     rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
-    asked: dict[tuple[frozenset, str], tuple[str, str]] = {}
+    directions: dict[tuple[frozenset, str], tuple[str, str]] = {}
     for question in section.questions.select_related("x", "y"):
         if question.x_id:
-            asked.setdefault(
+            directions.setdefault(
                 (frozenset((question.x.name, question.y.name)), question.criterion), (question.x.name, question.y.name)
             )
     comparisons: list[Comparison] = []
     seen = set()
     for contrast in system_contrasts_for_section(contrasts, section, ESTIMAND, ESTIMAND):
-        for pair, criterion in asked:
+        for pair, criterion in directions:
             is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
             if is_meant and (pair, criterion) not in seen:
                 seen.add((pair, criterion))
                 comparisons.append(comparison_from_contrast(contrast, section, criterion))
-    for (pair, criterion), (x, y) in asked.items():
+    for (pair, criterion), (x, y) in directions.items():
         if (pair, criterion) not in seen:
             comparisons.append(Comparison(section.position, x, y, criterion))
     # Each person is one unit. Use their last batch that counts, because it has the most exposure.
     people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
-    place = {assignment: row for row, assignment in enumerate(people["assignment"])}
-    columns = {(one.x, one.y, one.criterion): column for column, one in enumerate(comparisons)}
+    row_numbers = {assignment: row for row, assignment in enumerate(people["assignment"])}
+    columns = {
+        (comparison.x, comparison.y, comparison.criterion): column for column, comparison in enumerate(comparisons)
+    }
     xy = np.full((len(people), len(comparisons)), np.nan)
     yx = np.full_like(xy, np.nan)
     for assignment, x, y, criterion, value in zip(
         *(rows[name] for name in ("assignment", "x", "y", "criterion", "value")), strict=True
     ):
-        row = place.get(assignment)
+        row = row_numbers.get(assignment)
         if row is None:
             continue
         # Round back to the typed value, so that sums are compared exactly.

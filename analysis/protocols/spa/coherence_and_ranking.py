@@ -22,20 +22,22 @@ def coherence_and_ranking_blocks(
     from analysis.stats.bradley_terry import fractional_bradley_terry
     from analysis.stats.results import json_safe
 
-    chosen = [kept_answers.comparisons[n] for n in comparison_columns]
-    systems = list(dict.fromkeys(name for compared in chosen for name in (compared.x, compared.y)))
+    comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
+    systems = list(dict.fromkeys(name for compared in comparisons for name in (compared.x, compared.y)))
     systems.sort()
     number = {name: n for n, name in enumerate(systems)}
-    pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
+    pairs = [(number[compared.x], number[compared.y]) for compared in comparisons]
     table = spa.combine_orders(kept_answers.xy, kept_answers.yx)[:, comparison_columns]
-    what = (kept_answers.section.position, chosen[0].criterion)
+    random_key = (kept_answers.section.position, comparisons[0].criterion)
     common: dict[str, Any] = {"level": context.level, "resamples": context.resamples}
     blocks = []
     if len(systems) > 2:
-        found = coherence.coherence(table, pairs, n_systems=len(systems), rng=context.rng("coherence", *what), **common)
-        cycles = [" > ".join(systems[n] for n in (*cycle, cycle[0])) for cycle in found.cycles]
-        sums = tuple(replace(total, settings={**total.settings, "systems": systems}) for total in found.cycle_sums)
-        estimates = (*found.transitivity, found.cycle, *sums)
+        result = coherence.coherence(
+            table, pairs, n_systems=len(systems), rng=context.rng("coherence", *random_key), **common
+        )
+        cycles = [" > ".join(systems[n] for n in (*cycle, cycle[0])) for cycle in result.cycles]
+        sums = tuple(replace(total, settings={**total.settings, "systems": systems}) for total in result.cycle_sums)
+        estimates = (*result.transitivity, result.cycle, *sums)
         blocks.append(
             Block(
                 "spa.coherence",
@@ -46,19 +48,19 @@ def coherence_and_ranking_blocks(
                 tables=[layouts.coherence_table(estimates, cycles, title)],
             )
         )
-    first, second, given, people = [], [], [], []
+    first, second, chances, people = [], [], [], []
     for column, (x, y) in zip(comparison_columns, pairs, strict=True):
-        for named, other, answers in ((x, y, kept_answers.xy), (y, x, kept_answers.yx)):
-            here = ~np.isnan(answers[:, column])
-            n = int(here.sum())
-            first += [named] * n
+        for subject, other, answers in ((x, y, kept_answers.xy), (y, x, kept_answers.yx)):
+            is_answered = ~np.isnan(answers[:, column])
+            n = int(is_answered.sum())
+            first += [subject] * n
             second += [other] * n
-            given.append(answers[here, column] / 100)
-            people.append(np.flatnonzero(here))
+            chances.append(answers[is_answered, column] / 100)
+            people.append(np.flatnonzero(is_answered))
     data = (
         np.asarray(first, dtype=np.int64),
         np.asarray(second, dtype=np.int64),
-        np.concatenate(given),
+        np.concatenate(chances),
         np.concatenate(people),
     )
     fit = fractional_bradley_terry(*data, n_systems=len(systems), level=context.level)
@@ -97,7 +99,7 @@ def coherence_and_ranking_blocks(
         table,
         level=context.level,
         resamples=min(999, context.resamples),
-        rng=context.rng("halves", *what),
+        rng=context.rng("halves", *random_key),
         unit="pair",
     )
     blocks.append(

@@ -30,14 +30,20 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
 
     ``kept_answers``: those who are kept for the recommended estimates.
     """
-    found = [(one, _fit_drivers(one, context.level)) for one in kept_answers if _has_overall_and_criteria(one)]
-    if not found:
+    fits = [
+        (answers, _fit_drivers(answers, context.level))
+        for answers in kept_answers
+        if _has_overall_and_criteria(answers)
+    ]
+    if not fits:
         return None
-    rows = [row for one, mine in found for row in _table_rows(one, mine)]
+    rows = [row for answers, drivers in fits for row in _table_rows(answers, drivers)]
     described = "; ".join(
-        f"section {one.section.position}: {mine.r_squared:.0%}" for one, mine in found if mine.r_squared is not None
+        f"section {answers.section.position}: {drivers.r_squared:.0%}"
+        for answers, drivers in fits
+        if drivers.r_squared is not None
     )
-    laid = build_table(
+    table = build_table(
         "drivers",
         "What the overall answers go with",
         "where|Section|text; what|Criterion|text; slope|Points overall for one point on it|number; "
@@ -54,8 +60,8 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
         BLOCK_NAME,
         "What the overall answers go with",
         "recommended",
-        tables=[laid],
-        estimates=tuple(estimate for one, mine in found for estimate in _tagged_estimates(one, mine)),
+        tables=[table],
+        estimates=tuple(estimate for answers, drivers in fits for estimate in _tagged_estimates(answers, drivers)),
         note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
     )
 
@@ -81,43 +87,48 @@ def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
 
     values = spa.combine_orders(answers.xy, answers.yx)
     criteria = _criteria(answers)
-    said: dict[frozenset[str], dict[str, Any]] = {}
+    values_by_pair: dict[frozenset[str], dict[str, Any]] = {}
     first: dict[frozenset[str], str] = {}
     for column, compared in enumerate(answers.comparisons):
         pair = frozenset((compared.x, compared.y))
         # Turn all questions about a pair to the direction of its first question.
         is_turned = first.setdefault(pair, compared.x) != compared.x
-        said.setdefault(pair, {})[compared.criterion] = 1 - values[:, column] if is_turned else values[:, column]
+        values_by_pair.setdefault(pair, {})[compared.criterion] = (
+            1 - values[:, column] if is_turned else values[:, column]
+        )
     nothing = np.full(len(answers.people), np.nan)
-    overall = np.concatenate([mine.get(OVERALL_CRITERION, nothing) for mine in said.values()])
+    overall = np.concatenate([pair_values.get(OVERALL_CRITERION, nothing) for pair_values in values_by_pair.values()])
     table = np.concatenate(
-        [np.column_stack([mine.get(criterion, nothing) for criterion in criteria]) for mine in said.values()]
+        [
+            np.column_stack([pair_values.get(criterion, nothing) for criterion in criteria])
+            for pair_values in values_by_pair.values()
+        ]
     )
-    people = np.tile(answers.people["annotator"].to_numpy(object), len(said))
+    people = np.tile(answers.people["annotator"].to_numpy(object), len(values_by_pair))
     return axes.regress_overall_on_criteria(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
 
 
 def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Estimate"]:
-    named = [*drivers.coefficients.items(), (OVERALL_CRITERION, drivers.intercept)]
+    named_estimates = [*drivers.coefficients.items(), (OVERALL_CRITERION, drivers.intercept)]
     return [
-        replace(each, settings={**each.settings, "section": answers.section.position, "criterion": name})
-        for name, each in named
+        replace(estimate, settings={**estimate.settings, "section": answers.section.position, "criterion": name})
+        for name, estimate in named_estimates
     ]
 
 
 def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, Any]]:
-    def row(what: str, each: "Estimate", scale: float = 1) -> dict[str, Any]:
-        between = interval_bounds(each)
+    def row(label: str, estimate: "Estimate", scale: float = 1) -> dict[str, Any]:
+        between = interval_bounds(estimate)
         return {
             "where": f"section {answers.section.position}",
-            "what": what,
-            "slope": None if each.estimate is None else scale * each.estimate,
+            "what": label,
+            "slope": None if estimate.estimate is None else scale * estimate.estimate,
             "interval": between and [scale * end for end in between],
-            "explained": (each.detail or {}).get("explained_by_others"),
-            "n": each.n,
-            "n_rows": each.n_rows,
-            "reason": each.reason,
+            "explained": (estimate.detail or {}).get("explained_by_others"),
+            "n": estimate.n,
+            "n_rows": estimate.n_rows,
+            "reason": estimate.reason,
         }
 
-    rows = [row(name, each) for name, each in drivers.coefficients.items()]
+    rows = [row(name, estimate) for name, estimate in drivers.coefficients.items()]
     return [*rows, row("remainder if no criterion decides", drivers.intercept, 100)]

@@ -18,22 +18,22 @@ KEPT_COLUMN_PREFIX = "kept:"
 
 def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """Return one block per section. Their tables and figures are merged."""
-    found = [_rule_changes(one, context) for one in answers]
-    every = [change for changes in found for change in changes]
-    laid: dict[str, Any] = {
-        "tables": [layouts.rule_effects_table(every)],
-        "figures": [layouts.rule_effects_figure(every, len(answers) > 1, context.level)],
+    changes_by_section = [_rule_changes(section_answers, context) for section_answers in answers]
+    all_changes = [change for changes in changes_by_section for change in changes]
+    layout: dict[str, Any] = {
+        "tables": [layouts.rule_effects_table(all_changes)],
+        "figures": [layouts.rule_effects_figure(all_changes, len(answers) > 1, context.level)],
     }
     return [
         Block(
             "spa.before_after",
-            f"Effect of each rule ({one.title})",
+            f"Effect of each rule ({section_answers.title})",
             "recommended",
             estimates=changes,
-            **(laid if n == 0 else {}),
+            **(layout if n == 0 else {}),
             note="Mean after the rule minus mean before it. The same people are on both sides, so the interval resamples them.",
         )
-        for n, (one, changes) in enumerate(zip(answers, found, strict=True))
+        for n, (section_answers, changes) in enumerate(zip(answers, changes_by_section, strict=True))
     ]
 
 

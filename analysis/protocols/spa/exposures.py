@@ -17,45 +17,47 @@ if TYPE_CHECKING:
 
 
 def exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
-    """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
+    """Return the blocks of comparisons that several sections ask about: the chances after each m, and the steps between them."""
     from analysis.stats import multiplicity
     from analysis.stats.exposure import exposure_study
 
     tables: dict[tuple[str, str, str], dict[int, tuple[SectionAnswers, int, bool]]] = {}
-    for one in answers:
-        kept = one.kept
-        for column, compared in enumerate(one.comparisons):
+    for section_answers in answers:
+        kept_answers = section_answers.kept
+        for column, compared in enumerate(section_answers.comparisons):
             # An unplanned pair has the direction of its section's first question. Turn it to the direction in the first section.
             is_turned = (compared.y, compared.x, compared.criterion) in tables
             x, y = (compared.y, compared.x) if is_turned else (compared.x, compared.y)
             # If two sections have the same m, use the first.
-            tables.setdefault((x, y, compared.criterion), {}).setdefault(one.section.m, (kept, column, is_turned))
-    levels, more, steps = [], [], {}
+            tables.setdefault((x, y, compared.criterion), {}).setdefault(
+                section_answers.section.m, (kept_answers, column, is_turned)
+            )
+    levels, trends, steps = [], [], {}
     for (x, y, criterion), by_m in tables.items():
         if len(by_m) < 2:
             continue
         xy, yx = _answers_by_annotator([by_m[m] for m in sorted(by_m)])
-        found = exposure_study(xy, yx, levels=sorted(by_m), level=context.level)
-        about = {"x": x, "y": y, "criterion": criterion}
+        study = exposure_study(xy, yx, levels=sorted(by_m), level=context.level)
+        labels = {"x": x, "y": y, "criterion": criterion}
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
-            _add_settings(_suffix_family(one, pair), **about, m=m)
-            for one, m in zip(found.by_level, found.levels, strict=True)
+            _add_settings(_suffix_family(estimate, pair), **labels, m=m)
+            for estimate, m in zip(study.by_level, study.levels, strict=True)
         ]
-        more += [
-            _add_settings(replace(one, estimand=f"{x} > {y}: {one.estimand}"), **about)
-            for one in (found.slope, found.diminishing_returns)
-            if one.status != "not_applicable"
+        trends += [
+            _add_settings(replace(estimate, estimand=f"{x} > {y}: {estimate.estimand}"), **labels)
+            for estimate in (study.slope, study.diminishing_returns)
+            if estimate.status != "not_applicable"
         ]
-        for before, after, step in zip(found.levels, found.levels[1:], found.contrasts, strict=False):
+        for before, after, step in zip(study.levels, study.levels[1:], study.contrasts, strict=False):
             step = replace(step, estimand=f"P[{x} > {y}] after m = {after} less after m = {before}")
             key = f"{pair}, m {before} to {after}"
-            steps[key] = _add_settings(step, **about, m_before=before, m_after=after)
+            steps[key] = _add_settings(step, **labels, m_before=before, m_after=after)
     if not steps:
         return []
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
     judged = multiplicity.adjust_family(steps, family, star_scheme=context.star_scheme)
-    changes = (*judged.values(), *more)
+    changes = (*judged.values(), *trends)
     return [
         Block(
             "spa.exposure_levels",
@@ -80,7 +82,9 @@ def exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext)
 def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":
     """Return the estimate and its companions in a family per comparison, so that each is adjusted over its own m only."""
     test = estimate.test and replace(estimate.test, family=estimate.test.family and f"{estimate.test.family} ({pair})")
-    return replace(estimate, test=test, sensitivity=tuple(_suffix_family(one, pair) for one in estimate.sensitivity))
+    return replace(
+        estimate, test=test, sensitivity=tuple(_suffix_family(companion, pair) for companion in estimate.sensitivity)
+    )
 
 
 def _answers_by_annotator(
@@ -89,14 +93,14 @@ def _answers_by_annotator(
     """Return one comparison's answers in both orders: one row per annotator, one column per section, NaN if missing."""
     import numpy as np
 
-    people = sorted({person for one, _, _ in columns_by_m for person in one.people["annotator"]})
-    place = {person: row for row, person in enumerate(people)}
-    both = np.full((2, len(people), len(columns_by_m)), np.nan)
-    for number, (one, column, is_turned) in enumerate(columns_by_m):
-        rows = [place[person] for person in one.people["annotator"]]
-        first, second = (one.yx, one.xy) if is_turned else (one.xy, one.yx)
-        both[0, rows, number], both[1, rows, number] = first[:, column], second[:, column]
-    return both[0], both[1]
+    people = sorted({person for answers, _, _ in columns_by_m for person in answers.people["annotator"]})
+    row_numbers = {person: row for row, person in enumerate(people)}
+    answers_by_order = np.full((2, len(people), len(columns_by_m)), np.nan)
+    for number, (answers, column, is_turned) in enumerate(columns_by_m):
+        rows = [row_numbers[person] for person in answers.people["annotator"]]
+        first, second = (answers.yx, answers.xy) if is_turned else (answers.xy, answers.yx)
+        answers_by_order[0, rows, number], answers_by_order[1, rows, number] = first[:, column], second[:, column]
+    return answers_by_order[0], answers_by_order[1]
 
 
 def _add_settings(estimate: "Estimate", **settings: Any) -> "Estimate":

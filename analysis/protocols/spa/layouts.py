@@ -17,9 +17,12 @@ MAX_FIGURE_ROWS = 60
 def forest_figure(
     recommended: Sequence["Estimate"], paper: Iterable["Estimate"], with_section: bool, level: float
 ) -> Figure:
-    rows = [figure_row(one, comparison_label(one, with_section), "both orders (recommended)") for one in recommended]
-    rows += [figure_row(one, comparison_label(one, with_section), "one order (paper)") for one in paper]
-    order = {comparison_label(one, with_section): n for n, one in enumerate(recommended)}
+    rows = [
+        figure_row(estimate, comparison_label(estimate, with_section), "both orders (recommended)")
+        for estimate in recommended
+    ]
+    rows += [figure_row(estimate, comparison_label(estimate, with_section), "one order (paper)") for estimate in paper]
+    order = {comparison_label(estimate, with_section): n for n, estimate in enumerate(recommended)}
     return build_figure(
         FOREST,
         "Stated chance that x is better than y",
@@ -33,18 +36,20 @@ def forest_figure(
 
 def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
     rows = []
-    for one in estimates:
-        shares = one.detail.get("shares") or {}
+    for estimate in estimates:
+        shares = estimate.detail.get("shares") or {}
         rows.append(
             {
-                "contrast": comparison_label(one, True),
-                "gap": one.estimate,
-                "interval": interval_bounds(one),
-                "p": reported_pvalue(one),
-                "n": one.n,
-                "verdict": "" if one.estimate is None else str(one.detail.get("verdict") or "").replace("_", " "),
+                "contrast": comparison_label(estimate, True),
+                "gap": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
+                "n": estimate.n,
+                "verdict": ""
+                if estimate.estimate is None
+                else str(estimate.detail.get("verdict") or "").replace("_", " "),
                 **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")},
-                "reason": one.reason,
+                "reason": estimate.reason,
             }
         )
     return build_table(
@@ -63,7 +68,7 @@ def naming_order_gap_figure(estimates: Iterable["Estimate"], with_section: bool,
     return build_figure(
         "gap",
         "Gap between the two orders of naming",
-        [figure_row(one, comparison_label(one, with_section), "gap") for one in estimates],
+        [figure_row(estimate, comparison_label(estimate, with_section), "gap") for estimate in estimates],
         description=f"Mean of p_xy + p_yx - 1 with {100 * level:g} % confidence intervals; 0 is no effect of naming order.",
         axis="p_xy + p_yx − 1",
         reference=0.0,
@@ -74,15 +79,15 @@ def coherence_table(estimates: Iterable["Estimate"], cycles: Sequence[str], titl
     rows = [
         {
             "block": title,
-            "what": _cycle_label(one),
-            "estimate": one.estimate,
-            "interval": interval_bounds(one),
-            "n": one.n,
-            "n_rows": one.n_rows,
-            "cycles": "; ".join(cycles) if "cycle" in one.analysis else "",
-            "reason": one.reason,
+            "what": _cycle_label(estimate),
+            "estimate": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "n_rows": estimate.n_rows,
+            "cycles": "; ".join(cycles) if "cycle" in estimate.analysis else "",
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "coherence",
@@ -103,28 +108,28 @@ def _cycle_label(estimate: "Estimate") -> str:
 
 
 def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
-    rows, idle = [], set()
-    for one in changes:
-        if one.status == "not_applicable":
-            idle.add(one.settings["rule"])
+    rows, idle_rules = [], set()
+    for estimate in changes:
+        if estimate.status == "not_applicable":
+            idle_rules.add(estimate.settings["rule"])
             continue
-        against = next(iter(one.sensitivity), None)
+        against = next(iter(estimate.sensitivity), None)
         rows.append(
             {
-                "rule": one.settings["rule"],
-                "contrast": comparison_label(one, True),
-                "before": one.detail.get("before"),
-                "after": one.detail.get("after"),
-                "change": one.estimate,
-                "interval": interval_bounds(one),
-                "n_before": one.detail["n_before"],
-                "n_after": one.detail["n_after"],
+                "rule": estimate.settings["rule"],
+                "contrast": comparison_label(estimate, True),
+                "before": estimate.detail.get("before"),
+                "after": estimate.detail.get("after"),
+                "change": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "n_before": estimate.detail["n_before"],
+                "n_after": estimate.detail["n_after"],
                 "out": against and against.estimate,
                 "out_interval": interval_bounds(against),
-                "reason": one.reason,
+                "reason": estimate.reason,
             }
         )
-    nobody = f" Rules that exclude no one: {', '.join(sorted(idle))}." if idle else ""
+    nobody = f" Rules that exclude no one: {', '.join(sorted(idle_rules))}." if idle_rules else ""
     return build_table(
         "before_after",
         "What each rule does to each comparison",
@@ -138,10 +143,14 @@ def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
 
 
 def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
-    shown = [one for one in changes if one.status == "ok"]
+    defined_changes = [estimate for estimate in changes if estimate.status == "ok"]
     rows = [
-        figure_row(one, f"{comparison_label(one, with_section)}: {one.settings['rule']}", one.settings["rule"])
-        for one in shown
+        figure_row(
+            estimate,
+            f"{comparison_label(estimate, with_section)}: {estimate.settings['rule']}",
+            estimate.settings["rule"],
+        )
+        for estimate in defined_changes
     ]
     return build_figure(
         "rules",
@@ -155,33 +164,40 @@ def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level
 
 def exposure_label(estimate: "Estimate") -> str:
     """Return the label of a comparison after m exposures."""
-    about = estimate.settings
-    criterion = f", {about['criterion']}" if about["criterion"] else ""
-    return f"{about['x']} > {about['y']}{criterion}, m = {about['m']}"
+    settings = estimate.settings
+    criterion = f", {settings['criterion']}" if settings["criterion"] else ""
+    return f"{settings['x']} > {settings['y']}{criterion}, m = {settings['m']}"
 
 
 def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
     """Return the stated chance after each m, with both orders as in the paper, and the conviction."""
     rows = []
-    for one in estimates:
+    for estimate in estimates:
         orders = [
-            next((each for each in one.sensitivity if each.analysis.endswith(f".{name}")), None)
+            next(
+                (
+                    order_estimate
+                    for order_estimate in estimate.sensitivity
+                    if order_estimate.analysis.endswith(f".{name}")
+                ),
+                None,
+            )
             for name in ("xy", "yx")
         ]
         xy, yx = orders
         rows.append(
             {
-                "what": exposure_label(one),
-                "estimate": one.estimate,
-                "interval": interval_bounds(one),
-                "p": reported_pvalue(one),
-                "n": one.n,
+                "what": exposure_label(estimate),
+                "estimate": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
+                "n": estimate.n,
                 "xy": xy and xy.estimate,
                 "xy_p": reported_pvalue(xy),
                 "yx": yx and yx.estimate,
                 "yx_p": reported_pvalue(yx),
-                "conviction": one.detail.get("conviction"),
-                "reason": one.reason,
+                "conviction": estimate.detail.get("conviction"),
+                "reason": estimate.reason,
             }
         )
     return build_table(
@@ -200,7 +216,7 @@ def exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
     return build_figure(
         "exposure",
         "The stated chance by what was seen",
-        [figure_row(one, exposure_label(one), "both orders") for one in estimates],
+        [figure_row(estimate, exposure_label(estimate), "both orders") for estimate in estimates],
         description=f"Mean P[x > y] after m exposures, both orders combined, with {100 * level:g} % confidence intervals; the same annotators "
         "answered at each m.",
         axis="P[x > y]",
@@ -216,7 +232,7 @@ def estimates_table(estimates: Iterable["Estimate"], name: str, title: str, plac
         title,
         "what|What|text; where|Where|text; estimand|Estimand|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        [_estimate_row(one) for one in estimates],
+        [_estimate_row(estimate) for estimate in estimates],
         place,
     )
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
-    found = [_pair_estimates(one, context) for one in answers]
-    compared = [one for section in answers for one in section.comparisons]
+    estimates_by_section = [_pair_estimates(section_answers, context) for section_answers in answers]
+    compared = [comparison for section in answers for comparison in section.comparisons]
     recommended, paper = (
         adjust_pvalues_within_families(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
         for mode, estimates in (
-            ("recommended", [one for pairs, _ in found for one in pairs]),
-            ("paper", [one for _, pairs in found for one in pairs]),
+            ("recommended", [estimate for pairs, _ in estimates_by_section for estimate in pairs]),
+            ("paper", [estimate for _, pairs in estimates_by_section for estimate in pairs]),
         )
     )
     several = are_from_several_sections(recommended)
@@ -69,19 +69,19 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
 
     from analysis.stats import equivalence, spa
 
-    kept = answers.kept
+    kept_answers = answers.kept
     level = context.level
     shared = spa.pair_preferences_recommended(
-        kept.xy,
-        kept.yx,
-        names=kept.names,
-        batches=kept.people["batch"].to_numpy(),
+        kept_answers.xy,
+        kept_answers.yx,
+        names=kept_answers.names,
+        batches=kept_answers.people["batch"].to_numpy(),
         tau=context.tau,
         level=level,
         resamples=context.resamples,
         rng=context.rng("pairs", answers.section.position),
     )
-    values = spa.combine_orders(kept.xy, kept.yx)
+    values = spa.combine_orders(kept_answers.xy, kept_answers.yx)
     recommended = []
     for column, compared in enumerate(answers.comparisons):
         estimate = shared[compared.key]
@@ -98,12 +98,15 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
             )
             estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
         recommended.append(compared.named(estimate, ESTIMAND))
-    kept = answers.chosen(answers.people["is_kept_paper"].to_numpy(bool))
+    kept_answers = answers.chosen(answers.people["is_kept_paper"].to_numpy(bool))
     paper = []
     for column, compared in enumerate(answers.comparisons):
-        asked, estimand = kept.xy[:, column], None
+        stated, estimand = kept_answers.xy[:, column], None
         if np.isnan(answers.xy[:, column]).all() and not np.isnan(answers.yx[:, column]).all():
-            asked, estimand = 100 - kept.yx[:, column], "1 - mean over annotators of P[y > x], asked with y named first"
-        estimate = spa.pair_preference_paper(asked, is_after_tau=context.is_after_tau, level=level)
+            stated, estimand = (
+                100 - kept_answers.yx[:, column],
+                "1 - mean over annotators of P[y > x], asked with y named first",
+            )
+        estimate = spa.pair_preference_paper(stated, is_after_tau=context.is_after_tau, level=level)
         paper.append(compared.named(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
     return recommended, paper

@@ -31,13 +31,24 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
         claims = context.claims
         if claims is None or not len(claims.rows):
             return []
-        found = [one for section in context.sections for one in read_comparison_labels(context, claims, section)]
-        blocks = preference_blocks(found, context)
-        for one in found:
-            blocks += label_cost_blocks(one, context)
-            blocks += agreement_and_side_blocks(one, context)
+        labels_by_comparison = [
+            comparison_labels
+            for section in context.sections
+            for comparison_labels in read_comparison_labels(context, claims, section)
+        ]
+        blocks = preference_blocks(labels_by_comparison, context)
+        for comparison_labels in labels_by_comparison:
+            blocks += label_cost_blocks(comparison_labels, context)
+            blocks += agreement_and_side_blocks(comparison_labels, context)
         for section in context.sections:
-            blocks += ranking_blocks([one for one in found if one.section == section], context)
+            blocks += ranking_blocks(
+                [
+                    comparison_labels
+                    for comparison_labels in labels_by_comparison
+                    if comparison_labels.section == section
+                ],
+                context,
+            )
         return [block for block in blocks if block.estimates]
 
     def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:

@@ -62,7 +62,7 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
     rows = rows.drop_duplicates(["item", "annotator"])
     if not len(rows):
         return ()
-    found = choice.choice_agreement(
+    agreement = choice.choice_agreement(
         rows["value"].to_numpy(float),
         _x_is_first(rows),
         rows["item"].to_numpy(object),
@@ -72,22 +72,22 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
         rng=context.rng("agreement", comparison_labels.comparison.key),
     )
     shares = {
-        "observed_by_side": found.percent_agreement_position,
-        "observed_by_system": found.percent_agreement_system,
-        "prevalence_by_side": found.prevalence_position,
-        "prevalence_by_system": found.prevalence_system,
+        "observed_by_side": agreement.percent_agreement_position,
+        "observed_by_system": agreement.percent_agreement_system,
+        "prevalence_by_side": agreement.prevalence_position,
+        "prevalence_by_system": agreement.prevalence_system,
     }
     coded = (
-        ("Fleiss' kappa by side of the screen", found.kappa_position),
-        ("Fleiss' kappa by system", found.kappa_system),
-        ("Gwet's AC1 by side of the screen", found.ac1_position),
-        ("Gwet's AC1 by system", found.ac1_system),
+        ("Fleiss' kappa by side of the screen", agreement.kappa_position),
+        ("Fleiss' kappa by system", agreement.kappa_system),
+        ("Gwet's AC1 by side of the screen", agreement.ac1_position),
+        ("Gwet's AC1 by system", agreement.ac1_system),
     )
     return tuple(
         comparison_labels.comparison.named(
-            replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE
+            replace(estimate, estimand=label, detail={**estimate.detail, **shares}), PREFERENCE
         )
-        for words, estimate in coded
+        for label, estimate in coded
     )
 
 
@@ -97,10 +97,10 @@ def _side_effect_estimates(comparison_labels: ComparisonLabels, context: Analysi
     rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
     if not len(rows):
         return ()
-    found = choice.position_effect(
+    effect = choice.position_effect(
         rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
     )
-    return (comparison_labels.comparison.named(found, PREFERENCE),)
+    return (comparison_labels.comparison.named(effect, PREFERENCE),)
 
 
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
@@ -111,15 +111,35 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
     from analysis.stats.results import json_safe
 
     blocks = []
-    for question in dict.fromkeys(one.comparison.question for one in comparisons):
-        mine = [one for one in comparisons if one.comparison.question == question]
-        systems = sorted({name for one in mine for name in (one.comparison.x, one.comparison.y)})
+    for question in dict.fromkeys(comparison_labels.comparison.question for comparison_labels in comparisons):
+        own_comparisons = [
+            comparison_labels for comparison_labels in comparisons if comparison_labels.comparison.question == question
+        ]
+        systems = sorted(
+            {
+                name
+                for comparison_labels in own_comparisons
+                for name in (comparison_labels.comparison.x, comparison_labels.comparison.y)
+            }
+        )
         if len(systems) < 3:
             continue
         number = {name: n for n, name in enumerate(systems)}
-        rows = [one.shares[one.shares["value"].notna()] for one in mine]
-        first = np.concatenate([np.full(len(r), number[one.comparison.x]) for one, r in zip(mine, rows, strict=True)])
-        second = np.concatenate([np.full(len(r), number[one.comparison.y]) for one, r in zip(mine, rows, strict=True)])
+        rows = [
+            comparison_labels.shares[comparison_labels.shares["value"].notna()] for comparison_labels in own_comparisons
+        ]
+        first = np.concatenate(
+            [
+                np.full(len(r), number[comparison_labels.comparison.x])
+                for comparison_labels, r in zip(own_comparisons, rows, strict=True)
+            ]
+        )
+        second = np.concatenate(
+            [
+                np.full(len(r), number[comparison_labels.comparison.y])
+                for comparison_labels, r in zip(own_comparisons, rows, strict=True)
+            ]
+        )
         outcomes = np.concatenate([r["value"].to_numpy(float) for r in rows])
         people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
         if not len(outcomes):
@@ -127,16 +147,16 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         fit = fit_davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
         strengths = [
             replace(
-                one,
+                strength,
                 estimand=f"log-odds of {systems[n]} against the mean of all",
-                detail={**one.detail, "system": systems[n]},
+                detail={**strength.detail, "system": systems[n]},
             )
-            for n, one in enumerate(fit.strengths)
+            for n, strength in enumerate(fit.strengths)
         ]
         observed = np.full((len(systems), len(systems)), None, dtype=object)
-        for one, table in zip(mine, rows, strict=True):
+        for comparison_labels, table in zip(own_comparisons, rows, strict=True):
             share = float(table["value"].mean()) if len(table) else None
-            x, y = number[one.comparison.x], number[one.comparison.y]
+            x, y = number[comparison_labels.comparison.x], number[comparison_labels.comparison.y]
             observed[x, y], observed[y, x] = share, None if share is None else 1 - share
         fitted = fit.probabilities + fit.tie_probabilities / 2
         verdict = json_safe(
@@ -149,7 +169,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
                 "components": [[systems[n] for n in group] for group in fit.components],
             }
         )
-        where = f"section {mine[0].section.position}, {question}"
+        where = f"section {own_comparisons[0].section.position}, {question}"
         note = "Strengths in log-odds, their sum 0, annotators as clusters. Ties are part of the model (Davidson's)."
         blocks.append(
             Block(

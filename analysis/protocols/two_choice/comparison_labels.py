@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class ComparisonLabels:
     """The labels of one comparison: all labels given in time, those that the rules keep, and the final answers.
 
-    ``is_third`` marks third labels in each of them. ``n_submitted``: who finished a batch of the section, whatever pairs it held.
+    ``is_third`` marks third labels in each of them. ``n_submitted``: the number of annotators who
+    finished a batch of the section, with any pairs.
     """
 
     section: Any
@@ -28,7 +29,7 @@ class ComparisonLabels:
     kept: "DataFrame"
     paper: "DataFrame"
     answers: FinalAnswers
-    look: StoppingStatus | None
+    stopping_status: StoppingStatus | None
     n_submitted: int
 
     @property
@@ -46,30 +47,32 @@ def read_comparison_labels(
     context: AnalysisContext, planned_labels: PlannedLabels, section: Any
 ) -> list[ComparisonLabels]:
     rows = context.rows
-    kept, paper = (set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper"))
-    said = {look.name: look for look in stopping_statuses(planned_labels, section, context.seed)}
-    mine = planned_labels.rows[planned_labels.rows["section"] == section.position]
-    n_submitted = mine.loc[mine["is_submitted"] & ~mine["is_top_up"], "assignment"].nunique()
-    pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(mine["pair"])) if pair.count("\x1f") == 1]
-    found = []
+    kept_assignments, paper_assignments = (
+        set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper")
+    )
+    statuses = {status.name: status for status in stopping_statuses(planned_labels, section, context.seed)}
+    section_rows = planned_labels.rows[planned_labels.rows["section"] == section.position]
+    n_submitted = section_rows.loc[section_rows["is_submitted"] & ~section_rows["is_top_up"], "assignment"].nunique()
+    pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(section_rows["pair"])) if pair.count("\x1f") == 1]
+    labels_by_comparison = []
     for compared in section_comparisons(section, shown_pairs=pairs):
-        rows = comparison_rows(mine, compared)
-        given = rows[rows["is_given"] & rows["is_submitted"]]
-        given = given.assign(is_third=third_label_mask(given, section))
-        in_paper = given[given["assignment"].isin(paper)]
-        found.append(
+        rows = comparison_rows(section_rows, compared)
+        given_rows = rows[rows["is_given"] & rows["is_submitted"]]
+        given_rows = given_rows.assign(is_third=third_label_mask(given_rows, section))
+        paper_rows = given_rows[given_rows["assignment"].isin(paper_assignments)]
+        labels_by_comparison.append(
             ComparisonLabels(
                 section,
                 compared,
-                given,
-                given[given["assignment"].isin(kept)],
-                in_paper,
-                final_answers(in_paper, section),
-                said.get(compared.key),
+                given_rows,
+                given_rows[given_rows["assignment"].isin(kept_assignments)],
+                paper_rows,
+                final_answers(paper_rows, section),
+                statuses.get(compared.key),
                 n_submitted,
             )
         )
-    return found
+    return labels_by_comparison
 
 
 def logged_stopping_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
         return ()
     decided = int(np.sum(~np.isnan(values)))
     common: dict[str, Any] = {"unit": "item", "n": len(labels), "n_rows": int(labels.sum())}
-    made = [
+    estimates = [
         Estimate(
             analysis="choice.effort.labels",
             estimand="labels paid for an item",
@@ -71,9 +71,9 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
     first = paper_decision_estimate(comparison_labels)
     for estimate in (first, *first.sensitivity):
         n = estimate.detail.get("n_decision")
-        where = np.flatnonzero(~np.isnan(values))
-        paid = int(labels[: where[n - 1] + 1].sum()) if n else None
-        made.append(
+        answered_items = np.flatnonzero(~np.isnan(values))
+        paid = int(labels[: answered_items[n - 1] + 1].sum()) if n else None
+        estimates.append(
             Estimate(
                 analysis=f"choice.effort.{estimate.settings['reading']}",
                 mode="paper",
@@ -87,18 +87,21 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
                 **common,
             )
         )
-    if comparison_labels.look is not None:
-        made.append(
+    if comparison_labels.stopping_status is not None:
+        estimates.append(
             Estimate(
                 analysis="choice.effort.overrun",
                 estimand="labels that came after the decision",
-                estimate=float(comparison_labels.look.n_overrun),
-                settings={"rule": comparison_labels.look.rule},
-                detail={"stopped_at": comparison_labels.look.stopped_at, "of": comparison_labels.look.unit},
+                estimate=float(comparison_labels.stopping_status.n_overrun),
+                settings={"rule": comparison_labels.stopping_status.rule},
+                detail={
+                    "stopped_at": comparison_labels.stopping_status.stopped_at,
+                    "of": comparison_labels.stopping_status.unit,
+                },
                 **common,
             )
         )
-    return tuple(comparison_labels.comparison.named(estimate, PREFERENCE) for estimate in made)
+    return tuple(comparison_labels.comparison.named(estimate, PREFERENCE) for estimate in estimates)
 
 
 def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
@@ -114,47 +117,47 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     rows = comparison_labels.paper[
         ~comparison_labels.paper["is_third"].to_numpy(bool) & comparison_labels.paper["value"].isin([0.0, 1.0])
     ]
-    numbers, place = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
-    given = np.bincount(place, minlength=len(numbers))
-    wins = np.bincount(place, weights=rows["value"].to_numpy(float), minlength=len(numbers))
+    numbers, item_indices = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
+    n_labels = np.bincount(item_indices, minlength=len(numbers))
+    wins = np.bincount(item_indices, weights=rows["value"].to_numpy(float), minlength=len(numbers))
     delta = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)["delta"]
-    both: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
-    strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED_STRATEGIES]
+    replays: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
+    strategies: list[Strategy] = [choice.Strategy(*settings) for settings in REPLAYED_STRATEGIES]
     # With one label per item there is nothing to draw.
-    fewest = max(MIN_ITEMS, int((given > 1).sum()) / 2)
-    replayed = [each for each in strategies if (given >= max(2, each.most)).sum() >= fewest]
+    fewest = max(MIN_ITEMS, int((n_labels > 1).sum()) / 2)
+    replayed = [strategy for strategy in strategies if (n_labels >= max(2, strategy.most)).sum() >= fewest]
     if not replayed:
         return []
-    enough = given >= max(2, *(each.most for each in replayed))
+    enough = n_labels >= max(2, *(strategy.most for strategy in replayed))
     rule = sequential.hoeffding_boundaries(int(enough.sum()), delta=delta)
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
             rng = context.rng("replay", comparison_labels.comparison.key, name, workers, mode)
             effort = choice.effort_from_resampled_labels(
-                wins[enough], given[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
+                wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
             summary = choice.estimate_mean_effort(effort, mode=mode, rng=rng, analysis="choice.replay")
-            words = (
+            strategy_label = (
                 f"{workers} workers"
                 if name == "majority"
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
-            both[mode].append(
+            replays[mode].append(
                 comparison_labels.comparison.named(
-                    replace(summary, settings={**summary.settings, "system": words}), PREFERENCE
+                    replace(summary, settings={**summary.settings, "system": strategy_label}), PREFERENCE
                 )
             )
     note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
-    laid = {"recommended": [layouts.strategy_replays_table(both["recommended"], both["paper"])], "paper": []}
+    tables = {"recommended": [layouts.strategy_replays_table(replays["recommended"], replays["paper"])], "paper": []}
     return [
         Block(
             "choice.replay",
             f"Labelling effort of each strategy ({comparison_labels.title})",
             mode,
-            estimates=tuple(found),
-            tables=laid[mode],
+            estimates=tuple(estimates),
+            tables=tables[mode],
             note=note,
         )
-        for mode, found in both.items()
+        for mode, estimates in replays.items()
     ]

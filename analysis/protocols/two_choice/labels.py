@@ -23,20 +23,20 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for question in section.questions.all():
-        mine = [
-            comparison_from_contrast(one, section, question.criterion, question.key)
-            for one in system_contrasts_for_section(contrasts, section, PREFERENCE, PREFERENCE)
-            if one.criterion in ("", question.criterion)
+        planned = [
+            comparison_from_contrast(contrast, section, question.criterion, question.key)
+            for contrast in system_contrasts_for_section(contrasts, section, PREFERENCE, PREFERENCE)
+            if contrast.criterion in ("", question.criterion)
         ]
-        planned = {frozenset((one.x, one.y)) for one in mine}
-        found += mine
+        planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
+        comparisons += planned
         for pair in shown_pairs:
-            if pair not in planned:
+            if pair not in planned_pairs:
                 x, y = sorted(pair)
-                found.append(Comparison(section.position, x, y, question.criterion, question.key))
-    return found
+                comparisons.append(Comparison(section.position, x, y, question.criterion, question.key))
+    return comparisons
 
 
 def comparison_pair_key(comparison: Comparison) -> str:
@@ -48,16 +48,16 @@ def comparison_rows(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
     """Return the rows of one comparison, with ``value`` for x."""
     import numpy as np
 
-    mine = rows[
+    own_rows = rows[
         (rows["section"] == comparison.section)
         & (rows["question"] == comparison.question)
         & (rows["pair"] == comparison_pair_key(comparison))
     ].copy()
-    chosen, choice = mine["chosen_system"], mine["choice"]
-    mine["value"] = np.select(
+    chosen, choice = own_rows["chosen_system"], own_rows["choice"]
+    own_rows["value"] = np.select(
         [chosen == comparison.x, chosen == comparison.y, choice == TIE], [1.0, 0.0, 0.5], default=np.nan
     )
-    return mine
+    return own_rows
 
 
 def labelling_strategy_of(section: Any) -> "Strategy | None":
@@ -71,10 +71,10 @@ def labelling_strategy_of(section: Any) -> "Strategy | None":
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswers:
-    """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority of all labels that the
-    strategy asks for; labels paid for each.
+    """The final answers of a comparison's items, in item order: 1 for x, 0 for y, and NaN without a majority.
 
-    ``is_complete``: whether no more labels of the item are asked for: by the strategy, or because it was retired.
+    An answer needs all labels that the strategy requires. ``n_labels``: the paid labels of each item. ``is_complete``:
+    whether the item needs no more labels, by the strategy or because it was retired.
     """
 
     items: tuple[Any, ...]
@@ -86,7 +86,7 @@ class FinalAnswers:
 def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     """Return one answer per item. Ties and "cannot judge" are paid labels that count for neither system.
 
-    ``mine``: the rows of one comparison that were given (see ``about``), with ``item_number`` and ``received_at``.
+    ``rows``: the given labels of one comparison (see ``comparison_rows``), with ``item_number`` and ``received_at``.
     """
     import numpy as np
 
@@ -99,47 +99,51 @@ def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     votes = rows["value"].where(rows["value"] != 0.5).to_numpy(float)
     if strategy is None:
         sums = np.zeros(len(items))
-        given = np.zeros(len(items))
-        place = np.searchsorted(items, numbers)
-        here = ~np.isnan(votes)
-        np.add.at(sums, place[here], votes[here])
-        np.add.at(given, place[here], 1.0)
+        n_votes = np.zeros(len(items))
+        item_indices = np.searchsorted(items, numbers)
+        is_vote = ~np.isnan(votes)
+        np.add.at(sums, item_indices[is_vote], votes[is_vote])
+        np.add.at(n_votes, item_indices[is_vote], 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = sums / given
+            share = sums / n_votes
         values = np.where(share > 0.5, 1.0, np.where(share < 0.5, 0.0, np.nan))
         return FinalAnswers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
     is_retired = np.isin(items, numbers[rows["is_retired"].to_numpy(bool)])
-    wanted = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
+    n_needed = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
     # Use as many labels as the strategy needs, in order of arrival. An extra label from a replacement is not used.
-    place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
-    used = place < wanted
-    found: ItemDecisions = item_decisions(
+    item_indices = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+    used = item_indices < n_needed
+    item_answers: ItemDecisions = item_decisions(
         votes[used], numbers[used], strategy if strategy.name != "fixed" else type(strategy)("one")
     )
     labels: dict[int, list] = {}
     for number, value, skipped in zip(numbers, rows["value"], rows["skip_reason"], strict=True):
         labels.setdefault(int(number), []).append(skipped or value)
     if strategy.name == "max_three":
-        complete = [len(said) > 2 or (len(said) == 2 and said[0] == said[1]) for said in labels.values()]
+        complete = [
+            len(item_labels) > 2 or (len(item_labels) == 2 and item_labels[0] == item_labels[1])
+            for item_labels in labels.values()
+        ]
     else:
-        complete = [len(said) >= wanted for said in labels.values()]
+        complete = [len(item_labels) >= n_needed for item_labels in labels.values()]
     has_all = np.asarray(complete, dtype=bool)
     # An item that lacks labels has no answer. Otherwise incomplete items would look unanimous.
-    values = np.where(has_all, found.decisions, np.nan)
-    return FinalAnswers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
+    values = np.where(has_all, item_answers.decisions, np.nan)
+    return FinalAnswers(tuple(items.tolist()), values, np.minimum(counts, n_needed), has_all | is_retired)
 
 
 def third_label_mask(given_rows: "DataFrame", section: Any) -> "np.ndarray":
     """Return which rows are third labels. Only items in disagreement get them, so they do not count for shares.
 
-    ``given``: all rows that were given, also by people whom rules leave out, since a label is a third one by what came before it.
-    Of imported answers nobody knows for which batch they were asked: there it is whatever came after two others.
+    ``given_rows``: all given labels, also those of excluded people, because earlier labels decide which label is the
+    third. The batches of imported answers are unknown, so an imported label is a third one if two others came before
+    it.
     """
     import numpy as np
 
     if REGISTRY[section.protocol].cleaned_settings(section)["strategy"] != "max_three":
         return np.zeros(len(given_rows), dtype=bool)
     order = given_rows.sort_values(["item", "question", "received_at", "id"], kind="stable")
-    place = order.groupby(["item", "question"], sort=False).cumcount()
-    is_late = (place.reindex(given_rows.index) >= 2).to_numpy(bool)
+    label_rank = order.groupby(["item", "question"], sort=False).cumcount()
+    is_late = (label_rank.reindex(given_rows.index) >= 2).to_numpy(bool)
     return np.where(given_rows["is_imported"].to_numpy(bool), is_late, given_rows["is_top_up"].to_numpy(bool))

@@ -40,8 +40,8 @@ def decisions_table(
 ) -> Table:
     several = are_from_several_sections(recommended)
     rows = []
-    for one, theirs, told in zip(recommended, paper, logged_outcomes, strict=True):
-        contrast, detail = contrast_of(one), one.detail
+    for estimate, paper_estimate, outcome in zip(recommended, paper, logged_outcomes, strict=True):
+        contrast, detail = contrast_of(estimate), estimate.detail
         expected = contrast["expected"]
         rows.append(
             {
@@ -50,18 +50,18 @@ def decisions_table(
                 "criterion": contrast["criterion"],
                 "section": contrast["section"] if several else None,
                 "expected": EXPECTATION_LABELS[expected],
-                "rule": "anytime-valid" if is_sequential(one) else "fixed n",
-                "share": one.estimate,
-                "interval": interval_bounds(one),
-                "level": apa.format_confidence_level(one),
-                "p": reported_pvalue(one),
-                "n": one.n,
-                "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(one),
+                "rule": "anytime-valid" if is_sequential(estimate) else "fixed n",
+                "share": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "level": apa.format_confidence_level(estimate),
+                "p": reported_pvalue(estimate),
+                "n": estimate.n,
+                "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, observed_direction_symbol(one, 0.5)),
-                "logged": OUTCOME_LABELS.get(told["verdict"], "") if told else "",
-                **_paper_cells(theirs),
-                "reason": one.reason,
+                "recovered": expectation_outcome(expected, observed_direction_symbol(estimate, 0.5)),
+                "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
+                **_paper_cells(paper_estimate),
+                "reason": estimate.reason,
             }
         )
     return build_table(
@@ -87,13 +87,13 @@ def _fixed_n_outcome(estimate: "Estimate") -> str:
 
 
 def _paper_cells(paper: "Estimate") -> dict[str, Any]:
-    stays = next(iter(paper.sensitivity), None)
+    final = next(iter(paper.sensitivity), None)
     return {
         "paper": paper.estimate,
         "paper_outcome": _winner_label(paper),
         "paper_n": paper.detail.get("n_decision"),
-        "stays": _winner_label(stays) if stays else "",
-        "stays_n": stays.detail.get("n_decision") if stays else None,
+        "stays": _winner_label(final) if final else "",
+        "stays_n": final.detail.get("n_decision") if final else None,
     }
 
 
@@ -106,8 +106,10 @@ def _winner_label(estimate: "Estimate") -> str:
 def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
     """Return the figure of the recommended and the paper's shares."""
     several = are_from_several_sections(recommended)
-    rows = [figure_row(one, comparison_label(one, several), "choices (recommended)") for one in recommended]
-    rows += [figure_row(one, comparison_label(one, several), "items (paper)") for one in paper]
+    rows = [
+        figure_row(estimate, comparison_label(estimate, several), "choices (recommended)") for estimate in recommended
+    ]
+    rows += [figure_row(estimate, comparison_label(estimate, several), "items (paper)") for estimate in paper]
     return build_figure(
         "choices",
         "Share of choices for x",
@@ -120,9 +122,9 @@ def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
 
 
 def label_cost_table(estimates: Sequence["Estimate"]) -> Table:
-    by = {one.analysis.rpartition(".")[2]: one for one in estimates}
+    estimates_by_name = {estimate.analysis.rpartition(".")[2]: estimate for estimate in estimates}
     rows = []
-    if paid := by.get("labels"):
+    if paid := estimates_by_name.get("labels"):
         rows.append(
             {
                 "contrast": comparison_label(paid, True),
@@ -132,7 +134,7 @@ def label_cost_table(estimates: Sequence["Estimate"]) -> Table:
                 "open": paid.detail["items_open"],
                 "labels": paid.detail["labels"],
                 "each": paid.estimate,
-                **{name: _rounded_estimate(by.get(name)) for name in ("first", "stays", "overrun")},
+                **{name: _rounded_estimate(estimates_by_name.get(name)) for name in ("first", "stays", "overrun")},
             }
         )
     return build_table(
@@ -154,19 +156,19 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
 def strategy_replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(one, True),
-            "strategy": one.settings["system"],
-            "items": one.settings["items"],
-            "mean": one.estimate,
-            "interval": interval_bounds(one),
-            "decided": one.detail.get("share_decided"),
-            "median": one.detail.get("median"),
-            "paper": theirs.estimate,
-            "paper_interval": interval_bounds(theirs),
-            "paper_decided": theirs.detail.get("share_decided"),
-            "reason": one.reason,
+            "contrast": comparison_label(estimate, True),
+            "strategy": estimate.settings["system"],
+            "items": estimate.settings["items"],
+            "mean": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "decided": estimate.detail.get("share_decided"),
+            "median": estimate.detail.get("median"),
+            "paper": paper_estimate.estimate,
+            "paper_interval": interval_bounds(paper_estimate),
+            "paper_decided": paper_estimate.detail.get("share_decided"),
+            "reason": estimate.reason,
         }
-        for one, theirs in zip(recommended, paper, strict=True)
+        for estimate, paper_estimate in zip(recommended, paper, strict=True)
     ]
     return build_table(
         "choice_replays",
@@ -186,16 +188,16 @@ def strategy_replays_table(recommended: Sequence["Estimate"], paper: Sequence["E
 def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(one, True),
-            "what": one.estimand,
-            "estimate": one.estimate,
-            "interval": interval_bounds(one),
-            "observed": one.detail["observed_by_side" if "side" in one.estimand else "observed_by_system"],
-            "n": one.n,
-            "unit": one.unit,
-            "reason": one.reason,
+            "contrast": comparison_label(estimate, True),
+            "what": estimate.estimand,
+            "estimate": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "observed": estimate.detail["observed_by_side" if "side" in estimate.estimand else "observed_by_system"],
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "choice_agreement",
@@ -212,16 +214,16 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
 def side_effects_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(one, True),
-            "effect": one.estimate,
-            "interval": interval_bounds(one),
-            "p": reported_pvalue(one),
-            "first": one.detail.get("share_first"),
-            "balanced": one.detail.get("balanced_share"),
-            "n": one.n,
-            "reason": one.reason,
+            "contrast": comparison_label(estimate, True),
+            "effect": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "p": reported_pvalue(estimate),
+            "first": estimate.detail.get("share_first"),
+            "balanced": estimate.detail.get("balanced_share"),
+            "n": estimate.n,
+            "reason": estimate.reason,
         }
-        for one in estimates
+        for estimate in estimates
     ]
     return build_table(
         "choice_sides",

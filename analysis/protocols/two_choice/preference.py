@@ -29,9 +29,16 @@ VERDICTS = {
 def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     recommended = _adjust_and_tag(
-        [(one.comparison, _recommended_estimate(one, context)) for one in comparisons], context
+        [
+            (comparison_labels.comparison, _recommended_estimate(comparison_labels, context))
+            for comparison_labels in comparisons
+        ],
+        context,
     )
-    paper = tuple(one.comparison.named(paper_decision_estimate(one), PREFERENCE) for one in comparisons)
+    paper = tuple(
+        comparison_labels.comparison.named(paper_decision_estimate(comparison_labels), PREFERENCE)
+        for comparison_labels in comparisons
+    )
     return [
         Block(
             "choice.preference",
@@ -39,7 +46,13 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "recommended",
             estimates=recommended,
             conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
-            tables=[layouts.decisions_table(recommended, paper, [logged_stopping_outcome(one) for one in comparisons])],
+            tables=[
+                layouts.decisions_table(
+                    recommended,
+                    paper,
+                    [logged_stopping_outcome(comparison_labels) for comparison_labels in comparisons],
+                )
+            ],
             figures=[layouts.shares_figure(recommended, paper, context.level)],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
@@ -90,29 +103,29 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
     if (
-        comparison_labels.look is None
-        or comparison_labels.look.rule != "anytime"
-        or comparison_labels.look.estimate is None
+        comparison_labels.stopping_status is None
+        or comparison_labels.stopping_status.rule != "anytime"
+        or comparison_labels.stopping_status.estimate is None
     ):
         return fixed
-    look, estimate = comparison_labels.look, comparison_labels.look.estimate
+    status, estimate = comparison_labels.stopping_status, comparison_labels.stopping_status.estimate
     # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
-    beside = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
+    companion = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
-        look.verdict
-        if look.verdict != "inconclusive" or not _is_target_reached(comparison_labels)
+        status.verdict
+        if status.verdict != "inconclusive" or not _is_target_reached(comparison_labels)
         else "budget_exhausted"
     )
     return replace(
         estimate,
         analysis="choice.preference.sequential",
-        sensitivity=(beside,),
+        sensitivity=(companion,),
         detail={
             **estimate.detail,
             "outcome": outcome,
-            "stopped_at": look.stopped_at,
-            "labels_overrun": look.n_overrun,
-            "verdict": VERDICTS.get(str(look.verdict), "inconclusive"),
+            "stopped_at": status.stopped_at,
+            "labels_overrun": status.n_overrun,
+            "verdict": VERDICTS.get(str(status.verdict), "inconclusive"),
         },
     )
 
@@ -166,11 +179,13 @@ def _adjust_and_tag(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], context: AnalysisContext
 ) -> tuple["Estimate", ...]:
     """Adjust p-values of fixed-n estimates within each family. Sequential estimates were tested at a divided level already."""
-    others = [(one, estimate) for one, estimate in compared_estimates if not layouts.is_sequential(estimate)]
+    others = [
+        (comparison, estimate) for comparison, estimate in compared_estimates if not layouts.is_sequential(estimate)
+    ]
     adjusted = iter(adjust_pvalues_within_families(others, "choice.preference", context.star_scheme))
     return tuple(
-        one.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
-        for one, estimate in compared_estimates
+        comparison.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
+        for comparison, estimate in compared_estimates
     )
 
 
@@ -187,12 +202,12 @@ def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
         # Items that wait for a third label are in disagreement. Without them, the others would look too unanimous.
         values = values[: int(comparison_labels.answers.is_complete.argmin())]
         warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
-    first, stays = (
+    first, final = (
         sequential.hoeffding_decision(
             values, delta=settings["delta"], reading=reading, analysis=f"choice.hoeffding.{reading}"
         )
         for reading in sequential.READINGS
     )
-    words = "share of items on which x was chosen"
-    stays = replace(stays, estimand=words, warnings=(*stays.warnings, *warnings))
-    return replace(first, estimand=words, warnings=(*first.warnings, *warnings), sensitivity=(stays,))
+    estimand = "share of items on which x was chosen"
+    final = replace(final, estimand=estimand, warnings=(*final.warnings, *warnings))
+    return replace(first, estimand=estimand, warnings=(*first.warnings, *warnings), sensitivity=(final,))

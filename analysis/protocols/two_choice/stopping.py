@@ -21,13 +21,15 @@ N_SIMULATIONS = 200
 def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
     """Return the status of the section's rule for each primary comparison, from ``analysis.data.planned_labels``."""
     settings = REGISTRY[section.protocol].cleaned_settings(section)
-    mine = [one for one in section_comparisons(section) if one.role == "primary"]
+    primary = [comparison for comparison in section_comparisons(section) if comparison.role == "primary"]
     if settings["stopping"] == "first":
-        return [paper_stopping_status(planned_labels, section, one) for one in mine]
+        return [paper_stopping_status(planned_labels, section, comparison) for comparison in primary]
     if settings["stopping"] == "anytime":
         return [
-            anytime_stopping_status(planned_labels, section, one, level=1 - one.level / len(mine), seed=seed)
-            for one in mine
+            anytime_stopping_status(
+                planned_labels, section, comparison, level=1 - comparison.level / len(primary), seed=seed
+            )
+            for comparison in primary
         ]
     return []
 
@@ -53,21 +55,21 @@ def anytime_stopping_status(
         rows["claim"].to_numpy(np.int64),
         is_settled=rows["is_settled"].to_numpy(bool),
     )
-    found = sequential.sequential_test(
+    test = sequential.sequential_test(
         units.values,
         level=level,
         margin=comparison.margin,
         annotators=units.annotators,  # type: ignore[arg-type]  # NumPy takes a tuple of any objects
         estimand="annotator-weighted mean of P[x chosen] over the items shown",
     )
-    is_decided = found.stopped_at is not None
-    each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
+    is_decided = test.stopped_at is not None
+    labels_per_annotator = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
     # If batches hold only some of the pairs, assume that the same share of future annotators will see this pair.
-    seen = rows["annotator"].nunique() / max(1, planned["annotator"].nunique())
-    target = round((section.study.target_n or 0) * seen)
+    share_with_pair = rows["annotator"].nunique() / max(1, planned["annotator"].nunique())
+    target = round((section.study.target_n or 0) * share_with_pair)
     remaining: dict[str, Any] | None = None
     if not is_decided and len(units.values) > 1 and target > len(units.values):
-        left = sequential.predict_remaining_units(
+        forecast = sequential.predict_remaining_units(
             units.values,
             level=level,
             margin=comparison.margin,
@@ -76,23 +78,23 @@ def anytime_stopping_status(
             rng=seeded_generator(seed or "0", "remaining", comparison.key, len(units.values)),
         )
         remaining = {
-            "median": None if left.median is None else round(left.median * each),
-            "high": None if left.high is None else round(left.high * each),
-            "share_stopping": left.share_stopping,
-            "labels_left": round(left.horizon * each),
+            "median": None if forecast.median is None else round(forecast.median * labels_per_annotator),
+            "high": None if forecast.high is None else round(forecast.high * labels_per_annotator),
+            "share_stopping": forecast.share_stopping,
+            "labels_left": round(forecast.horizon * labels_per_annotator),
         }
     return StoppingStatus(
         name=comparison.key,
         rule="anytime",
         unit="annotator",
-        evidence=tuple((np.maximum.accumulate(found.log_e) / math.log(10)).tolist()) if len(found.log_e) else (),
+        evidence=tuple((np.maximum.accumulate(test.log_e) / math.log(10)).tolist()) if len(test.log_e) else (),
         threshold=math.log10(1 / (1 - level)),
         is_decided=is_decided,
-        verdict=found.verdict,
-        stopped_at=found.stopped_at,
-        n_overrun=int(np.sum(units.n_labels[found.stopped_at :])) if is_decided else 0,
+        verdict=test.verdict,
+        stopped_at=test.stopped_at,
+        n_overrun=int(np.sum(units.n_labels[test.stopped_at :])) if is_decided else 0,
         remaining=remaining,
-        estimate=found.estimate,
+        estimate=test.estimate,
     )
 
 
@@ -113,25 +115,25 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     ]
     complete = dict(zip(answers.items, answers.is_complete, strict=True))
     n = next((n for n, item in enumerate(planned) if not complete.get(item, False)), len(planned))
-    value_of = dict(zip(answers.items, answers.values, strict=True))
-    paid_of = dict(zip(answers.items, answers.n_labels, strict=True))
-    run = [item for item in planned[:n] if value_of[item] == value_of[item]]
-    values = np.asarray([value_of[item] for item in run], dtype=float)
+    item_values = dict(zip(answers.items, answers.values, strict=True))
+    item_labels = dict(zip(answers.items, answers.n_labels, strict=True))
+    run = [item for item in planned[:n] if item_values[item] == item_values[item]]
+    values = np.asarray([item_values[item] for item in run], dtype=float)
     estimate = sequential.hoeffding_decision(values, delta=delta, reading="first")
     decided = estimate.detail.get("n_decision")
     counts = np.arange(1, len(values) + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
+        evidence = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
     return StoppingStatus(
         name=comparison.key,
         rule="first",
         unit="item",
-        evidence=tuple(apart.tolist()),
+        evidence=tuple(evidence.tolist()),
         threshold=1.0,
         is_decided=decided is not None,
         verdict=verdict if len(values) else None,
         stopped_at=decided,
-        n_overrun=int(sum(paid_of[item] for item in run[decided:])) if decided else 0,
+        n_overrun=int(sum(item_labels[item] for item in run[decided:])) if decided else 0,
         estimate=estimate,
     )

@@ -39,8 +39,8 @@ def krippendorff_alpha(
     Parameters
     ----------
     counts : array_like, shape (n_units, n_values)
-        Number of ratings with each value for each unit (see `count_table`, `category_table`). Units with fewer than
-        two ratings are left out.
+        Number of ratings with each value for each unit (see `value_counts_by_unit`, `category_counts_by_unit`).
+        Units with fewer than two ratings are left out.
     values : array_like or sequence[Any], shape (n_values,)
         Values of the columns: ascending numbers for a level of measurement, anything that `distance` accepts
         otherwise.
@@ -91,7 +91,7 @@ def krippendorff_alpha(
     (True, '<lambda>')
     """
     validate_level(level)
-    units = PairableUnits.of(counts)
+    units = PairableUnits.from_counts(counts)
     patterns, weights, marginals = units.patterns, units.weights, units.marginals
     distances, name = _disagreement(values, patterns.shape[1], level_of_measurement, distance)
     common: dict[str, Any] = {
@@ -164,11 +164,11 @@ def _disagreement(
         if len(things) != n_values:
             raise ValueError(f"values: {len(things)} values where counts has {n_values} columns")
         if callable(distance):
-            made = np.array([[distance(a, b) for b in things] for a in things], dtype=np.float64)
-            return _valid_distances(made.reshape(n_values, n_values)), getattr(distance, "__name__", "function")
+            distances = np.array([[distance(a, b) for b in things] for a in things], dtype=np.float64)
+            return _valid_distances(distances.reshape(n_values, n_values)), getattr(distance, "__name__", "function")
         return _valid_distances(matrix(distance, "distance"), n_values), "matrix"
     if level_of_measurement not in LEVELS:
-        raise ValueError(f"level_of_measurement: {level_of_measurement!r} is none of {', '.join(LEVELS)}")
+        raise ValueError(f"level_of_measurement: {level_of_measurement!r} is not one of {', '.join(LEVELS)}")
     scale = vector(values, "values")
     if n_values != len(scale):
         raise ValueError(f"values: {len(scale)} values where counts has {n_values} columns")

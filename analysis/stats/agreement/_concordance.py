@@ -48,15 +48,15 @@ def kendall_w(
 
     Examples
     --------
-    >>> found = kendall_w([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
-    >>> round(found.estimate, 4), round(found.test.statistic, 2), found.test.df
+    >>> result = kendall_w([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
+    >>> round(result.estimate, 4), round(result.test.statistic, 2), result.test.df
     (0.5625, 4.5, 2.0)
     """
     table = matrix(scores, "scores")
-    here = ~np.isnan(table).any(axis=1)
-    ranks: FloatArray = np.asarray(stats.rankdata(table[here], axis=1), dtype=np.float64)
+    is_complete = ~np.isnan(table).any(axis=1)
+    ranks: FloatArray = np.asarray(stats.rankdata(table[is_complete], axis=1), dtype=np.float64)
     n, k = ranks.shape
-    detail: dict[str, Any] = {"n_incomplete": int((~here).sum()), "n_systems": k}
+    detail: dict[str, Any] = {"n_incomplete": int((~is_complete).sum()), "n_systems": k}
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "Kendall's W",

@@ -25,12 +25,12 @@ class PairableUnits:
     has_ratings: bool
 
     @classmethod
-    def of(cls, counts: npt.ArrayLike) -> "PairableUnits":
+    def from_counts(cls, counts: npt.ArrayLike) -> "PairableUnits":
         """Build from counts (n_units, k). Raise ValueError for invalid counts."""
         patterns, weights = distinct_rows_and_counts(checked_counts(counts))
         ratings = patterns.sum(axis=1)
-        here = ratings > 1
-        return cls(patterns[here], weights[here], int(weights[~here].sum()), bool(ratings.any()))
+        is_pairable = ratings > 1
+        return cls(patterns[is_pairable], weights[is_pairable], int(weights[~is_pairable].sum()), bool(ratings.any()))
 
     @property
     def n_units(self) -> int:
@@ -58,17 +58,17 @@ def distinct_rows_and_counts(table: FloatArray) -> tuple[FloatArray, IntArray]:
     if base ** table.shape[1] < 4 * len(table) + 1024:
         # There are few possible patterns, so they can be counted without sorting the units.
         times = np.bincount(keys)
-        found = np.flatnonzero(times)
-        counts = times[found]
+        occurring = np.flatnonzero(times)
+        counts = times[occurring]
     else:
-        found, counts = np.unique(keys, return_counts=True)
-    return (found[:, None] // places % base).astype(np.float64), np.asarray(counts, dtype=np.int64)
+        occurring, counts = np.unique(keys, return_counts=True)
+    return (occurring[:, None] // places % base).astype(np.float64), np.asarray(counts, dtype=np.int64)
 
 
 def checked_counts(counts: npt.ArrayLike) -> FloatArray:
     """Return `counts` as a table of floats. Raise ValueError unless all are whole, non-negative numbers."""
     table = matrix(counts, "counts")
-    # What is missing does not equal itself rounded either.
+    # NaN also fails this comparison.
     if np.any(table != np.floor(table)) or table.min(initial=0) < 0:
         raise ValueError("counts: only whole, non-negative numbers count ratings")
     return table
@@ -80,13 +80,13 @@ def count_patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, pa
     `clusters` (n_units,) has the cluster of each row of `counts`. Clusters without a pairable unit are left out.
     """
     table = checked_counts(counts)
-    here = table.sum(axis=1) > 1
+    is_pairable = table.sum(axis=1) > 1
     labels, _ = label_codes(np.asarray(clusters), "clusters", len(table))
-    inside, n_clusters = label_codes(labels[here], "clusters", int(here.sum()))
-    place = {tuple(row): number for number, row in enumerate(patterns.tolist())}
-    found = np.array([place[tuple(row)] for row in table[here].tolist()], dtype=np.int64)
-    held = np.bincount(inside * len(patterns) + found, minlength=n_clusters * len(patterns))
-    return held.reshape(n_clusters, len(patterns)).astype(np.float64)
+    inside, n_clusters = label_codes(labels[is_pairable], "clusters", int(is_pairable.sum()))
+    pattern_number = {tuple(row): number for number, row in enumerate(patterns.tolist())}
+    pattern_codes = np.array([pattern_number[tuple(row)] for row in table[is_pairable].tolist()], dtype=np.int64)
+    counts_flat = np.bincount(inside * len(patterns) + pattern_codes, minlength=n_clusters * len(patterns))
+    return counts_flat.reshape(n_clusters, len(patterns)).astype(np.float64)
 
 
 def bootstrap_units(
@@ -100,15 +100,15 @@ def bootstrap_units(
 ) -> Estimate:
     """Return the estimate with the percentile interval over resampled units.
 
-    `weights` counts the units of each pattern. With `by_cluster` (see `patterns_by_cluster`) whole clusters of units
-    are resampled.
+    `weights` counts the units of each pattern. With `by_cluster` (see `count_patterns_by_cluster`) whole clusters of
+    units are resampled.
     """
     n_units, level, resamples = int(weights.sum()), common["settings"]["level"], common["settings"]["resamples"]
     n_clusters = n_units if by_cluster is None else len(by_cluster)
     common |= {"estimate": estimate, "n_clusters": n_clusters}
     if n_clusters < 2:
-        one = common["settings"].get("resampled") or "unit"
-        return Estimate(status="n_lt_2", reason=f"one {one} has no spread", **common)
+        resampled_unit = common["settings"].get("resampled") or "unit"
+        return Estimate(status="n_lt_2", reason=f"one {resampled_unit} has no spread", **common)
     if by_cluster is None:
         drawn = rng.multinomial(n_units, weights / n_units, size=resamples).astype(np.float64)
     else:

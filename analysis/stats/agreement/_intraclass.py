@@ -74,33 +74,33 @@ def intraclass_correlation(
     """
     validate_level(level)
     if kind not in ICC_KINDS:
-        raise ValueError(f"kind: {kind!r} is none of {', '.join(ICC_KINDS)}")
+        raise ValueError(f"kind: {kind!r} is not one of {', '.join(ICC_KINDS)}")
     table = matrix(scores, "scores")
-    here = ~np.isnan(table)
-    table, here = table[here.any(axis=1)], here[here.any(axis=1)]
-    per_item = here.sum(axis=0)
-    kept = per_item > 1 if kind == "one_way" else (per_item == len(table)) & (per_item > 0)
-    dropped = int(np.sum((per_item > 0) & ~kept))
-    table, here, per_item = table[:, kept], here[:, kept], per_item[kept]
-    n_items, n_rows = table.shape[1], int(here.sum())
-    of = "the mean of an item's annotators" if average else "one annotator's score"
+    is_observed = ~np.isnan(table)
+    table, is_observed = table[is_observed.any(axis=1)], is_observed[is_observed.any(axis=1)]
+    per_item = is_observed.sum(axis=0)
+    is_used = per_item > 1 if kind == "one_way" else (per_item == len(table)) & (per_item > 0)
+    dropped = int(np.sum((per_item > 0) & ~is_used))
+    table, is_observed, per_item = table[:, is_used], is_observed[:, is_used], per_item[is_used]
+    n_items, n_rows = table.shape[1], int(is_observed.sum())
+    score_name = "the mean of an item's annotators" if average else "one annotator's score"
     common: dict[str, Any] = {
         "analysis": analysis,
-        "estimand": f"intraclass correlation ({kind}) of {of}",
+        "estimand": f"intraclass correlation ({kind}) of {score_name}",
         "unit": unit,
         "mode": mode,
         "n": n_items,
         "n_rows": n_rows,
         "settings": {"kind": kind, "average": average, "level": level},
     }
-    detail: dict[str, Any] = {"n_annotators": int(here.any(axis=1).sum()), "n_incomplete": dropped}
+    detail: dict[str, Any] = {"n_annotators": int(is_observed.any(axis=1).sum()), "n_incomplete": dropped}
     if per_item.size == 0 and dropped == 0:
         return Estimate(status="no_data", reason="no score to analyse", detail=detail, **common)
     if n_items < 2 or len(table) < 2:
         reason = "needs two items that at least two annotators scored"
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
     raters = (n_rows - float(np.sum(per_item**2)) / n_rows) / (n_items - 1)
-    squares = _mean_squares(table, here, per_item, kind)
+    squares = _mean_squares(table, is_observed, per_item, kind)
     detail |= {"raters_per_item": raters, **squares}
     between, error, annotators = squares["ms_items"], squares["ms_error"], squares.get("ms_annotators", 0.0)
     tiny = MIN_SPREAD * max(1.0, float(np.nanmax(np.abs(table)))) ** 2
@@ -135,19 +135,21 @@ def intraclass_correlation(
     )
 
 
-def _mean_squares(table: FloatArray, here: npt.NDArray[np.bool_], per_item: IntArray, kind: str) -> dict[str, float]:
+def _mean_squares(
+    table: FloatArray, is_observed: npt.NDArray[np.bool_], per_item: IntArray, kind: str
+) -> dict[str, float]:
     """Return mean squares and degrees of freedom; one-way has no term for annotators."""
-    n_items, n_rows = table.shape[1], int(here.sum())
-    filled = np.where(here, table, 0.0)
+    n_items, n_rows = table.shape[1], int(is_observed.sum())
+    filled = np.where(is_observed, table, 0.0)
     # Sums of squares about the grand mean lose fewer digits than squares of raw sums.
-    centred = np.where(here, filled - filled.sum() / n_rows, 0.0)
+    centred = np.where(is_observed, filled - filled.sum() / n_rows, 0.0)
     item_means = centred.sum(axis=0) / per_item
     items = float(np.sum(per_item * item_means**2))
-    within = float(np.sum(np.where(here, centred - item_means, 0.0) ** 2))
+    within = float(np.sum(np.where(is_observed, centred - item_means, 0.0) ** 2))
     if kind == "one_way":
         df_error = n_rows - n_items
-        found = {"ms_items": items / (n_items - 1), "ms_error": within / df_error}
-        return {**found, "df_items": float(n_items - 1), "df_error": float(df_error)}
+        squares = {"ms_items": items / (n_items - 1), "ms_error": within / df_error}
+        return {**squares, "df_items": float(n_items - 1), "df_error": float(df_error)}
     n_annotators = len(table)
     annotator_means = centred.mean(axis=1)
     annotators = n_items * float(np.sum(annotator_means**2))

@@ -26,7 +26,8 @@ def fleiss_kappa(
     Parameters
     ----------
     counts : array_like, shape (n_items, n_categories)
-        Number of ratings in each category for each item (see `category_table`). Items with one rating are left out.
+        Number of ratings in each category for each item (see `category_counts_by_unit`). Items with one rating are
+        left out.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     resamples : int, default 999
@@ -51,7 +52,7 @@ def fleiss_kappa(
     References
     ----------
     Fleiss 1971, Measuring nominal scale agreement among many raters; used in Thorleiksdottir et al. 2021, section 4,
-    with choices coded by place on the screen: see `position_system_agreement`.
+    with choices coded by place on the screen: see `agreement_by_position_and_by_system`.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def _chance_corrected(
     mode: str,
 ) -> Estimate:
     validate_level(level)
-    units = PairableUnits.of(counts)
+    units = PairableUnits.from_counts(counts)
     patterns, weights = units.patterns, units.weights
     common: dict[str, Any] = {
         "analysis": analysis,

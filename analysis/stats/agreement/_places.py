@@ -98,33 +98,33 @@ def agreement_by_position_and_by_system(
     if len(places) != len(chosen):
         raise ValueError(f"systems: {len(chosen)} choices where positions has {len(places)}")
     item_codes, n_items = label_codes(np.asarray(items), "items", len(places))
-    who, n_annotators = label_codes(np.asarray(annotators), "annotators", len(places))
-    made, coded = (np.array([label is not None and label == label for label in side]) for side in (places, chosen))
-    made, coded = made.astype(np.bool_), coded.astype(np.bool_)
-    halved = np.flatnonzero(made != coded)
+    annotator_codes, n_annotators = label_codes(np.asarray(annotators), "annotators", len(places))
+    has_place, coded = (np.array([label is not None and label == label for label in side]) for side in (places, chosen))
+    has_place, coded = has_place.astype(np.bool_), coded.astype(np.bool_)
+    halved = np.flatnonzero(has_place != coded)
     if len(halved):
         raise ValueError(f"systems: row {int(halved[0])} has a place without a system, or a system without a place")
-    keys = (who * n_items + item_codes)[made]
+    keys = (annotator_codes * n_items + item_codes)[has_place]
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
-        twice = int(np.flatnonzero(made)[np.setdiff1d(np.arange(len(keys)), first)[0]])
+        twice = int(np.flatnonzero(has_place)[np.setdiff1d(np.arange(len(keys)), first)[0]])
         raise ValueError(f"annotators: row {twice} judges an item that this annotator judged before")
     by_place, place_names = category_counts_by_unit(item_codes, places)
     by_system, system_names = category_counts_by_unit(item_codes, chosen)
-    more: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng, "unit": unit, "mode": mode}
-    kappa_position = fleiss_kappa(by_place, analysis="fleiss_kappa.by_position", **more)
-    kappa_system = fleiss_kappa(by_system, analysis="fleiss_kappa.by_system", **more)
+    options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng, "unit": unit, "mode": mode}
+    kappa_position = fleiss_kappa(by_place, analysis="fleiss_kappa.by_position", **options)
+    kappa_system = fleiss_kappa(by_system, analysis="fleiss_kappa.by_system", **options)
     return PositionSystemAgreement(
         n_items=kappa_position.n,
-        n_annotators=len(np.unique(who[made])) if made.any() else 0,
+        n_annotators=len(np.unique(annotator_codes[has_place])) if has_place.any() else 0,
         n_rows=kappa_position.n_rows or 0,
         n_unpairable=n_items - kappa_position.n,
         percent_agreement_position=kappa_position.detail.get("percent_agreement"),
         percent_agreement_system=kappa_system.detail.get("percent_agreement"),
         kappa_position=kappa_position,
         kappa_system=kappa_system,
-        ac1_position=gwet_ac1(by_place, analysis="gwet_ac1.by_position", **more),
-        ac1_system=gwet_ac1(by_system, analysis="gwet_ac1.by_system", **more),
+        ac1_position=gwet_ac1(by_place, analysis="gwet_ac1.by_position", **options),
+        ac1_system=gwet_ac1(by_system, analysis="gwet_ac1.by_system", **options),
         prevalence_position=_named_shares(place_names, kappa_position),
         prevalence_system=_named_shares(system_names, kappa_system),
     )

@@ -58,9 +58,9 @@ def split_half_reliability(
     """
     validate_level(level)
     table = matrix(scores, "scores")
-    here = ~np.isnan(table)
-    table = table[here.any(axis=1)][:, here.any(axis=0)]
-    here = ~np.isnan(table)
+    is_observed = ~np.isnan(table)
+    table = table[is_observed.any(axis=1)][:, is_observed.any(axis=0)]
+    is_observed = ~np.isnan(table)
     n_annotators, n_items = table.shape
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -68,7 +68,7 @@ def split_half_reliability(
         "unit": unit,
         "mode": mode,
         "n": n_items,
-        "n_rows": int(here.sum()),
+        "n_rows": int(is_observed.sum()),
         "settings": {"level": level, "splits": splits, "resamples": resamples},
         "detail": {"n_annotators": n_annotators},
     }
@@ -76,7 +76,7 @@ def split_half_reliability(
         return Estimate(status="no_data", reason="no score to analyse", **common)
     if n_items < 3 or n_annotators < 2:
         return Estimate(status="not_identified", reason="needs three items and two annotators", **common)
-    filled, ones = np.where(here, table, 0.0), here.astype(np.float64)
+    filled, ones = np.where(is_observed, table, 0.0), is_observed.astype(np.float64)
     first, second = _halves(filled, ones, max(splits, 1), rng)
     correlations = _weighted_correlations(first, second, np.ones((len(first), n_items)))
     defined = _stepped_up(correlations)

@@ -32,12 +32,12 @@ def value_counts_by_unit(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[F
     """
     array = vector(values, "values")
     positions, n_units = label_codes(np.asarray(units), "units", len(array))
-    here = ~np.isnan(array)
-    kept = array if here.all() else array[here]
-    positions = positions if here.all() else positions[here]
-    found, columns = _scale(kept)
-    table = np.bincount(positions * len(found) + columns, minlength=n_units * len(found))
-    return table.reshape(n_units, len(found)).astype(np.float64), found
+    is_observed = ~np.isnan(array)
+    observed = array if is_observed.all() else array[is_observed]
+    positions = positions if is_observed.all() else positions[is_observed]
+    distinct, columns = _scale(observed)
+    table = np.bincount(positions * len(distinct) + columns, minlength=n_units * len(distinct))
+    return table.reshape(n_units, len(distinct)).astype(np.float64), distinct
 
 
 def as_label_list(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
@@ -93,21 +93,21 @@ def category_codes(
     >>> category_codes(["yes", None, "no"], categories=["no", "yes", "maybe"])[0].tolist()
     [1, -1, 0]
     """
-    given = as_label_list(labels)
-    found = {label for label in given if label is not None and label == label}
+    label_list = as_label_list(labels)
+    occurring = {label for label in label_list if label is not None and label == label}
     if categories is None:
-        unordered = [label for label in found if not isinstance(label, (str, int, float))]
+        unordered = [label for label in occurring if not isinstance(label, (str, int, float))]
         if unordered:
             raise ValueError(f"categories: needed to order labels such as {unordered[0]!r}")
-        categories = sorted(found, key=lambda label: (isinstance(label, str), label))
-    place = {category: column for column, category in enumerate(categories)}
-    if len(place) < len(categories):
+        categories = sorted(occurring, key=lambda label: (isinstance(label, str), label))
+    column_of = {category: column for column, category in enumerate(categories)}
+    if len(column_of) < len(categories):
         raise ValueError("categories: a category is repeated")
-    unknown = found - set(place)
+    unknown = occurring - set(column_of)
     if unknown:
-        row = next(row for row, label in enumerate(given) if label in unknown)
-        raise ValueError(f"{name}: row {row} is {given[row]!r}, none of the categories")
-    return np.array([place.get(label, -1) for label in given], dtype=np.int64), tuple(categories)
+        row = next(row for row, label in enumerate(label_list) if label in unknown)
+        raise ValueError(f"{name}: row {row} is {label_list[row]!r}, none of the categories")
+    return np.array([column_of.get(label, -1) for label in label_list], dtype=np.int64), tuple(categories)
 
 
 def category_counts_by_unit(
@@ -137,18 +137,18 @@ def category_counts_by_unit(
     """
     columns, offered = category_codes(labels, categories=categories)
     positions, n_units = label_codes(np.asarray(units), "units", len(columns))
-    here = columns >= 0
-    table = np.bincount(positions[here] * len(offered) + columns[here], minlength=n_units * len(offered))
+    is_known = columns >= 0
+    table = np.bincount(positions[is_known] * len(offered) + columns[is_known], minlength=n_units * len(offered))
     return table.reshape(n_units, len(offered)).astype(np.float64), offered
 
 
 def _scale(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct values, ascending, and the place of each rating among them."""
-    whole = values.astype(np.int64)
-    if len(values) and np.array_equal(whole, values):
-        places, n_values = label_codes(whole, "values", len(values))
-        found = np.empty(n_values)
-        found[places] = values
-        return found, places
-    found, places = np.unique(values, return_inverse=True)
-    return found, np.asarray(places, dtype=np.int64)
+    integers = values.astype(np.int64)
+    if len(values) and np.array_equal(integers, values):
+        places, n_values = label_codes(integers, "values", len(values))
+        distinct = np.empty(n_values)
+        distinct[places] = values
+        return distinct, places
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct, np.asarray(places, dtype=np.int64)

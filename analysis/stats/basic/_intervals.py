@@ -103,8 +103,8 @@ def wald_estimate(estimate: float, se: float, *, null: float | None, level: floa
 
     Examples
     --------
-    >>> found = wald_estimate(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
-    >>> round(found.interval.low, 3), round(found.pvalue, 4)
+    >>> result = wald_estimate(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
+    >>> round(result.interval.low, 3), round(result.pvalue, 4)
     (0.108, 0.0124)
     """
     common["detail"] = {**common.get("detail", {}), "se": se}
@@ -151,7 +151,7 @@ def degenerate_estimate(
     mode: str = "recommended",
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> Estimate | None:
     """Return the estimate of a mean in an edge case: no value, one value, or no variance.
 
@@ -165,7 +165,7 @@ def degenerate_estimate(
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale. If the values are constant, the interval is a betting interval.
-    **more : Any
+    **fields : Any
         Other fields of the `Estimate`.
 
     Returns
@@ -181,7 +181,7 @@ def degenerate_estimate(
     True
     """
     n = len(values)
-    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode, **more}
+    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode, **fields}
     if n == 0:
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
     if n == 1:

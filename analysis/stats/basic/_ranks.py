@@ -52,13 +52,13 @@ def sign_test(
     >>> result.estimate, result.detail["n_ties"], result.pvalue
     (0.75, 1, 0.625)
     """
-    kept, n_missing = drop_and_count_missing(values, "values")
-    # A difference of a rounding error from the null is a tie.
-    above = int(np.sum(kept - null > MIN_SPREAD))
-    below = int(np.sum(kept - null < -MIN_SPREAD))
-    detail = {"n_above": above, "n_below": below, "n_ties": len(kept) - above - below, "n_missing": n_missing}
+    observed, n_missing = drop_and_count_missing(values, "values")
+    # A distance from the null within a rounding error is a tie.
+    above = int(np.sum(observed - null > MIN_SPREAD))
+    below = int(np.sum(observed - null < -MIN_SPREAD))
+    detail = {"n_above": above, "n_below": below, "n_ties": len(observed) - above - below, "n_missing": n_missing}
     estimand = f"share above {null:g} among those not equal to it"
-    if len(kept) and above + below == 0:
+    if len(observed) and above + below == 0:
         return Estimate(
             analysis=analysis,
             estimand=estimand,
@@ -126,25 +126,25 @@ def wilcoxon(
     """
     if zero_method not in ("zsplit", "wilcox"):
         raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
-    kept, n_missing = drop_and_count_missing(values, "values")
-    # Rounding keeps .7 - .5 and .5 - .3 tied: they are equal on the scale of the question.
-    distances = np.round(kept - null, 12)
+    observed, n_missing = drop_and_count_missing(values, "values")
+    # Rounding keeps .7 - .5 and .5 - .3 tied, as they are on the scale of the question.
+    distances = np.round(observed - null, 12)
     n_zeros = int(np.sum(distances == 0))
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"rank-biserial correlation: symmetry about {null:g}, not the mean",
         "unit": unit,
         "mode": mode,
-        "n": len(kept),
-        "n_rows": len(kept),
+        "n": len(observed),
+        "n_rows": len(observed),
         "detail": {"n_zeros": n_zeros, "n_missing": n_missing},
         "settings": {"null": null, "zero_method": zero_method, "correction": correction},
     }
-    if len(kept) == 0:
+    if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
-    if n_zeros == len(kept):
+    if n_zeros == len(observed):
         return Estimate(status="zero_variance", reason="every value equals the null", **common)
-    if len(kept) == 1:
+    if len(observed) == 1:
         return Estimate(status="n_lt_2", reason="one value has no spread", **common)
     if zero_method == "wilcox":
         distances = distances[distances != 0]
@@ -152,11 +152,11 @@ def wilcoxon(
     half_zeros = float(ranks[distances == 0].sum()) / 2
     up = float(ranks[distances > 0].sum()) + half_zeros
     down = float(ranks[distances < 0].sum()) + half_zeros
-    found = stats.wilcoxon(distances, zero_method=zero_method, correction=correction, method="asymptotic")
+    outcome = stats.wilcoxon(distances, zero_method=zero_method, correction=correction, method="asymptotic")
     return Estimate(
         estimate=(up - down) / (up + down),
         test=HypothesisTest(
-            name="wilcoxon_symmetry", null=null, statistic=float(found.statistic), pvalue=float(found.pvalue)
+            name="wilcoxon_symmetry", null=null, statistic=float(outcome.statistic), pvalue=float(outcome.pvalue)
         ),
         **common,
     )
@@ -203,17 +203,19 @@ def sign_flip_test(
     >>> result.pvalue, result.detail["is_exact"]
     (0.25, True)
     """
-    kept, n_missing = drop_and_count_missing(values, "values")
+    observed, n_missing = drop_and_count_missing(values, "values")
     common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
     settings = {"null": null, "resamples": resamples}
-    edge = degenerate_estimate(kept, n_rows=len(kept), settings=settings, detail={"n_missing": n_missing}, **common)
+    edge = degenerate_estimate(
+        observed, n_rows=len(observed), settings=settings, detail={"n_missing": n_missing}, **common
+    )
     if edge is not None:
         return edge
-    pvalues, is_exact = sign_flip_pvalues((kept - null)[:, None], resamples=resamples, rng=rng)
-    mean = float(np.mean(kept))
+    pvalues, is_exact = sign_flip_pvalues((observed - null)[:, None], resamples=resamples, rng=rng)
+    mean = float(np.mean(observed))
     return Estimate(
-        n=len(kept),
-        n_rows=len(kept),
+        n=len(observed),
+        n_rows=len(observed),
         estimate=mean,
         test=HypothesisTest(name="sign_flip", null=null, statistic=mean - null, pvalue=float(pvalues[0])),
         detail={"n_missing": n_missing, "is_exact": is_exact},

@@ -79,44 +79,44 @@ def one_sample_t_test(
     (0.655, 9, 0.0091)
     """
     validate_level(level)
-    kept, n_missing = drop_and_count_missing(values, "values")
+    observed, n_missing = drop_and_count_missing(values, "values")
     if bounds is not None:
-        validate_within_bounds(kept, bounds, "values")
+        validate_within_bounds(observed, bounds, "values")
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
         "mode": mode,
-        "n_rows": len(kept),
+        "n_rows": len(observed),
         "settings": {"null": null, "level": level, "bounds": bounds},
     }
-    edge = degenerate_estimate(kept, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
+    edge = degenerate_estimate(observed, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
     if edge is not None:
         return edge
-    n = len(kept)
-    mean, sd = float(np.mean(kept)), float(np.std(kept, ddof=1))
+    n = len(observed)
+    mean, sd = float(np.mean(observed)), float(np.std(observed, ddof=1))
     se = sd / math.sqrt(n)
     interval = t_interval(mean, se, n - 1, level=level, bounds=bounds)
     warnings = []
-    skewness = skew(kept)
+    skewness = skew(observed)
     if abs(skewness) > SKEW and skewness**2 >= SKEW_PER_N * n:
         warnings.append(ResultWarning("small_n_skew", "warn", {"n": n, "skewness": skewness}))
     if (
         mode == "recommended"
         and bounds is not None
         and n < CEILING_N
-        and most_frequent_value_share(kept) >= CEILING_SHARE
+        and most_frequent_value_share(observed) >= CEILING_SHARE
     ):
         t_ends = interval
-        bet = betting.betting_interval(kept, level=level, bounds=bounds, rng=rng)
+        bet = betting.betting_interval(observed, level=level, bounds=bounds, rng=rng)
         interval = interval if bet is None else bet
-        scaled = (kept - bounds[0]) / (bounds[1] - bounds[0])
+        scaled = (observed - bounds[0]) / (bounds[1] - bounds[0])
         warnings.append(
             ResultWarning(
                 "ceiling",
                 "warn",
                 {
-                    "largest_share": most_frequent_value_share(kept),
+                    "largest_share": most_frequent_value_share(observed),
                     "t_low": t_ends.low,
                     "t_high": t_ends.high,
                     "betting_pvalue": betting.betting_pvalue(scaled, (null - bounds[0]) / (bounds[1] - bounds[0])),
@@ -128,7 +128,7 @@ def one_sample_t_test(
         estimate=mean,
         interval=interval,
         test=t_test("one_sample_t", mean, null, se, n - 1),
-        effect=effects.cohen_dz(kept, null=null, level=level),
+        effect=effects.cohen_dz(observed, null=null, level=level),
         warnings=tuple(warnings),
         detail={"n_missing": n_missing, "sd": sd, "se": se, "skewness": skewness},
         **common,
@@ -178,12 +178,18 @@ def paired_t_test(
     first, second = vector(x, "x"), vector(y, "y")
     if first.shape != second.shape:
         raise ValueError(f"y: {len(second)} values where x has {len(first)}")
-    both = ~np.isnan(first) & ~np.isnan(second)
+    is_complete = ~np.isnan(first) & ~np.isnan(second)
     result = one_sample_t_test(
-        first[both] - second[both], null=0.0, level=level, analysis=analysis, estimand=estimand, unit=unit, mode=mode
+        first[is_complete] - second[is_complete],
+        null=0.0,
+        level=level,
+        analysis=analysis,
+        estimand=estimand,
+        unit=unit,
+        mode=mode,
     )
     test = None if result.test is None else replace(result.test, name="paired_t")
-    counts = {"n_complete": int(both.sum()), "n_dropped": int((~both).sum())}
+    counts = {"n_complete": int(is_complete.sum()), "n_dropped": int((~is_complete).sum())}
     return replace(result, test=test, detail={**result.detail, **counts})
 
 

@@ -10,7 +10,7 @@ from analysis.stats.arrays import (
 # If this share of the answers is equal and n is below CEILING_N, neither t nor a bootstrap covers the mean.
 CEILING_SHARE = 0.9
 CEILING_N = 100
-# A sample this skewed makes the t test reject too often unless there are many: its error falls with skewness^2 / n.
+# With this skewness the t test rejects too often in small samples; its error falls with skewness^2 / n.
 # The two meet at n = 30; at n = 90 a skewness of 2.6 still gives .08 where .05 is promised.
 SKEW = 1.5
 SKEW_PER_N = SKEW**2 / 30

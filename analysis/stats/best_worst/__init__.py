@@ -1,6 +1,6 @@
 """Best-worst scaling (MaxDiff): from each set of outputs an annotator chooses the best and the worst.
 
-`maxdiff_counts` gives the score of the papers: times best minus times worst, divided by times shown. It depends
+`maxdiff_scores` gives the score of the papers: times best minus times worst, divided by times shown. It depends
 on the other systems in the sets. `best_worst_logit` fits one strength b per system, which does not. In a set S
 the best is i with probability exp(b_i) / sum over S of exp(b). Of the rest R, the worst is j with probability
 exp(-b_j) / sum over R of exp(-b). Both choices share one scale. If annotators choose the worst less carefully

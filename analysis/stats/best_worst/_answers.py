@@ -22,7 +22,9 @@ class BestWorstAnswers:
     n_systems: int
 
     @classmethod
-    def of(cls, sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, n_systems: int) -> "BestWorstAnswers":
+    def from_arrays(
+        cls, sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, n_systems: int
+    ) -> "BestWorstAnswers":
         """Build from arrays. Raise ValueError with the argument and the row for an invalid answer."""
         if n_systems < 1:
             raise ValueError(f"n_systems: {n_systems} is not a positive number of systems")
@@ -48,12 +50,14 @@ class BestWorstAnswers:
             row, column = twice[0]
             raise ValueError(f"sets: row {row} shows system {ordered[row, column]} twice")
         chosen = [_chosen(values, name, systems) for values, name in ((best, "best"), (worst, "worst"))]
-        both = np.flatnonzero(chosen[0] == chosen[1])
-        if len(both):
-            raise ValueError(f"worst: row {both[0]} has system {chosen[1][both[0]]} as the worst and as the best")
+        same_rows = np.flatnonzero(chosen[0] == chosen[1])
+        if len(same_rows):
+            raise ValueError(
+                f"worst: row {same_rows[0]} has system {chosen[1][same_rows[0]]} as the worst and as the best"
+            )
         return cls(systems, is_shown, chosen[0], chosen[1], n_systems)
 
-    def shown(self) -> IntArray:
+    def shown_counts(self) -> IntArray:
         """Return how often each system was shown; shape (n_systems,)."""
         return np.bincount(self.systems[self.is_shown], minlength=self.n_systems)
 
@@ -67,11 +71,11 @@ class BestWorstAnswers:
     def win_matrix(self) -> BoolArray:
         """Return whether the row system was chosen over the column system at least once."""
         rows, columns = np.nonzero(self.is_shown)
-        found = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)
-        found[self.best[rows], self.systems[rows, columns]] = True
-        found[self.systems[rows, columns], self.worst[rows]] = True
-        np.fill_diagonal(found, False)
-        return found
+        has_won = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)
+        has_won[self.best[rows], self.systems[rows, columns]] = True
+        has_won[self.systems[rows, columns], self.worst[rows]] = True
+        np.fill_diagonal(has_won, False)
+        return has_won
 
 
 def maxdiff_score_rows(
@@ -92,7 +96,7 @@ def maxdiff_score_rows(
     -------
     tuple[ndarray of int, ndarray of int, ndarray of float]
         The row of the answer, the system, and 1 (best), -1 (worst) or 0. The means of these values are the scores of
-        `maxdiff_counts`. `ranks.rank_sets_of_rows` takes them with the annotators of the answers' rows.
+        `maxdiff_scores`. `ranks.rank_confidence_sets_from_rows` takes them with the annotators of the answers' rows.
 
     Raises
     ------
@@ -106,11 +110,11 @@ def maxdiff_score_rows(
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
     """
-    return score_rows(BestWorstAnswers.of(sets, best, worst, n_systems))
+    return score_rows(BestWorstAnswers.from_arrays(sets, best, worst, n_systems))
 
 
 def score_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return `maxdiff_rows` of answers that were checked."""
+    """Return `maxdiff_score_rows` of answers that were checked."""
     answers, columns = np.nonzero(checked_answers.is_shown)
     systems = checked_answers.systems[answers, columns]
     values = (systems == checked_answers.best[answers]).astype(np.float64) - (systems == checked_answers.worst[answers])
@@ -124,11 +128,11 @@ def person_and_prompt_codes(
 
     Prompts are None if they cannot be clusters: there is only one, or no prompt was judged twice.
     """
-    who, n_people = label_codes(np.asarray(people), "people", n_rows)
+    people_codes, n_people = label_codes(np.asarray(people), "people", n_rows)
     if prompts is None:
-        return who, n_people, None
-    what, n_prompts = label_codes(np.asarray(prompts), "prompts", n_rows)
-    return who, n_people, what if 1 < n_prompts < n_rows else None
+        return people_codes, n_people, None
+    prompt_codes, n_prompts = label_codes(np.asarray(prompts), "prompts", n_rows)
+    return people_codes, n_people, prompt_codes if 1 < n_prompts < n_rows else None
 
 
 def _chosen(values: npt.ArrayLike, name: str, systems: IntArray) -> IntArray:
@@ -137,9 +141,9 @@ def _chosen(values: npt.ArrayLike, name: str, systems: IntArray) -> IntArray:
         raise ValueError(f"{name}: expected {len(systems)} systems, got an array of shape {array.shape}")
     if len(array) and array.dtype.kind not in "iu":
         raise ValueError(f"{name}: systems are numbered with integers")
-    found = array.astype(np.int64)
-    is_there = (systems == found[:, None]).any(axis=1) & (found != PADDING)
+    codes = array.astype(np.int64)
+    is_there = (systems == codes[:, None]).any(axis=1) & (codes != PADDING)
     absent = np.flatnonzero(~is_there)
     if len(absent):
-        raise ValueError(f"{name}: row {absent[0]} is {found[absent[0]]}, which its set does not show")
-    return found
+        raise ValueError(f"{name}: row {absent[0]} is {codes[absent[0]]}, which its set does not show")
+    return codes

@@ -47,7 +47,7 @@ def maxdiff_scores(
     Parameters
     ----------
     sets, best, worst : array_like
-        As in `maxdiff_rows`.
+        As in `maxdiff_score_rows`.
     people, prompts : array_like, shape (n,)
         Labels of each answer's annotator and prompt.
     n_systems : int
@@ -67,7 +67,8 @@ def maxdiff_scores(
     -----
     A score is the mean of 1, -1 and 0 over the sets with the system, with the standard error of
     `clusters.clustered_mean` (CV3). If prompts were judged more than once, the last sensitivity is
-    `clusters.two_way_mean`. There is no test: the scores depend on each other and on which systems shared a set.
+    `clusters.two_way_clustered_mean`. There is no test: the scores depend on each other and on which systems shared
+    a set.
 
     References
     ----------
@@ -80,15 +81,15 @@ def maxdiff_scores(
     >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]
     ([3, 1, 0], [0, 1, 3], [0.75, 0.0, -0.75])
     """
-    asked = BestWorstAnswers.of(sets, best, worst, n_systems)
-    who, n_people, what = person_and_prompt_codes(people, prompts, len(asked.best))
-    answers, systems, values = score_rows(asked)
-    shown = asked.shown()
-    first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (asked.best, asked.worst))
+    checked_answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
+    people_codes, n_people, prompt_codes = person_and_prompt_codes(people, prompts, len(checked_answers.best))
+    answers, systems, values = score_rows(checked_answers)
+    n_shown = checked_answers.shown_counts()
+    first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (checked_answers.best, checked_answers.worst))
     scores = []
     for system in range(n_systems):
-        mine = systems == system
-        rows, own = answers[mine], values[mine]
+        is_own = systems == system
+        rows, own = answers[is_own], values[is_own]
         common: dict[str, Any] = {
             "level": level,
             "bounds": (-1.0, 1.0),
@@ -96,27 +97,29 @@ def maxdiff_scores(
             "unit": unit,
             "mode": mode,
         }
-        found = clusters.clustered_mean(own, who[rows], analysis=analysis, **common)
-        others = list(found.sensitivity)
-        if what is not None and len(rows) and 1 < len(np.unique(what[rows])) < len(rows):
+        score = clusters.clustered_mean(own, people_codes[rows], analysis=analysis, **common)
+        others = list(score.sensitivity)
+        if prompt_codes is not None and len(rows) and 1 < len(np.unique(prompt_codes[rows])) < len(rows):
             others.append(
-                clusters.two_way_clustered_mean(own, who[rows], what[rows], analysis=f"{analysis}.two_way", **common)
+                clusters.two_way_clustered_mean(
+                    own, people_codes[rows], prompt_codes[rows], analysis=f"{analysis}.two_way", **common
+                )
             )
-        counted = {"n_shown": int(shown[system]), "n_best": int(first[system]), "n_worst": int(last[system])}
-        reason = found.reason if len(rows) else f"system {system} was never shown"
+        counted = {"n_shown": int(n_shown[system]), "n_best": int(first[system]), "n_worst": int(last[system])}
+        reason = score.reason if len(rows) else f"system {system} was never shown"
         scores.append(
             replace(
-                found, reason=reason, sensitivity=tuple(others), detail={**found.detail, **counted, "system": system}
+                score, reason=reason, sensitivity=tuple(others), detail={**score.detail, **counted, "system": system}
             )
         )
-    is_there = len(asked.best) > 0
+    is_there = len(checked_answers.best) > 0
     return MaxDiffCounts(
         status="ok" if is_there else "no_data",
         reason="" if is_there else "no answer to analyse",
         scores=tuple(scores),
-        n_shown=shown,
+        n_shown=n_shown,
         n_best=first,
         n_worst=last,
         n_clusters=n_people,
-        n_rows=len(asked.best),
+        n_rows=len(checked_answers.best),
     )

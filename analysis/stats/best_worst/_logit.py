@@ -59,10 +59,10 @@ class BestWorstLogit(Record):
         }
         weights = np.zeros(k)
         weights[x], weights[y] = 1.0, -1.0
-        values = np.array([np.nan if one.estimate is None else one.estimate for one in self.strengths])
-        for one in (self.strengths[x], self.strengths[y]):
-            if one.estimate is None:
-                return Estimate(status=one.status, reason=one.reason, **common)
+        values = np.array([np.nan if strength.estimate is None else strength.estimate for strength in self.strengths])
+        for strength in (self.strengths[x], self.strengths[y]):
+            if strength.estimate is None:
+                return Estimate(status=strength.status, reason=strength.reason, **common)
         is_shown = self.n_shown > 0
         return _over(self._clusterings, values[is_shown], weights[is_shown], 0.0, self.level, common)
 
@@ -86,7 +86,7 @@ def best_worst_logit(
     Parameters
     ----------
     sets, best, worst : array_like
-        As in `maxdiff_rows`.
+        As in `maxdiff_score_rows`.
     people, prompts : array_like, shape (n,)
         Labels of each answer's annotator and prompt.
     n_systems : int
@@ -137,9 +137,9 @@ def best_worst_logit(
     validate_level(level)
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
-    asked = BestWorstAnswers.of(sets, best, worst, n_systems)
-    who, n_people, what = person_and_prompt_codes(people, prompts, len(asked.best))
-    n_shown = asked.shown()
+    answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
+    people_codes, n_people, prompt_codes = person_and_prompt_codes(people, prompts, len(answers.best))
+    n_shown = answers.shown_counts()
     present = np.flatnonzero(n_shown)
     of_present = np.ix_(present, present)
     common: dict[str, Any] = {
@@ -147,24 +147,28 @@ def best_worst_logit(
         "mode": mode,
         "n": n_people,
         "n_clusters": n_people,
-        "n_rows": len(asked.best),
+        "n_rows": len(answers.best),
         "settings": {"model": "best_worst", "method": method, "level": level},
         "analysis": analysis,
     }
-    beats = asked.win_matrix()[of_present]
+    beats = answers.win_matrix()[of_present]
     groups = connected_components(beats) if len(present) else ()
     components = tuple(tuple(present[list(group)].tolist()) for group in groups)
-    status, reason = _problem(len(asked.best), components, beats)
-    fit = fit_logit(asked.renumber_systems(present)) if status == "ok" else None
+    status, reason = _problem(len(answers.best), components, beats)
+    fit = fit_logit(answers.renumber_systems(present)) if status == "ok" else None
     if status == "ok" and fit is None:
         status, reason = "failed", "the search for the maximum of the likelihood did not settle"
-    ways = () if fit is None else person_and_prompt_clusterings(fit, who, n_people, what, method=method, unit=unit)
+    clusterings = (
+        ()
+        if fit is None
+        else person_and_prompt_clusterings(fit, people_codes, n_people, prompt_codes, method=method, unit=unit)
+    )
     values = np.full(n_systems, np.nan)
     covariance = np.full((n_systems, n_systems), np.nan)
     if fit is not None:
         values[present] = fit.strengths
-        if ways[0].covariances:
-            covariance[of_present] = ways[0].covariances[0]
+        if clusterings[0].covariances:
+            covariance[of_present] = clusterings[0].covariances[0]
 
     def strength(system: int) -> Estimate:
         named = {
@@ -177,13 +181,15 @@ def best_worst_logit(
             return Estimate(status=status, reason=reason, **named)
         if not n_shown[system]:
             return Estimate(status="no_data", reason=f"system {system} was never shown", **named)
-        return _over(ways, fit.strengths, (present == system).astype(np.float64), None, level, named)
+        return _over(clusterings, fit.strengths, (present == system).astype(np.float64), None, level, named)
 
     joint = {**common, "analysis": f"{analysis}.omnibus", "estimand": "whether all strengths are equal"}
     if fit is None:
         omnibus = Estimate(status=status, reason=reason, **joint)
     else:
-        omnibus = first_with_rest_as_sensitivity(tuple(way.joint_test(fit.strengths, **joint) for way in ways))
+        omnibus = first_with_rest_as_sensitivity(
+            tuple(clustering.joint_test(fit.strengths, **joint) for clustering in clusterings)
+        )
     result = BestWorstLogit(
         status=status,
         reason=reason,
@@ -195,11 +201,11 @@ def best_worst_logit(
         log_likelihood=None if fit is None else fit.log_likelihood,
         components=components,
         n_shown=n_shown,
-        df=ways[0].df if ways and ways[0].covariances else None,
+        df=clusterings[0].df if clusterings and clusterings[0].covariances else None,
         level=level,
         n_clusters=n_people,
-        n_rows=len(asked.best),
-        _clusterings=ways,
+        n_rows=len(answers.best),
+        _clusterings=clusterings,
         _common=common,
     )
     pairs = {f"{x} > {y}": result.difference(x, y) for x, y in combinations(present.tolist(), 2)}
@@ -219,7 +225,7 @@ def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], beats: npt.ND
 
 
 def _over(
-    ways: tuple[Clustering, ...],
+    clusterings: tuple[Clustering, ...],
     strengths: FloatArray,
     weights: FloatArray,
     null: float | None,
@@ -227,5 +233,5 @@ def _over(
     common: dict[str, Any],
 ) -> Estimate:
     return first_with_rest_as_sensitivity(
-        tuple(way.contrast(strengths, weights, null=null, level=level, **common) for way in ways)
+        tuple(clustering.contrast(strengths, weights, null=null, level=level, **common) for clustering in clusterings)
     )

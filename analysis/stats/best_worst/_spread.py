@@ -1,4 +1,4 @@
-"""What contrasts of fitted strengths are worth: intervals and tests over people, and over people and prompts."""
+"""Intervals and tests of contrasts of fitted strengths, over people, and over people and prompts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,15 +12,15 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, group_sizes,
 from analysis.stats.best_worst._model import FittedLogit
 from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
-# The part of a sum of squares that rounding alone may leave of it.
+# Relative size of a sum of squares that is due to rounding alone.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """A way to take clusters: people (one covariance), or people and prompts (over people, over prompts, and V_a + V_i - V_ai).
+    """Clusters of answers: people (one covariance), or people and prompts (V_a, V_i, and V_a + V_i - V_ai).
 
-    Covariances have shape (K, K). The largest variance rules a contrast, and the least F a joint hypothesis. Without
+    Covariances have shape (K, K). A contrast uses the largest variance, a joint hypothesis the smallest F. Without
     covariances `status` and `reason` say why there are none.
     """
 
@@ -34,13 +34,13 @@ class Clustering:
 
     @property
     def is_two_way(self) -> bool:
-        """Whether prompts are clusters too."""
+        """Return whether prompts are clusters too."""
         return self.method == "two_way"
 
     def contrast(
         self, strengths: FloatArray, weights: FloatArray, *, null: float | None, level: float, **common: Any
     ) -> Estimate:
-        """The sum of the strengths times the weights, both (K,), with its interval and, given a `null`, its test."""
+        """Return the sum of strengths times weights, both (K,), with its interval and, given a `null`, its test."""
         common = self._named(common)
         value = float(weights @ strengths)
         if not self.covariances:
@@ -62,14 +62,14 @@ class Clustering:
         )
 
     def joint_test(self, strengths: FloatArray, **common: Any) -> Estimate:
-        """The joint F test that all strengths (K,) are equal."""
+        """Return the joint F test that all strengths (K,) are equal."""
         common = self._named(common)
         if not self.covariances:
             return Estimate(status=self.status, reason=self.reason, **common)
         q = len(strengths) - 1
         df, factor = self.df, 1.0
         if not self.is_two_way:
-            # Hotelling's correction for a covariance that is estimated; with two ways the least of three makes up for it.
+            # Hotelling's correction for an estimated covariance. With two ways the least of three F replaces it.
             df = self.df - q + 1
             factor = df / self.df
         if df < 1 or self.n_clusters <= max(q, clusters.TOO_FEW_CLUSTERS - 1):
@@ -100,13 +100,13 @@ class Clustering:
         return people, prompts, combined if is_definite else people + prompts
 
     def _named(self, common: dict[str, Any]) -> dict[str, Any]:
-        """The fields of an Estimate over these clusters; its n goes on counting people."""
-        found = {**common, "warnings": self.warnings, "n_clusters": self.n_clusters}
-        return {**found, "analysis": f"{common['analysis']}.two_way"} if self.is_two_way else found
+        """Return the fields of an Estimate over these clusters; its n still counts people."""
+        fields = {**common, "warnings": self.warnings, "n_clusters": self.n_clusters}
+        return {**fields, "analysis": f"{common['analysis']}.two_way"} if self.is_two_way else fields
 
 
 def _variance(covariance: FloatArray, weights: FloatArray) -> float:
-    """The variance of a contrast, and exactly 0 where its terms cancel except for rounding, which differs between processors."""
+    """Return the variance of a contrast, exactly 0 if only rounding is left (which differs between processors)."""
     variance = float(weights @ covariance @ weights)
     terms = float(np.abs(weights) @ np.sqrt(np.maximum(np.diag(covariance), 0.0))) ** 2
     return 0.0 if abs(variance) <= ROUNDING * terms else variance
@@ -115,37 +115,40 @@ def _variance(covariance: FloatArray, weights: FloatArray) -> float:
 def person_and_prompt_clusterings(
     fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, method: str, unit: str
 ) -> tuple[Clustering, ...]:
-    """Over people, and after it over people and prompts where the answers have prompts; `who` and `what` (n,) from 0."""
+    """Return the clustering over people and, if the answers have prompts, then the one over people and prompts.
+
+    `people_codes` and `prompt_codes` (n,) are numbered from 0.
+    """
     sizes = group_sizes(people_codes, n_people)
     people = clusters.cluster_warnings(sizes, name=unit)
     if n_people < 2:
         return (Clustering((), 1.0, n_people, method, people, "n_lt_2", f"one {unit} has no spread"),)
     over_people = _covariance(fit, people_codes, method)
     df = max(1.0, clusters.effective_n_clusters(sizes) - 1) if method == "cv3" else n_people - 1.0
-    one_way = _way((over_people,), df, n_people, method, people, unit)
+    one_way = _defined_clustering((over_people,), df, n_people, method, people, unit)
     if prompt_codes is None:
         return (one_way,)
     n_prompts = int(prompt_codes.max()) + 1
     pairs, _ = label_codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
     over_prompts, over_pairs = _covariance(fit, prompt_codes, method), _covariance(fit, pairs, method)
-    both = (
+    over_both = (
         None
         if over_people is None or over_prompts is None or over_pairs is None
         else over_people + over_prompts - over_pairs
     )
     fewest = min(n_people, n_prompts)
     warnings = clusters.two_way_warnings(people_codes, prompt_codes, unit=unit)
-    return one_way, _way(
-        (over_people, over_prompts, both), fewest - 1.0, fewest, "two_way", warnings, f"{unit} or prompt"
+    return one_way, _defined_clustering(
+        (over_people, over_prompts, over_both), fewest - 1.0, fewest, "two_way", warnings, f"{unit} or prompt"
     )
 
 
 def first_with_rest_as_sensitivity(estimates: tuple[Estimate, ...]) -> Estimate:
-    """The first estimate, the others its sensitivity."""
+    """Return the first estimate, with the others as its sensitivity analyses."""
     return replace(estimates[0], sensitivity=estimates[1:])
 
 
-def _way(
+def _defined_clustering(
     covariances: tuple[FloatArray | None, ...],
     df: float,
     n_clusters: int,
@@ -153,7 +156,7 @@ def _way(
     warnings: tuple[ResultWarning, ...],
     unit: str,
 ) -> Clustering:
-    defined = tuple(one for one in covariances if one is not None)
+    defined = tuple(covariance for covariance in covariances if covariance is not None)
     if len(defined) == len(covariances):
         return Clustering(defined, df, n_clusters, method, warnings)
     reason = f"one {unit} alone gives the answers that connect some system with the others"
@@ -166,5 +169,5 @@ def _covariance(fit: FittedLogit, positions: IntArray, method: str) -> FloatArra
 
 
 def _differences(covariance: FloatArray) -> FloatArray:
-    """The covariance of all strengths less the last one, (K - 1, K - 1)."""
+    """Return the covariance of all strengths minus the last one; shape (K - 1, K - 1)."""
     return np.asarray(covariance[:-1, :-1] - covariance[:-1, -1:] - covariance[-1:, :-1] + covariance[-1, -1])

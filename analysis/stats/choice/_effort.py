@@ -60,7 +60,7 @@ def simulate_effort_to_decision(
     runs : int
         Number of runs, at least 1.
     reading : {"first", "stays"}
-        As in `sequential.crossings`.
+        As in `sequential.find_boundary_crossings`.
     is_same_requests : bool
         Stored in the result.
     rng : numpy.random.Generator
@@ -93,27 +93,27 @@ def simulate_effort_to_decision(
     size = max(1, CELLS // n)
     requests, labels, winners = [], [], []
     for start in range(0, runs, size):
-        here = min(size, runs - start)
-        law = draw_probabilities(here)
-        uniform = rng.random((here, n), dtype=np.float32)
+        n_block = min(size, runs - start)
+        law = draw_probabilities(n_block)
+        uniform = rng.random((n_block, n), dtype=np.float32)
         at_once = uniform < law.a_at_once.astype(np.float32)
         if strategy.name != "max_three":
-            found = find_boundary_crossings(at_once, rule, reading=reading)
-            paid = law.labels * np.where(found.n > 0, found.n, n)
+            crossings = find_boundary_crossings(at_once, rule, reading=reading)
+            paid = law.labels * np.where(crossings.n > 0, crossings.n, n)
         else:
             up_to_a = law.a_at_once + law.a_by_third
             at_once_b = uniform >= (up_to_a + law.b_by_third).astype(np.float32)
-            found = find_boundary_crossings(uniform < up_to_a.astype(np.float32), rule, reading=reading)
+            crossings = find_boundary_crossings(uniform < up_to_a.astype(np.float32), rule, reading=reading)
             thirds = {
                 "on_disagreement": ~(at_once | at_once_b),
                 "unless_both_a": ~at_once,
                 "unless_both_b": ~at_once_b,
             }[strategy.counting]
-            used = np.where(found.n > 0, found.n, n)
-            paid = law.labels * used + np.cumsum(thirds, axis=1, dtype=np.int32)[np.arange(here), used - 1]
-        requests.append(found.n)
+            used = np.where(crossings.n > 0, crossings.n, n)
+            paid = law.labels * used + np.cumsum(thirds, axis=1, dtype=np.int32)[np.arange(n_block), used - 1]
+        requests.append(crossings.n)
         labels.append(paid)
-        winners.append(found.winner)
+        winners.append(crossings.winner)
     return Effort(
         strategy,
         np.concatenate(requests),
@@ -145,7 +145,7 @@ def effort_from_resampled_labels(
     rule : Boundaries
         Stopping rule for n_items requests.
     reading : {"first", "stays"}, default 'first'
-        As in `sequential.crossings`.
+        As in `sequential.find_boundary_crossings`.
     runs : int, default 1000
         Number of runs.
     rng : numpy.random.Generator
@@ -154,7 +154,7 @@ def effort_from_resampled_labels(
     Returns
     -------
     Effort
-        The effort in each run; see `effort_summary` for what a report may print.
+        The effort in each run; see `estimate_mean_effort` for what a report may print.
 
     Raises
     ------
@@ -174,8 +174,8 @@ def effort_from_resampled_labels(
     --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> rule = hoeffding_boundaries(50, delta=0.01)
-    >>> found = effort_from_resampled_labels([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
-    >>> set(found.n_labels.tolist())
+    >>> result = effort_from_resampled_labels([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
+    >>> set(result.n_labels.tolist())
     {70}
     """
     law = probabilities_from_labels(wins, n_labels, strategy)
@@ -207,7 +207,7 @@ def estimate_mean_effort(
     Parameters
     ----------
     effort : Effort
-        Result of `effort_to_decision` or `resampled_effort`.
+        Result of `simulate_effort_to_decision` or `effort_from_resampled_labels`.
     mode : {"recommended", "paper"}, default 'recommended'
         "paper" averages the runs with a decision, which is too low if some have none (warning `decided_only`,
         severity block). "recommended" averages all runs. A run without a decision counts with all labels it paid, a
@@ -309,5 +309,5 @@ def _quantile(ranked: FloatArray, share: float) -> float | None:
     """Return the least value that this share of the runs do not exceed, or None if that run has no decision."""
     if len(ranked) == 0:
         return None
-    found = float(ranked[max(0, math.ceil(share * len(ranked)) - 1)])
-    return found if math.isfinite(found) else None
+    quantile = float(ranked[max(0, math.ceil(share * len(ranked)) - 1)])
+    return quantile if math.isfinite(quantile) else None

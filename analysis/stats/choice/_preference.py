@@ -70,9 +70,9 @@ def choice_agreement(
 
     Examples
     --------
-    >>> found = choice_agreement([1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 1], list("ppqqrr"), list("xyxyxy"),
+    >>> result = choice_agreement([1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 1], list("ppqqrr"), list("xyxyxy"),
     ...                          rng=np.random.default_rng(0))
-    >>> round(found.kappa_position.estimate, 4), round(found.kappa_system.estimate, 4)
+    >>> round(result.kappa_position.estimate, 4), round(result.kappa_system.estimate, 4)
     (0.3333, -0.2)
     """
     system = binary_vector(chose_a, "chose_a")
@@ -85,7 +85,8 @@ def choice_agreement(
     chosen = {1.0: ("a", "first"), 0.0: ("b", "second")}
     names = [chosen[label][0] if label == label else None for label in system.tolist()]
     places = [
-        chosen[float(label == place)][1] if label == label else None for label, place in zip(system, first, strict=True)
+        chosen[float(label == first_place)][1] if label == label else None
+        for label, first_place in zip(system, first, strict=True)
     ]
     return agreement.agreement_by_position_and_by_system(
         items, annotators, places, names, level=level, resamples=resamples, rng=rng
@@ -135,7 +136,7 @@ def position_effect(
     >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
     (0.5, 0.75, 0.5)
     """
-    rows = _Halves.of(chose_a, a_was_first, annotators, "a_was_first")
+    rows = _Halves.from_arrays(chose_a, a_was_first, annotators, "a_was_first")
     common = rows.common(analysis, "P(A chosen | A shown first) - P(A chosen | A shown second)", unit, level)
     if len(rows.chosen) == 0:
         return Estimate(status="no_data", reason="no label to analyse", **common)
@@ -199,27 +200,33 @@ def preference_share(
     0.75
     """
     labels = binary_vector(chose_a, "chose_a")
-    here = ~np.isnan(labels)
-    kept = labels[here]
-    who, n_annotators = label_codes_where(annotators, "annotators", here)
-    means = group_sums(who, kept, n_annotators) / group_sizes(who, n_annotators)
+    is_observed = ~np.isnan(labels)
+    observed = labels[is_observed]
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+    means = group_sums(annotator_codes, observed, n_annotators) / group_sizes(annotator_codes, n_annotators)
     estimand = f"{unit}-weighted share of A"
-    if len(kept) == n_annotators:
+    if len(observed) == n_annotators:
         result = basic.proportion(
-            int(np.sum(kept)), len(kept), null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit
+            int(np.sum(observed)), len(observed), null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit
         )
         sensitivity: tuple[Estimate, ...] = ()
     else:
         result = basic.one_sample_t_test(
             means, null=0.5, level=level, bounds=(0.0, 1.0), analysis=analysis, estimand=estimand, unit=unit
         )
-        result = replace(result, n_rows=len(kept))
+        result = replace(result, n_rows=len(observed))
         sensitivity = (
             clusters.clustered_mean(
-                kept, who, null=0.5, level=level, bounds=(0.0, 1.0), analysis=f"{analysis}.label_weighted", unit=unit
+                observed,
+                annotator_codes,
+                null=0.5,
+                level=level,
+                bounds=(0.0, 1.0),
+                analysis=f"{analysis}.label_weighted",
+                unit=unit,
             ),
         )
-    if margin is not None and len(kept):
+    if margin is not None and len(observed):
         tost = equivalence.equivalence_test(
             means,
             null=0.5,
@@ -276,7 +283,7 @@ def repetition_difference(
     >>> result.estimate, result.n
     (-0.25, 4)
     """
-    rows = _Halves.of(chose_a, is_second, annotators, "is_second")
+    rows = _Halves.from_arrays(chose_a, is_second, annotators, "is_second")
     common = rows.common(analysis, "share of A in the repetition minus share of A before", unit, level)
     common["settings"]["margin"] = margin
     if rows.is_one_sided:
@@ -299,12 +306,14 @@ class _Halves:
     n_annotators: int
 
     @classmethod
-    def of(cls, chose_a: npt.ArrayLike, side: npt.ArrayLike, annotators: npt.ArrayLike, name: str) -> "_Halves":
+    def from_arrays(
+        cls, chose_a: npt.ArrayLike, side: npt.ArrayLike, annotators: npt.ArrayLike, name: str
+    ) -> "_Halves":
         chosen, sides = binary_vector(chose_a, "chose_a"), binary_vector(side, name)
         if sides.shape != chosen.shape:
             raise ValueError(f"{name}: {len(sides)} rows where chose_a has {len(chosen)}")
-        here = ~np.isnan(chosen) & ~np.isnan(sides)
-        return cls(chosen[here], sides[here], *label_codes_where(annotators, "annotators", here))
+        is_observed = ~np.isnan(chosen) & ~np.isnan(sides)
+        return cls(chosen[is_observed], sides[is_observed], *label_codes_where(annotators, "annotators", is_observed))
 
     @property
     def is_one_sided(self) -> bool:

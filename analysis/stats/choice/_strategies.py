@@ -10,8 +10,8 @@ from analysis.stats.arrays import FloatArray, IntArray, binary_vector, label_cod
 from analysis.stats.results import Record
 
 STRATEGIES = ("one", "fixed", "majority", "max_three")
-# How many labels an item of "max_three" is said to have cost. The released analysis of human labels paid for a third
-# one unless the first two both chose the system that its file happened to name first.
+# How the labels of an item of "max_three" are counted. The released analysis of human labels counts a third label
+# unless the first two both chose the system that its file names first.
 COUNTINGS = ("on_disagreement", "unless_both_a", "unless_both_b")
 
 
@@ -30,9 +30,9 @@ class Strategy(Record):
 
     def __post_init__(self) -> None:
         if self.name not in STRATEGIES:
-            raise ValueError(f"name: {self.name!r} is none of {', '.join(STRATEGIES)}")
+            raise ValueError(f"name: {self.name!r} is not one of {', '.join(STRATEGIES)}")
         if self.counting not in COUNTINGS:
-            raise ValueError(f"counting: {self.counting!r} is none of {', '.join(COUNTINGS)}")
+            raise ValueError(f"counting: {self.counting!r} is not one of {', '.join(COUNTINGS)}")
         if self.name == "majority" and (self.workers < 3 or self.workers % 2 == 0):
             raise ValueError(f"workers: {self.workers} is not an odd number of at least three")
         if self.name != "majority" and self.workers != 1:
@@ -40,7 +40,7 @@ class Strategy(Record):
 
     @property
     def most(self) -> int:
-        """The largest number of labels that an item can need."""
+        """Return the largest number of labels that an item can need."""
         return 3 if self.name == "max_three" else self.workers
 
 
@@ -113,26 +113,26 @@ def item_decisions(
     Examples
     --------
     >>> labels, items = [1, 0, 1, 0, 0, 1], ["p", "p", "p", "q", "q", "q"]
-    >>> found = item_decisions(labels, items, Strategy("max_three"))
-    >>> found.decisions.tolist(), found.n_labels.tolist(), found.n_unused
+    >>> result = item_decisions(labels, items, Strategy("max_three"))
+    >>> result.decisions.tolist(), result.n_labels.tolist(), result.n_unused
     ([1.0, 0.0], [3, 2], 1)
     """
     labels = binary_vector(values, "values")
     positions, n_items = label_codes(np.asarray(items), "items", len(labels))
     names = np.empty(n_items, dtype=object)
     names[positions] = np.asarray(items)
-    here = ~np.isnan(labels)
+    is_used = ~np.isnan(labels)
     if strategy.name == "fixed":
         if annotators is None or fixed is None:
             raise ValueError("annotators: the fixed worker's rows cannot be found without them and `fixed`")
-        here &= np.asarray([who == fixed for who in np.asarray(annotators).tolist()], dtype=bool)
-    labels, positions = labels[here], positions[here]
+        is_used &= np.asarray([annotator == fixed for annotator in np.asarray(annotators).tolist()], dtype=bool)
+    labels, positions = labels[is_used], positions[is_used]
     order = np.argsort(positions, kind="stable")
     sizes = np.bincount(positions, minlength=n_items)
-    place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    label_number = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     table = np.full((n_items, max(strategy.most, 1)), np.nan)
-    used = place < strategy.most
-    table[positions[order][used], place[used]] = labels[order][used]
+    used = label_number < strategy.most
+    table[positions[order][used], label_number[used]] = labels[order][used]
 
     votes, against = np.nansum(table, axis=1), np.nansum(1 - table, axis=1)
     n_used = np.sum(~np.isnan(table), axis=1)

@@ -68,9 +68,9 @@ def t_estimate(
 
     Examples
     --------
-    >>> found = t_estimate(0.6, 0.05, 9, fewest_clusters=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
+    >>> result = t_estimate(0.6, 0.05, 9, fewest_clusters=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
     ...                    estimand="mean", unit="annotator", n=10)
-    >>> round(found.interval.low, 4), round(found.pvalue, 4), found.detail["df"]
+    >>> round(result.interval.low, 4), round(result.pvalue, 4), result.detail["df"]
     (0.4869, 0.0766, 9)
     """
     common["detail"] = {**common.get("detail", {}), "se": se, "df": df}
@@ -149,9 +149,9 @@ def clustered_mean(
     validate_level(level)
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
-    kept, positions, n_clusters, n_missing = _rows(values, clusters, "clusters")
+    observed, positions, n_clusters, n_missing = _rows(values, clusters, "clusters")
     if bounds is not None:
-        validate_within_bounds(kept, bounds, "values")
+        validate_within_bounds(observed, bounds, "values")
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -159,15 +159,15 @@ def clustered_mean(
         "mode": mode,
         "n": n_clusters,
         "n_clusters": n_clusters,
-        "n_rows": len(kept),
+        "n_rows": len(observed),
         "settings": {"null": null, "method": method, "level": level, "bounds": bounds},
     }
-    if len(kept) == 0:
+    if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
-    mean = float(np.mean(kept))
+    mean = float(np.mean(observed))
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    sums = group_sums(positions, kept, n_clusters)
+    sums = group_sums(positions, observed, n_clusters)
     sizes = group_sizes(positions, n_clusters)
     effective = effective_n_clusters(sizes)
     if method == "cv3":
@@ -175,7 +175,7 @@ def clustered_mean(
         variance = cv3_variance(sums, sizes)
     else:
         df = float(n_clusters - 1)
-        variance = cr1_variance(kept - mean, positions)
+        variance = cr1_variance(observed - mean, positions)
     se = math.sqrt(variance)
     cluster_means = sums / sizes
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
@@ -272,29 +272,29 @@ def two_way_clustered_mean(
     """
     validate_level(level)
     array = vector(values, "values")
-    here = ~np.isnan(array)
-    kept = array[here]
+    is_observed = ~np.isnan(array)
+    observed = array[is_observed]
     if bounds is not None:
-        validate_within_bounds(kept, bounds, "values")
-    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
-    item_codes, n_items = label_codes_where(items, "items", here)
+        validate_within_bounds(observed, bounds, "values")
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+    item_codes, n_items = label_codes_where(items, "items", is_observed)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
         "mode": mode,
         "n": n_annotators,
-        "n_clusters": min(n_annotators, n_items) if len(kept) else 0,
-        "n_rows": len(kept),
+        "n_clusters": min(n_annotators, n_items) if len(observed) else 0,
+        "n_rows": len(observed),
         "settings": {"null": null, "method": "two_way_cr1", "level": level, "bounds": bounds},
     }
-    if len(kept) == 0:
+    if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
-    mean = float(np.mean(kept))
+    mean = float(np.mean(observed))
     if min(n_annotators, n_items) == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    spread = two_way_variance(kept - mean, annotator_codes, item_codes)
-    counts = {"n_annotators": n_annotators, "n_items": n_items, "n_missing": int((~here).sum())}
+    spread = two_way_variance(observed - mean, annotator_codes, item_codes)
+    counts = {"n_annotators": n_annotators, "n_items": n_items, "n_missing": int((~is_observed).sum())}
     return t_estimate(
         mean,
         math.sqrt(spread.variance),

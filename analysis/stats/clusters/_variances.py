@@ -48,7 +48,7 @@ class TwoWayVariance(Record):
 
     @property
     def variance(self) -> float:
-        """The largest of the three. It is positive, and its coverage is at its level with five annotators."""
+        """Return the largest of the three. It is positive, and its coverage is at its level with five annotators."""
         return max(self.combined, self.annotators, self.items)
 
     def detail(self) -> dict[str, Any]:
@@ -171,14 +171,14 @@ def variance_components(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Varia
     >>> components.between, components.within, components.icc
     (4.0, 0.0, 1.0)
     """
-    kept, positions, n_clusters, _ = _rows(values, clusters, "clusters")
-    n_rows = len(kept)
+    observed, positions, n_clusters, _ = _rows(values, clusters, "clusters")
+    n_rows = len(observed)
     if n_clusters < 2 or n_rows <= n_clusters:
         return VarianceComponents(n_clusters, n_rows, None, None, None, None)
     sizes = group_sizes(positions, n_clusters)
-    means = group_sums(positions, kept, n_clusters) / sizes
-    between_squares = float(np.sum(sizes * (means - np.mean(kept)) ** 2)) / (n_clusters - 1)
-    within = float(np.sum((kept - means[positions]) ** 2)) / (n_rows - n_clusters)
+    means = group_sums(positions, observed, n_clusters) / sizes
+    between_squares = float(np.sum(sizes * (means - np.mean(observed)) ** 2)) / (n_clusters - 1)
+    within = float(np.sum((observed - means[positions]) ** 2)) / (n_rows - n_clusters)
     squared = float(np.sum(sizes**2)) / n_rows
     between = max(0.0, (between_squares - within) / ((n_rows - squared) / (n_clusters - 1)))
     total = between + within
@@ -190,9 +190,9 @@ def variance_components(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Varia
 
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike, name: str) -> tuple[FloatArray, IntArray, int, int]:
     array = vector(values, "values")
-    here = ~np.isnan(array)
-    kept_positions, n_clusters = label_codes_where(clusters, name, here)
-    return array[here], kept_positions, n_clusters, int((~here).sum())
+    is_observed = ~np.isnan(array)
+    kept_positions, n_clusters = label_codes_where(clusters, name, is_observed)
+    return array[is_observed], kept_positions, n_clusters, int((~is_observed).sum())
 
 
 def _summed(rows: FloatArray, positions: IntArray, n_clusters: int) -> FloatArray:

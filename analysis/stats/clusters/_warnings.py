@@ -9,7 +9,7 @@ from analysis.stats.arrays import (
 )
 from analysis.stats.results import ResultWarning
 
-# Under this many (effective) clusters an interval is doubtful; under the other, only the points are honest.
+# Below FEW_CLUSTERS (effective) clusters an interval is doubtful; below TOO_FEW_CLUSTERS there is no test.
 FEW_CLUSTERS = 20
 TOO_FEW_CLUSTERS = 6
 DOMINANT_SHARE = 0.1
@@ -62,17 +62,17 @@ def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[
     """
     array = vector(sizes, "sizes")
     effective = effective_n_clusters(array)
-    found = []
+    warnings = []
     if effective < FEW_CLUSTERS:
         severity = "block" if len(array) < TOO_FEW_CLUSTERS else "warn"
-        found.append(
+        warnings.append(
             ResultWarning("few_clusters", severity, {"cluster": name, "n_clusters": len(array), "effective": effective})
         )
     largest = float(array.max()) / float(array.sum())
     # With ten clusters or fewer an equal share is already a tenth; `few_clusters` covers that case.
     if len(array) > 1 / DOMINANT_SHARE and largest > DOMINANT_SHARE:
-        found.append(ResultWarning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
-    return tuple(found)
+        warnings.append(ResultWarning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
+    return tuple(warnings)
 
 
 def two_way_warnings(

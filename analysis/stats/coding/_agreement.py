@@ -82,16 +82,27 @@ def cohen_kappa(
     validate_level(level)
     if method not in ("fisher_z", "wald"):
         raise ValueError(f"method: {method!r} is neither fisher_z nor wald")
-    ours, theirs = as_label_list(first), as_label_list(second)
-    if len(ours) != len(theirs):
-        raise ValueError(f"second: {len(theirs)} codes where first has {len(ours)}")
+    first_labels, second_labels = as_label_list(first), as_label_list(second)
+    if len(first_labels) != len(second_labels):
+        raise ValueError(f"second: {len(second_labels)} codes where first has {len(first_labels)}")
     if isinstance(weights, str) and weights not in ("linear", "quadratic"):
         raise ValueError(f"weights: {weights!r} is neither linear nor quadratic")
-    if weights is not None and categories is None and any(isinstance(code, str) for code in (*ours, *theirs)):
+    if (
+        weights is not None
+        and categories is None
+        and any(isinstance(code, str) for code in (*first_labels, *second_labels))
+    ):
         raise ValueError("categories: weights need the categories in order")
-    both = [a is not None and b is not None and a == a and b == b for a, b in zip(ours, theirs, strict=True)]
-    n = sum(both)
-    pairs = [code for side in (ours, theirs) for code, here in zip(side, both, strict=True) if here]
+    is_complete = [
+        a is not None and b is not None and a == a and b == b for a, b in zip(first_labels, second_labels, strict=True)
+    ]
+    n = sum(is_complete)
+    pairs = [
+        code
+        for side in (first_labels, second_labels)
+        for code, is_coded in zip(side, is_complete, strict=True)
+        if is_coded
+    ]
     places, offered = category_codes(pairs, categories=categories, name="first and second")
     k = len(offered)
     agreeing = 1 - _disagreement(weights, k)
@@ -109,7 +120,7 @@ def cohen_kappa(
             "categories": [str(category) for category in offered],
         },
     }
-    detail: dict[str, Any] = {"n_incomplete": len(ours) - n}
+    detail: dict[str, Any] = {"n_incomplete": len(first_labels) - n}
     if n == 0:
         return Estimate(status="no_data", reason="no unit has two codes", detail=detail, **common)
     table = np.bincount(places[:n] * k + places[n:], minlength=k * k).reshape(k, k) / n
@@ -134,7 +145,7 @@ def cohen_kappa(
     variance = float(np.sum(table * spread**2)) - (kappa - chance * (1 - kappa)) ** 2
     se = math.sqrt(max(0.0, variance) / n) / (1 - chance)
     detail["se"] = se
-    # Rounding leaves a variance of about 1e-17 where there is none.
+    # Rounding leaves a variance of about 1e-17 instead of 0.
     if se < math.sqrt(MIN_SPREAD) or abs(kappa) >= 1:
         return Estimate(
             status="zero_variance", reason="the standard error is 0", estimate=kappa, detail=detail, **common
@@ -200,16 +211,18 @@ def label_set_alpha(
     >>> round(label_set_alpha(units, coders, sets, rng=np.random.default_rng(0)).estimate, 4)
     0.7222
     """
-    given, name = (DISTANCES.get(distance), distance) if isinstance(distance, str) else (distance, "function")
-    if given is None:
-        raise ValueError(f"distance: {distance!r} is none of {', '.join(DISTANCES)}")
+    distance_function, name = (
+        (DISTANCES.get(distance), distance) if isinstance(distance, str) else (distance, "function")
+    )
+    if distance_function is None:
+        raise ValueError(f"distance: {distance!r} is not one of {', '.join(DISTANCES)}")
     sets, _, _ = _coded(units, coders, label_sets)
-    kinds = sorted({found for found in sets if found is not None}, key=sorted)
+    kinds = sorted({label_set for label_set in sets if label_set is not None}, key=sorted)
     table, values = category_counts_by_unit(np.asarray(units), sets, categories=kinds)
     result = krippendorff_alpha(
         table,
         values,
-        distance=given,
+        distance=distance_function,
         level=level,
         resamples=resamples,
         rng=rng,
@@ -218,10 +231,10 @@ def label_set_alpha(
         mode=mode,
     )
     counts = {
-        "n_empty": sum(found == frozenset() for found in sets),
-        "n_not_coded": sum(found is None for found in sets),
+        "n_empty": sum(label_set == frozenset() for label_set in sets),
+        "n_not_coded": sum(label_set is None for label_set in sets),
     }
-    # The counts of each distinct set would need the sets beside them to mean anything.
+    # The counts of distinct sets mean nothing without the sets, so they are left out.
     detail = {key: value for key, value in result.detail.items() if key != "marginals"}
     return replace(
         result,
@@ -293,19 +306,19 @@ def kappa_by_label(
     (0.5, 0.375, 0.6667)
     """
     validate_level(level)
-    sets, positions, who = _coded(units, coders, label_sets)
+    sets, positions, coder_codes = _coded(units, coders, label_sets)
     _refuse_unknown(sets, labels)
-    is_coded = np.array([found is not None for found in sets], dtype=np.bool_)
-    names, who = np.unique(who[is_coded], return_inverse=True)
+    is_coded = np.array([label_set is not None for label_set in sets], dtype=np.bool_)
+    names, coder_codes = np.unique(coder_codes[is_coded], return_inverse=True)
     positions, n_units = label_codes(positions[is_coded], "units", int(is_coded.sum()))
     common: dict[str, Any] = {"level": level, "analysis": analysis, "unit": unit, "mode": mode}
     results = []
     for label in labels:
-        applied = np.array([label in found for found in sets if found is not None], dtype=np.bool_)
+        applied = np.array([label in label_set for label_set in sets if label_set is not None], dtype=np.bool_)
         if len(names) == 2:
             sides: list[list[bool | None]] = [[None] * n_units for _ in range(2)]
-            for coder, position, here in zip(who, positions, applied, strict=True):
-                sides[int(coder)][int(position)] = bool(here)
+            for coder, position, is_applied in zip(coder_codes, positions, applied, strict=True):
+                sides[int(coder)][int(position)] = bool(is_applied)
             result = cohen_kappa(sides[0], sides[1], categories=[False, True], **common)
             pairable = np.array([None not in pair for pair in zip(*sides, strict=True)])[positions]
         else:

@@ -15,14 +15,26 @@ from analysis.stats.arrays import FloatArray, IntArray, label_codes, matrix
 from analysis.stats.results import Estimate, ResultWarning
 
 MERGE_RULES = ("union", "intersection", "both_counted")
-# Under this many codings with a label an interval of kappa covers as little as a third of the time (nominal 95 %).
+# With fewer codings with a label, a nominal 95 % interval of kappa covers as little as a third of the time.
 FEW_CODINGS = 10
 LabelSet = Collection[str] | None
 
 
 def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
-    """Jaccard distance 1 - |a and b| / |a or b|; 0 for two empty sets.
+    """Jaccard distance 1 - |a and b| / |a or b| of two sets.
 
+    Parameters
+    ----------
+    a, b : Collection[str]
+        Sets of labels.
+
+    Returns
+    -------
+    float
+        The distance in 0..1; 0 for two empty sets.
+
+    Examples
+    --------
     >>> jaccard_distance({"grammar", "genre"}, {"grammar"}), jaccard_distance(set(), set())
     (0.5, 0.0)
     """
@@ -33,13 +45,25 @@ def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
 
 
 def masi_distance(a: Collection[str], b: Collection[str]) -> float:
-    """MASI distance 1 - J M: Jaccard's similarity J times a monotonicity M.
+    """MASI distance 1 - J M of two sets: Jaccard's similarity J times a monotonicity M.
 
-    M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they overlap, 0 if they share nothing. Two empty sets
-    are equal; an empty set shares nothing with another set.
+    Parameters
+    ----------
+    a, b : Collection[str]
+        Sets of labels.
 
-    Reference: Passonneau 2006, Measuring agreement on set-valued items (MASI).
+    Returns
+    -------
+    float
+        The distance in 0..1. M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they overlap, 0 if they share
+        nothing. Two empty sets are equal; an empty set shares nothing with another set.
 
+    References
+    ----------
+    Passonneau 2006, Measuring agreement on set-valued items (MASI).
+
+    Examples
+    --------
     >>> round(masi_distance({"grammar", "genre"}, {"grammar"}), 4), masi_distance({"grammar"}, set())
     (0.6667, 1.0)
     """
@@ -57,54 +81,56 @@ DISTANCES: Mapping[str, Distance] = {"masi": masi_distance, "jaccard": jaccard_d
 
 
 def _disagreement(weights: str | npt.ArrayLike | None, k: int) -> FloatArray:
-    """Disagreements of k categories in 0..1."""
+    """Return the disagreements of k categories, in 0..1."""
     if weights is None:
         return 1.0 - np.eye(k)
     if isinstance(weights, str):
         apart = np.abs(np.arange(k)[:, None] - np.arange(k)[None, :]) / max(1, k - 1)
         return np.asarray(apart**2 if weights == "quadratic" else apart, dtype=np.float64)
-    given = matrix(weights, "weights")
-    if given.shape != (k, k):
-        raise ValueError(f"weights: shape {given.shape} where there are {k} categories")
-    if np.isnan(given).any() or np.any(given < 0) or np.any(np.diag(given) != 0) or not np.any(given > 0):
+    table = matrix(weights, "weights")
+    if table.shape != (k, k):
+        raise ValueError(f"weights: shape {table.shape} where there are {k} categories")
+    if np.isnan(table).any() or np.any(table < 0) or np.any(np.diag(table) != 0) or not np.any(table > 0):
         raise ValueError("weights: a matrix of disagreements, 0 on the diagonal and nowhere negative, is wanted")
-    return given / float(given.max())
+    return table / float(table.max())
 
 
 def _coded(
     units: npt.ArrayLike, coders: npt.ArrayLike, label_sets: Sequence[LabelSet]
 ) -> tuple[list[frozenset[str] | None], IntArray, IntArray]:
-    """The sets, frozen, and the codes of units and coders; each coder once a unit."""
+    """Return the sets (frozen) and the codes of units and coders. Raise ValueError if a coder coded a unit twice."""
     sets: list[frozenset[str] | None] = []
-    for row, found in enumerate(label_sets):
-        if isinstance(found, str):
-            raise ValueError(f"label_sets: row {row} is text, {found!r}; a set of labels is wanted")
-        sets.append(None if found is None else frozenset(found))
+    for row, label_set in enumerate(label_sets):
+        if isinstance(label_set, str):
+            raise ValueError(f"label_sets: row {row} is text, {label_set!r}; a set of labels is wanted")
+        sets.append(None if label_set is None else frozenset(label_set))
     positions, n_units = label_codes(np.asarray(units), "units", len(sets))
-    who, _ = label_codes(np.asarray(coders), "coders", len(sets))
-    keys = who * n_units + positions
+    coder_codes, _ = label_codes(np.asarray(coders), "coders", len(sets))
+    keys = coder_codes * n_units + positions
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
         row = int(np.setdiff1d(np.arange(len(keys)), first)[0])
         raise ValueError(f"coders: row {row} codes a unit that this coder coded before")
-    return sets, positions, who
+    return sets, positions, coder_codes
 
 
 def _refuse_unknown(sets: Sequence[frozenset[str] | None], labels: Sequence[str]) -> None:
     if len(set(labels)) < len(labels):
-        raise ValueError("labels: one of them stands twice")
+        raise ValueError("labels: one of them occurs twice")
     known = frozenset(labels)
-    for row, found in enumerate(sets):
-        if found is not None and not found <= known:
-            raise ValueError(f"label_sets: row {row} has {sorted(found - known)[0]!r}, which is not in the codebook")
+    for row, label_set in enumerate(sets):
+        if label_set is not None and not label_set <= known:
+            raise ValueError(
+                f"label_sets: row {row} has {sorted(label_set - known)[0]!r}, which is not in the codebook"
+            )
 
 
 def _of_label(result: Estimate, label: str, positions: IntArray, applied: npt.NDArray[np.bool_]) -> Estimate:
-    """The kappa of one label with what a reader needs beside it, over the codings of units with at least two."""
+    """Return the kappa of one label with the numbers that a reader needs, over codings of units with two or more."""
     n_applied, n = int(applied.sum()), len(applied)
     detail = {**result.detail, "n_applied": n_applied, "prevalence": None if n == 0 else n_applied / n}
     if n_applied:
-        # Of the pairs of codings in which one has the label, weighted by coders: how often the other has it too.
+        # Share of the pairs of codings with the label in one in which the other has it too, weighted by coders.
         per_unit = np.bincount(positions).astype(np.float64)
         with_label = np.bincount(positions, weights=applied)
         others = np.where(per_unit > 1, per_unit - 1, 1.0)
@@ -132,14 +158,16 @@ def _by_category(
         raise ValueError(f"excluded: {unknown[0]!r} is no category of the codebook")
     names = [category for category in codebook if category not in excluded]
     columns = [[column for column, label in enumerate(labels) if label in codebook[category]] for category in names]
-    return np.column_stack([table[:, place].sum(axis=1) for place in columns]).reshape(len(table), len(names)), names
+    return np.column_stack([table[:, category_columns].sum(axis=1) for category_columns in columns]).reshape(
+        len(table), len(names)
+    ), names
 
 
 def _share_draws(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Resampled shares of the categories, (resamples, n_categories), over comments with any label that counts."""
-    kept = table[table.sum(axis=1) > 0]
-    totals = np.broadcast_to(kept.sum(axis=1, keepdims=True), kept.shape)
-    return bootstrap.ratio_draws(kept, totals, bootstrap.multinomial_weights(len(kept), resamples, rng))
+    """Return resampled shares of the categories (resamples, n_categories), over comments with any label that counts."""
+    counted = table[table.sum(axis=1) > 0]
+    totals = np.broadcast_to(counted.sum(axis=1, keepdims=True), counted.shape)
+    return bootstrap.ratio_draws(counted, totals, bootstrap.multinomial_weights(len(counted), resamples, rng))
 
 
 def _by_name(
@@ -152,13 +180,13 @@ def _by_name(
     details: Sequence[dict[str, Any]] = (),
     **undefined: Any,
 ) -> tuple[Estimate, ...]:
-    """One estimate for each category, which its settings name; without `estimates` the same status for all."""
-    found = []
+    """Return one estimate for each category, named in its settings; without `estimates` all have the same status."""
+    results = []
     for column, name in enumerate(names):
         named = {**common, "settings": {**settings, "category": name}}
         if estimates is None or draws is None:
-            found.append(Estimate(**undefined, **named))
+            results.append(Estimate(**undefined, **named))
             continue
         named |= {"estimate": float(estimates[column]), "detail": details[column]}
-        found.append(bootstrap.percentile_estimate(draws[:, column], level=settings["level"], **named))
-    return tuple(found)
+        results.append(bootstrap.percentile_estimate(draws[:, column], level=settings["level"], **named))
+    return tuple(results)

@@ -28,28 +28,48 @@ def merged_label_counts(
     *,
     rule: str,
 ) -> FloatArray:
-    """Number of times each label counts for each coded comment after its coders are merged; (n_units, n_labels).
+    """Number of times each label counts for each coded comment after its coders are merged.
 
-    `rule` is "union" (1 if any coder applied it), "intersection" (1 if all coders of the comment did) or
-    "both_counted" (once for each coder who did). Comments that were not coded are left out. The paper does not name
-    its rule.
+    Parameters
+    ----------
+    units, coders : array_like, shape (n_rows,)
+        Labels of each row's comment and coder.
+    label_sets : sequence[Collection[str] or None]
+        Labels that the coder gave; None if the coder gave no answer.
+    labels : sequence[str]
+        All labels of the codebook.
+    rule : {"union", "intersection", "both_counted"}
+        1 if any coder applied it, 1 if all coders of the comment did, or once for each coder who did. The paper does
+        not name its rule.
 
+    Returns
+    -------
+    array, shape (n_units, n_labels)
+        The counts. Comments that were not coded are left out.
+
+    Raises
+    ------
+    ValueError
+        For an unknown rule or label, or a coder with two rows for one comment.
+
+    Examples
+    --------
     >>> sets = [{"form"}, {"form", "content"}, set(), None]
     >>> merged_label_counts([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
     [[2.0, 1.0], [0.0, 0.0]]
     """
     if rule not in MERGE_RULES:
-        raise ValueError(f"rule: {rule!r} is none of {', '.join(MERGE_RULES)}")
+        raise ValueError(f"rule: {rule!r} is not one of {', '.join(MERGE_RULES)}")
     sets, positions, _ = _coded(units, coders, label_sets)
     _refuse_unknown(sets, labels)
-    place = {label: column for column, label in enumerate(labels)}
+    column_of = {label: column for column, label in enumerate(labels)}
     n_units = int(positions.max()) + 1 if len(positions) else 0
-    counts, n_coders = np.zeros((n_units, len(place))), np.zeros(n_units)
-    for position, found in zip(positions, sets, strict=True):
-        if found is not None:
+    counts, n_coders = np.zeros((n_units, len(column_of))), np.zeros(n_units)
+    for position, label_set in zip(positions, sets, strict=True):
+        if label_set is not None:
             n_coders[position] += 1
-            for label in found:
-                counts[position, place[label]] += 1
+            for label in label_set:
+                counts[position, column_of[label]] += 1
     counts, n_coders = counts[n_coders > 0], n_coders[n_coders > 0]
     if rule == "union":
         return np.asarray(counts > 0, dtype=np.float64)
@@ -74,7 +94,7 @@ def category_shares(
     Parameters
     ----------
     counts : array_like, shape (n_comments, n_labels)
-        Label counts, see `label_counts`.
+        Label counts, see `merged_label_counts`.
     labels : sequence[str]
         Labels of the columns.
     codebook : mapping[str, Collection[str]]
@@ -185,21 +205,21 @@ def category_share_differences(
     (0.3333, True, 0.0)
     """
     validate_level(level)
-    ours, names = _by_category(x, labels, codebook, excluded)
-    theirs, _ = _by_category(y, labels, codebook, excluded)
+    x_counts, names = _by_category(x, labels, codebook, excluded)
+    y_counts, _ = _by_category(y, labels, codebook, excluded)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "difference of shares of label assignments x - y",
         "unit": unit,
         "mode": mode,
-        "n": int(np.sum(ours.sum(axis=1) > 0) + np.sum(theirs.sum(axis=1) > 0)),
-        "n_rows": int(ours.sum() + theirs.sum()),
+        "n": int(np.sum(x_counts.sum(axis=1) > 0) + np.sum(y_counts.sum(axis=1) > 0)),
+        "n_rows": int(x_counts.sum() + y_counts.sum()),
     }
     settings = {"level": level, "resamples": resamples, "excluded": sorted(excluded)}
-    if min(ours.sum(), theirs.sum()) == 0:
+    if min(x_counts.sum(), y_counts.sum()) == 0:
         reason = "no label counts in one of the conditions"
         return _by_name(names, settings, common, status="no_data", reason=reason)
-    draws = _share_draws(ours, resamples, rng) - _share_draws(theirs, resamples, rng)
-    of_x, of_y = (table.sum(axis=0) / table.sum() for table in (ours, theirs))
+    draws = _share_draws(x_counts, resamples, rng) - _share_draws(y_counts, resamples, rng)
+    of_x, of_y = (table.sum(axis=0) / table.sum() for table in (x_counts, y_counts))
     details = [{"share_x": float(x), "share_y": float(y)} for x, y in zip(of_x, of_y, strict=True)]
     return _by_name(names, settings, common, estimates=of_x - of_y, draws=draws, details=details)

@@ -38,7 +38,7 @@ def cycle_probability_of_means(
     pairs : Pairs
         System numbers (x, y) of each column.
     draws : ndarray of float
-        Result of `mean_draws`.
+        Result of `bootstrap_pair_means`.
     n_systems : int
         Number of systems.
     analysis, unit : str, optional
@@ -105,7 +105,7 @@ def cycle_log_odds_sums(
     pairs : Pairs
         System numbers (x, y) of each column.
     draws : ndarray of float
-        Result of `mean_draws`.
+        Result of `bootstrap_pair_means`.
     n_systems : int
         Number of systems.
     level : float, default 0.95
@@ -132,16 +132,16 @@ def cycle_log_odds_sums(
     Examples
     --------
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
-    >>> found = cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
-    >>> round(found[0].estimate, 4), round(found[0].detail["implied_framing"], 4)
+    >>> result = cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
+    >>> round(result[0].estimate, 4), round(result[0].detail["implied_framing"], 4)
     (1.479, 0.2958)
     """
     validate_level(level)
     table = _table(values, pairs, n_systems)
     means = _means(table)
-    asked = ~np.isnan(means)
+    is_asked = ~np.isnan(means)
     results = []
-    for nodes, steps in _fundamental_cycles(pairs, asked, n_systems):
+    for nodes, steps in _fundamental_cycles(pairs, is_asked, n_systems):
         columns = np.array([column for column, _ in steps], dtype=np.int64)
         signs = np.array([sign for _, sign in steps], dtype=np.float64)
         n = int((~np.isnan(table[:, columns])).any(axis=1).sum())
@@ -168,10 +168,10 @@ def cycle_log_odds_sums(
         if n == 1:
             status, reason = "n_lt_2", f"one {unit} has no spread"
         elif len(draws):
-            # A resample in which nobody answered one of the questions has no sum; one with a mean of 0 or 1 lies beyond all others.
+            # A resample without answers to one of the questions has no sum. With a mean of 0 or 1 it is infinite.
             answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]
             if len(answered) and float(np.ptp(answered, axis=0).max()) < MIN_SPREAD:
-                # An interval of no width would claim a certainty that equal answers do not give.
+                # Equal answers do not give certainty, so an interval of width 0 is not shown.
                 status, reason = "zero_variance", "all resamples give the same sum"
             elif len(answered) > len(draws) / 2:
                 interval = bootstrap.percentile_interval(special.logit(answered) @ signs, level)

@@ -23,19 +23,19 @@ def _table(values: npt.ArrayLike, pairs: Pairs, n_systems: int) -> FloatArray:
         if x == y or not (0 <= x < n_systems and 0 <= y < n_systems):
             raise ValueError(f"pairs: row {row} is ({x}, {y}), not two of {n_systems} systems")
         if frozenset((x, y)) in seen:
-            raise ValueError(f"pairs: row {row}, ({x}, {y}), stands twice")
+            raise ValueError(f"pairs: row {row}, ({x}, {y}), occurs twice")
         seen.add(frozenset((x, y)))
     return table
 
 
 def _means(table: FloatArray) -> FloatArray:
-    here = ~np.isnan(table)
+    is_observed = ~np.isnan(table)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(here, table, 0.0).sum(axis=0) / here.sum(axis=0), dtype=np.float64)
+        return np.asarray(np.where(is_observed, table, 0.0).sum(axis=0) / is_observed.sum(axis=0), dtype=np.float64)
 
 
 def _arrows(means: FloatArray, pairs: Pairs, n_systems: int) -> npt.NDArray[np.bool_]:
-    """Who beats whom; shape (n_draws, K, K) from means of shape (n_draws, n_pairs)."""
+    """Return which system beats which (n_draws, K, K), from means of shape (n_draws, n_pairs)."""
     beats = np.zeros((len(means), n_systems, n_systems), dtype=np.bool_)
     for column, (x, y) in enumerate(pairs):
         beats[:, x, y] = means[:, column] > 0.5 + TIE
@@ -54,12 +54,12 @@ def _shortest_cycles(beats: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...
     mutual = reach & reach.T
     groups = sorted({tuple(int(node) for node in np.flatnonzero(row)) for row in mutual if row.sum() > 1})
     return tuple(
-        min((_cycle_from(beats, start) for start in group), key=lambda found: (len(found), found)) for group in groups
+        min((_cycle_from(beats, start) for start in group), key=lambda cycle: (len(cycle), cycle)) for group in groups
     )
 
 
 def _cycle_from(beats: npt.NDArray[np.bool_], start: int) -> tuple[int, ...]:
-    """A shortest walk along arrows from `start` back to it, breadth first."""
+    """Return a shortest cycle through `start` along the arrows, by breadth-first search."""
     paths: list[tuple[int, ...]] = [(start,)]
     seen = {start}
     while paths:
@@ -76,12 +76,12 @@ def _cycle_from(beats: npt.NDArray[np.bool_], start: int) -> tuple[int, ...]:
 
 
 def _fundamental_cycles(
-    pairs: Pairs, asked: npt.NDArray[np.bool_], n_systems: int
+    pairs: Pairs, is_asked: npt.NDArray[np.bool_], n_systems: int
 ) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
-    """Each cycle as its nodes and its steps (column, +1 where the step goes from x to y, else -1)."""
+    """Return each cycle as its nodes and its steps (column, and +1 for a step from x to y, else -1)."""
     links: dict[int, dict[int, tuple[int, int]]] = {node: {} for node in range(n_systems)}
     for column, (x, y) in enumerate(pairs):
-        if asked[column]:
+        if is_asked[column]:
             links[x][y] = (column, 1)
             links[y][x] = (column, -1)
     parent: dict[int, int | None] = {}
@@ -95,7 +95,7 @@ def _fundamental_cycles(
                 if other not in parent:
                     parent[other] = node
                     queue.append(other)
-    found = []
+    cycles = []
     for x, y in pairs:
         if y not in links[x] or parent[x] == y or parent[y] == x:
             continue
@@ -109,8 +109,8 @@ def _fundamental_cycles(
         if sum(sign for _, sign in steps) < 0:
             nodes = (nodes[0], *nodes[:0:-1])
             steps = [links[a][b] for a, b in zip(nodes, (*nodes[1:], nodes[0]), strict=True)]
-        found.append((nodes, steps))
-    return found
+        cycles.append((nodes, steps))
+    return cycles
 
 
 def _ancestors(node: int, parent: dict[int, int | None]) -> list[int]:

@@ -69,8 +69,8 @@ def coherence(
     Examples
     --------
     >>> answers = [[0.8, 0.7, 0.3], [0.7, 0.8, 0.4], [0.9, 0.6, 0.2]]
-    >>> found = coherence(answers, [(0, 1), (1, 2), (0, 2)], n_systems=3, rng=np.random.default_rng(0), resamples=999)
-    >>> found.cycles, [estimate.estimate for estimate in found.transitivity]
+    >>> result = coherence(answers, [(0, 1), (1, 2), (0, 2)], n_systems=3, rng=np.random.default_rng(0), resamples=999)
+    >>> result.cycles, [estimate.estimate for estimate in result.transitivity]
     (((0, 1, 2),), [1.0, 1.0, 1.0])
     """
     validate_level(level)
@@ -111,11 +111,11 @@ def bootstrap_pair_means(values: npt.ArrayLike, *, resamples: int, rng: np.rando
     [0.5, 0.5, 0.5]
     """
     table = matrix(values, "values")
-    here = ~np.isnan(table)
+    is_observed = ~np.isnan(table)
     if len(table) == 0:
         return np.empty((0, table.shape[1]))
     weights = bootstrap.multinomial_weights(len(table), resamples, rng)
-    return bootstrap.ratio_draws(np.where(here, table, 0.0), here.astype(np.float64), weights)
+    return bootstrap.ratio_draws(np.where(is_observed, table, 0.0), is_observed.astype(np.float64), weights)
 
 
 def transitivity_violations(
@@ -165,12 +165,12 @@ def transitivity_violations(
     for column, (x, y) in enumerate(pairs):
         preference[:, x, y] = table[:, column]
         preference[:, y, x] = 1 - table[:, column]
-    asked = {frozenset(pair) for pair in pairs}
+    asked_pairs = {frozenset(pair) for pair in pairs}
     triples = np.array(
         [
             triple
             for triple in combinations(range(n_systems), 3)
-            if all(frozenset(pair) in asked for pair in combinations(triple, 2))
+            if all(frozenset(pair) in asked_pairs for pair in combinations(triple, 2))
         ],
         dtype=np.int64,
     ).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""Strengths over resampled annotators, or over resampled labels where each stands for itself."""
+"""Strengths over resampled annotators, or over resampled labels if the labels are independent."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,17 +20,17 @@ from analysis.stats.davidson._model import PairCounts, checked_square_counts, fi
 from analysis.stats.results import Estimate, Record
 
 RESAMPLES = 999
-# How many counts are held at once.
+# Number of counts in memory at once.
 CELLS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ResampledComparison(Record):
-    """A model of K systems refitted to every resample.
+    """A model of K systems that was fitted again to every resample.
 
-    `strengths` (their sum 0) has one Estimate a system and `tie` that of nu, with percentile intervals; `draws` (B, K) are
-    the strengths in each resample, NaN where they had no maximum, and go into `ranks.rank_sets` as they are. `tie_draws`
-    (B,) is nu in each, 0 where nobody tied.
+    `strengths` (sum 0) has one Estimate per system, `tie` is that of nu, both with percentile intervals. `draws` (B, K)
+    are the strengths in each resample, NaN if they had no maximum. They can be passed to `ranks.rank_confidence_sets`.
+    `tie_draws` (B,) is nu in each resample, 0 if it has no ties.
     """
 
     status: str
@@ -43,7 +43,7 @@ class ResampledComparison(Record):
     _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
-        """The strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
+        """Return the strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
         value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
         if self.status != "ok" or value is None:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
@@ -64,7 +64,7 @@ def davidson_bootstrap(
     analysis: str = "choice.davidson.bootstrap",
     unit: str = "annotator",
 ) -> ResampledComparison:
-    """`davidson` with intervals from resampled annotators, each with all labels; use it for claims and ranks.
+    """`fit_davidson` with intervals from resampled annotators, each with all labels; use it for claims and ranks.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def davidson_bootstrap(
 
     Notes
     -----
-    The sandwich covariance of `davidson` takes strengths as normal. Strengths from few labels, and nu, are skewed;
+    The sandwich covariance of `fit_davidson` takes strengths as normal. Strengths from few labels, and nu, are skewed;
     these intervals follow that.
 
     References
@@ -103,15 +103,15 @@ def davidson_bootstrap(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, first = np.repeat(np.arange(40), 6), np.tile([0, 1, 2], 80)
+    >>> annotators, first = np.repeat(np.arange(40), 6), np.tile([0, 1, 2], 80)
     >>> wins = rng.random(240) < np.array([0.7, 0.7, 0.2])[first]
     >>> outcomes = np.where(rng.random(240) < 0.2, 0.5, wins)
-    >>> found = davidson_bootstrap(first, (first + 1) % 3, outcomes, who, n_systems=3, rng=rng, resamples=199)
-    >>> found.difference(0, 2).interval.low > 0, found.draws.shape
+    >>> result = davidson_bootstrap(first, (first + 1) % 3, outcomes, annotators, n_systems=3, rng=rng, resamples=199)
+    >>> result.difference(0, 2).interval.low > 0, result.draws.shape
     (True, (199, 3))
     """
     validate_level(level)
-    labels = PairedComparisonLabels.of(first, second, outcomes, annotators, n_systems)
+    labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems)
     wins, ties = labels.tables()
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -127,7 +127,7 @@ def davidson_bootstrap(
         return _without(fitted, "n_lt_2", "one annotator has no spread", level, common)
     if fitted.status != "ok":
         return _without(fitted, fitted.status, fitted.reason, level, common)
-    by_annotator = PairCounts.of(*labels.win_and_tie_tables_by_annotator())
+    by_annotator = PairCounts.from_tables(*labels.win_and_tie_tables_by_annotator())
     weights = multinomial_weights(labels.n_annotators, resamples, rng)
     parts = [_refitted(by_annotator.weighted_sums(block), _start(fitted)) for block in weights]
     draws, nus = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -143,7 +143,7 @@ def bradley_terry_bootstrap(
     analysis: str = "choice.bradley_terry.bootstrap",
     unit: str = "label",
 ) -> ResampledComparison:
-    """`bradley_terry_counts` with intervals from resampled independent labels.
+    """`fit_bradley_terry_to_counts` with intervals from resampled independent labels.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def bradley_terry_bootstrap(
 
     Examples
     --------
-    >>> found = bradley_terry_bootstrap([[0, 30], [10, 0]], rng=np.random.default_rng(0))
-    >>> interval = found.difference(0, 1).interval
-    >>> round(found.difference(0, 1).estimate, 4), 0.3 < interval.low < 0.6, 1.7 < interval.high < 2.2
+    >>> result = bradley_terry_bootstrap([[0, 30], [10, 0]], rng=np.random.default_rng(0))
+    >>> interval = result.difference(0, 1).interval
+    >>> round(result.difference(0, 1).estimate, 4), 0.3 < interval.low < 0.6, 1.7 < interval.high < 2.2
     (1.0986, True, True)
     """
     validate_level(level)
@@ -195,29 +195,32 @@ def bradley_terry_bootstrap(
     }
     if fitted.status != "ok":
         return _without(fitted, fitted.status, fitted.reason, level, common)
-    counts = PairCounts.of(won[None], np.zeros((1, k, k)))
-    # A pair at a time: the generator prepares itself once for each number of labels and share.
-    pairs = zip(counts.asked[0], counts.wins[0], strict=True)
-    drawn = np.stack([rng.binomial(int(asked), of_first / asked, size=resamples) for asked, of_first in pairs], axis=1)
+    counts = PairCounts.from_tables(won[None], np.zeros((1, k, k)))
+    # Draw one pair at a time: the generator sets up once for each number of labels and share.
+    pairs = zip(counts.n_labels[0], counts.wins[0], strict=True)
+    drawn = np.stack(
+        [rng.binomial(int(n_labels), n_wins / n_labels, size=resamples) for n_labels, n_wins in pairs], axis=1
+    )
     wins_drawn = drawn.astype(np.float64)
-    draws, _ = _refitted(replace(counts, wins=wins_drawn, losses=counts.asked - wins_drawn), _start(fitted))
+    draws, _ = _refitted(replace(counts, wins=wins_drawn, losses=counts.n_labels - wins_drawn), _start(fitted))
     return _resampled(fitted, draws, None, level, common)
 
 
 def _refitted(counts: PairCounts, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Strengths (B, K) and nu (B,) of each table; NaN where there is no maximum."""
+    """Return the strengths (B, K) and nu (B,) of each table; NaN if there is no maximum."""
     n = len(counts.wins)
     step = max(1, CELLS // max(1, len(counts.first)))
-    found = [
+    blocks = [
         fit_parameters_by_table(counts.rows(np.arange(low, min(n, low + step))), start=start)
         for low in range(0, n, step)
     ]
-    values = np.concatenate(found)
+    values = np.concatenate(blocks)
     return values[:, :-1], np.exp(values[:, -1])
 
 
 def _start(fitted: PairedComparison) -> FloatArray:
-    strengths = [one.estimate for one in fitted.strengths]
+    """Return the fitted strengths and log nu as one vector, minus infinity for log nu without ties."""
+    strengths = [strength.estimate for strength in fitted.strengths]
     nu = None if fitted.tie is None else fitted.tie.estimate
     with np.errstate(divide="ignore"):
         return np.append(np.array(strengths, dtype=np.float64), np.log(nu or 0.0))
@@ -228,8 +231,10 @@ def _resampled(
 ) -> ResampledComparison:
     named = {**common, "analysis": f"{common['analysis']}.strength"}
     strengths = tuple(
-        percentile_estimate(draws[:, system], level=level, estimate=one.estimate, estimand=one.estimand, **named)
-        for system, one in enumerate(fitted.strengths)
+        percentile_estimate(
+            draws[:, system], level=level, estimate=strength.estimate, estimand=strength.estimand, **named
+        )
+        for system, strength in enumerate(fitted.strengths)
     )
     tie = None
     if fitted.tie is not None and nus is not None:
@@ -244,19 +249,19 @@ def _resampled(
 def _without(
     fitted: PairedComparison, status: str, reason: str, level: float, common: dict[str, Any]
 ) -> ResampledComparison:
-    """The point estimates, where there are any, and no resamples."""
+    """Return the point estimates, if there are any, without resamples."""
 
-    def named(part: str, one: Estimate) -> Estimate:
-        more = {
+    def named(part: str, estimate: Estimate) -> Estimate:
+        fields = {
             **common,
             "analysis": f"{common['analysis']}.{part}",
-            "estimand": one.estimand,
-            "estimate": one.estimate,
+            "estimand": estimate.estimand,
+            "estimate": estimate.estimate,
         }
-        warnings = (*common.get("warnings", ()), *one.warnings)
-        return Estimate(status=status, reason=reason, **{**more, "warnings": warnings})
+        warnings = (*common.get("warnings", ()), *estimate.warnings)
+        return Estimate(status=status, reason=reason, **{**fields, "warnings": warnings})
 
-    strengths = tuple(named("strength", one) for one in fitted.strengths)
+    strengths = tuple(named("strength", estimate) for estimate in fitted.strengths)
     tie = None if fitted.tie is None else named("tie", fitted.tie)
     empty = np.empty((0, len(strengths)))
     return ResampledComparison(status, reason, strengths, tie, empty, None, level, common)

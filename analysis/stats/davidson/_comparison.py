@@ -21,7 +21,7 @@ from analysis.stats.davidson._model import (
 )
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
-# The strength of the prior that keeps separated systems in place, where only an order is asked for.
+# Precision of the prior that bounds the strengths of separated systems, which give only an order.
 RIDGE = 0.5
 
 
@@ -29,11 +29,11 @@ RIDGE = 0.5
 class PairedComparison(Record):
     """A fitted model of K systems.
 
-    `strengths` (log-odds, their sum 0) has one Estimate a system, `tie` that of nu (None without ties in the model).
-    `covariance` (K, K) belongs to the strengths. `probabilities` (K, K) are the fitted P[row beats column],
-    `tie_probabilities` those of a tie; `residuals` (K, K) are (observed - expected) / standard error of the row's mean
-    score against the column (1 a win, 1/2 a tie), NaN where a pair was not asked. `components` are the groups that
-    comparisons connect: only within one may systems be ranked. `df` is None where the labels are taken as independent.
+    `strengths` (log-odds, sum 0) has one Estimate per system; `tie` is that of nu (None for a model without ties).
+    `covariance` (K, K) is that of the strengths. `probabilities` (K, K) are the fitted P[row beats column],
+    `tie_probabilities` those of a tie. `residuals` (K, K) are (observed - expected) / standard error of the row's mean
+    score against the column (a win counts 1, a tie 1/2), NaN if a pair has no labels. `components` are the groups of
+    systems connected by comparisons: rank systems only within one. `df` is None if the labels count as independent.
     """
 
     status: str
@@ -51,7 +51,7 @@ class PairedComparison(Record):
     _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
-        """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
+        """Return the strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
         value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
         if value is None:
             return Estimate(status=self.status, reason=self.reason, **common)
@@ -65,7 +65,7 @@ class PairedComparison(Record):
 def strength_difference_and_fields(
     strengths: tuple[Estimate, ...], x: int, y: int, common: dict[str, Any]
 ) -> tuple[float | None, dict[str, Any]]:
-    """The strength of `x` less that of `y`, None where there are none, and what an Estimate of it is called."""
+    """Return the strength of `x` minus that of `y` (None if undefined), and the fields of its Estimate."""
     k = len(strengths)
     if not (0 <= x < k and 0 <= y < k) or x == y:
         raise ValueError(f"x: {x} and {y} are not two of {k} systems")
@@ -89,25 +89,40 @@ def fit_davidson(
     analysis: str = "choice.davidson",
     unit: str = "annotator",
 ) -> PairedComparison:
-    """Strengths and the tie parameter from labels, with a covariance over annotators.
+    """Strengths and the tie parameter of Davidson's model from labels, with a covariance over annotators.
 
-    `first` and `second` (n_rows,) are system numbers 0..n_systems-1. `outcomes` is 1 if the first was chosen, 0 the
-    second, .5 a tie, NaN missing. `annotators` has each row's annotator. The covariance is CR1, G / (G - 1) (N - 1) /
-    (N - k), with t(G - 1); no tests with fewer than six annotators.
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes, annotators : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie, NaN missing; and the label of each row's annotator.
+    n_systems : int
+        Number of systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    No chain of comparisons connects all systems: `not_identified`. A likelihood without a maximum (a system always
-    won): `separation`, with estimates under a normal prior of precision .5 that give an order only. Without ties nu
-    is 0.
+    Returns
+    -------
+    PairedComparison
+        The fit, with covariance CR1, G / (G - 1) (N - 1) / (N - k), and t(G - 1); no tests with fewer than six
+        annotators. `not_identified`: no chain of comparisons connects all systems. `separation`: the likelihood has no
+        maximum (a system always won); estimates under a normal prior of precision .5 give an order only. Without ties
+        nu is 0.
 
+    Examples
+    --------
     >>> fit = fit_davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
     ...                [1, 1, 1, 2, 2, 2, 3, 3], n_systems=3)
     >>> [round(strength.estimate, 3) + 0 for strength in fit.strengths], round(fit.tie.estimate, 3)
     ([0.0, 0.866, -0.866], 0.774)
     """
     validate_level(level)
-    labels = PairedComparisonLabels.of(first, second, outcomes, annotators, n_systems)
+    labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems)
     wins, ties = labels.tables()
-    x, y, who, n_annotators, n_rows = (
+    x, y, annotator_codes, n_annotators, n_rows = (
         labels.first,
         labels.second,
         labels.annotators,
@@ -121,16 +136,18 @@ def fit_davidson(
         "n_clusters": n_annotators,
         "n_rows": n_rows,
         "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
-        "warnings": clusters.cluster_warnings(group_sizes(who, n_annotators), name=unit) if n_annotators else (),
+        "warnings": clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name=unit)
+        if n_annotators
+        else (),
     }
 
     def covariance_of(fit: FittedModel) -> FloatArray:
         residual = labels.outcomes - (fit.won + fit.tied / 2)[x, y]
         scores = np.zeros((n_annotators, n_systems + 1))
-        flat = group_sums(who * n_systems + x, residual, n_annotators * n_systems)
-        flat -= group_sums(who * n_systems + y, residual, n_annotators * n_systems)
+        flat = group_sums(annotator_codes * n_systems + x, residual, n_annotators * n_systems)
+        flat -= group_sums(annotator_codes * n_systems + y, residual, n_annotators * n_systems)
         scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
-        scores[:, n_systems] = group_sums(who, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
+        scores[:, n_systems] = group_sums(annotator_codes, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
         bread = fit.sum_zero_covariance()
         k = n_systems - 1 + (fit.log_nu is not None)
         factor = 1.0
@@ -152,10 +169,23 @@ def fit_davidson_to_counts(
 ) -> PairedComparison:
     """Davidson's model from tables of counts, for independent labels.
 
-    `wins` (K, K) counts how often the row was preferred to the column, `ties` (K, K), symmetric, how often neither
-    was. The covariance is the inverse information with the normal distribution. It is valid only if each annotator
-    gave one label; otherwise use `davidson`.
+    Parameters
+    ----------
+    wins, ties : array_like, shape (K, K)
+        How often the row was preferred to the column, and how often neither was (symmetric).
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    PairedComparison
+        The fit, with the inverse information as covariance and the normal distribution. It is valid only if each
+        annotator gave one label; otherwise use `fit_davidson`.
+
+    Examples
+    --------
     >>> fit = fit_davidson_to_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
     >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
     (-0.850905, 0.624374, -67.73516)
@@ -190,9 +220,9 @@ def fit_bradley_terry_to_counts(
 
 
 def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
-    """Strengths (K,) of `bradley_terry_counts` alone, to fit many tables fast.
+    """Return the strengths (K,) of `fit_bradley_terry_to_counts` alone, to fit many tables fast.
 
-    None if there is no estimate; `bradley_terry_counts` gives the reason.
+    None if there is no estimate; `fit_bradley_terry_to_counts` gives the reason.
 
     >>> bradley_terry_strengths([[0, 30], [10, 0]]).round(6).tolist()
     [0.549306, -0.549306]
@@ -200,8 +230,8 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     True
     """
     won = checked_square_counts(wins, "wins")
-    found = fit_parameters_by_table(PairCounts.of(won[None], np.zeros((1, *won.shape))))[0, :-1]
-    return None if len(won) < 2 or np.isnan(found).any() else np.asarray(found - np.mean(found))
+    strengths = fit_parameters_by_table(PairCounts.from_tables(won[None], np.zeros((1, *won.shape))))[0, :-1]
+    return None if len(won) < 2 or np.isnan(strengths).any() else np.asarray(strengths - np.mean(strengths))
 
 
 def _of_counts(
@@ -240,12 +270,12 @@ def _fitted(
     with_ties: bool,
 ) -> PairedComparison:
     n_systems = len(wins)
-    asked = wins + wins.T + ties
-    components = connected_components(asked > 0)
+    n_labels = wins + wins.T + ties
+    components = connected_components(n_labels > 0)
     empty = np.full((n_systems, n_systems), np.nan)
     status, reason = "ok", ""
     fit: FittedModel | None = None
-    if not np.any(asked > 0):
+    if not np.any(n_labels > 0):
         status, reason = "no_data", "no comparison to analyse"
     elif len(components) > 1:
         status = "not_identified"
@@ -269,8 +299,8 @@ def _fitted(
     everything = covariance_of(fit) if status == "ok" else np.full((n_systems + 1, n_systems + 1), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = won + tied / 4 - (won + tied / 2) ** 2
-        observed = (wins + ties / 2) / asked
-        residuals = np.where(asked > 0, (observed - won - tied / 2) / np.sqrt(spread / asked), np.nan)
+        observed = (wins + ties / 2) / n_labels
+        residuals = np.where(n_labels > 0, (observed - won - tied / 2) / np.sqrt(spread / n_labels), np.nan)
     off_diagonal = ~np.eye(n_systems, dtype=bool)
     result = PairedComparison(
         status=status,
@@ -307,13 +337,13 @@ def _wald(
     value: float, variance: float, estimand: str, result: PairedComparison, common: dict[str, Any], *, is_tested: bool
 ) -> Estimate:
     if result.status != "ok":
-        more = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
+        warnings = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
         return Estimate(
             estimand=estimand,
             status=result.status,
             reason=result.reason,
             estimate=value,
-            **{**common, "warnings": more},
+            **{**common, "warnings": warnings},
         )
     if result.df is not None and result.df < 1:
         return Estimate(

@@ -1,4 +1,4 @@
-"""Two-choice labels in rows, checked, and the tables that they add up to."""
+"""Checked labels of pairwise choices in rows, and the tables of their counts."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from analysis.stats.bradley_terry import checked_system_pairs
 
 @dataclass(frozen=True, slots=True)
 class PairedComparisonLabels:
-    """Rows without the missing ones: `outcomes` 1 where `first` was chosen, 0 where `second`, .5 a tie."""
+    """Rows without the missing ones: `outcomes` is 1 if `first` was chosen, 0 if `second` was, .5 for a tie."""
 
     first: IntArray
     second: IntArray
@@ -21,7 +21,7 @@ class PairedComparisonLabels:
     n_systems: int
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         first: npt.ArrayLike,
         second: npt.ArrayLike,
@@ -29,23 +29,23 @@ class PairedComparisonLabels:
         annotators: npt.ArrayLike,
         n_systems: int,
     ) -> "PairedComparisonLabels":
-        """Raises ValueError, naming the row, for a system out of range or beside itself, or an outcome of no kind."""
+        """Build from arrays. Raise ValueError with the row for an invalid pair of systems or an invalid outcome."""
         labels = vector(outcomes, "outcomes")
         x, y = checked_system_pairs(first, second, len(labels), n_systems)
         wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
         if len(wrong):
             raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
-        here = ~np.isnan(labels)
-        who, n_annotators = label_codes_where(annotators, "annotators", here)
-        return cls(x[here], y[here], labels[here], who, n_annotators, n_systems)
+        is_observed = ~np.isnan(labels)
+        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+        return cls(x[is_observed], y[is_observed], labels[is_observed], annotator_codes, n_annotators, n_systems)
 
     def tables(self) -> tuple[FloatArray, FloatArray]:
-        """Wins of the row over the column, and ties (symmetric); both (K, K)."""
+        """Return the wins of the row over the column, and the ties (symmetric); both (K, K)."""
         wins, ties = self._tables(np.zeros_like(self.annotators), 1)
         return wins[0], ties[0]
 
     def win_and_tie_tables_by_annotator(self) -> tuple[FloatArray, FloatArray]:
-        """The same of each annotator; both (G, K, K)."""
+        """Return the tables of wins and of ties of each annotator; both (G, K, K)."""
         return self._tables(self.annotators, self.n_annotators)
 
     def _tables(self, groups: IntArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -54,8 +54,8 @@ class PairedComparisonLabels:
         winner, loser = (np.where(self.outcomes == side, self.first, self.second) for side in (1.0, 0.0))
         size = 2 * k * k
         cells = [(groups * size + winner * k + loser)[~is_tie]]
-        for one, other in ((self.first, self.second), (self.second, self.first)):
-            cells.append((groups * size + k * k + one * k + other)[is_tie])
+        for row_system, other in ((self.first, self.second), (self.second, self.first)):
+            cells.append((groups * size + k * k + row_system * k + other)[is_tie])
         counts = np.bincount(np.concatenate(cells), minlength=n_groups * size).astype(np.float64)
-        both = counts.reshape(n_groups, 2, k, k)
-        return both[:, 0], both[:, 1]
+        tables = counts.reshape(n_groups, 2, k, k)
+        return tables[:, 0], tables[:, 1]

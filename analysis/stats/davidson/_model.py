@@ -1,7 +1,7 @@
-"""The likelihood of wins and ties, and its maximum, for one table of counts or for many at once.
+"""The likelihood of wins and ties, and its maximum, for one table of counts or for many tables at once.
 
-Everything goes by the pairs i < j that were asked: a table of K systems is three counts a pair (i won, j won, tie). What
-the likelihood is made of at a point, one exponential a pair, serves its height there and both of its derivatives.
+All sums run over the pairs i < j that were compared. A table of K systems has three counts for each pair: i won,
+j won, tie. One exponential for each pair gives the log-likelihood and both of its derivatives.
 """
 
 import math
@@ -16,19 +16,20 @@ from analysis.stats.arrays import BoolArray, FloatArray, IntArray, matrix
 from analysis.stats.bradley_terry import reachability
 
 MAX_STEPS = 100
-# Newton's steps square: what a step of this size leaves to the next is 1e-12.
+# Newton's method converges quadratically: after a step of this size the error is about 1e-12.
 TOLERANCE = 1e-6
 HALVINGS = 40
-# Newton's step rises where it changes no difference of strengths by more than this, r: without ties the third derivative along
-# it is at most r times the second, and (exp(r) - r - 1) / r^2 < 1 up to 1.79 (Bach 2010, proposition 1).
+# A Newton step increases the likelihood if it changes no difference of strengths by more than this, r. Without ties
+# the third derivative along it is at most r times the second, and (exp(r) - r - 1) / r^2 < 1 up to r = 1.79
+# (Bach 2010, proposition 1).
 SAFE_STEP = 1.79
-# Log-odds beyond this mean that the likelihood rises for ever.
+# Log-odds beyond this mean that the likelihood has no maximum.
 DIVERGED = 30.0
-# Resamples lie near the sample, so that its curvature serves them: so many steps before each is given its own.
+# Number of steps with the curvature of the sample, which is close to that of its resamples.
 MAX_CHORD_STEPS = 15
-# Their steps shrink by a tenth or less, and no quantile of resamples is printed to more than four digits.
+# Each of these steps is at most a tenth of the one before, and quantiles are printed with four digits at most.
 CHORD_TOLERANCE = 1e-8
-# From so many tables on a loop over the systems costs less than it saves.
+# With at least this many tables, a loop over the systems is faster.
 MANY_TABLES = 10
 
 Number = TypeVar("Number", bound=np.generic)
@@ -36,7 +37,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class FittedModel:
-    """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column.
+    """The estimated parameters and the fitted probabilities `won` and `tied` (K, K), row against column.
 
     `information` (K + 1, K + 1) is that of the labels alone, made invertible.
     """
@@ -49,10 +50,10 @@ class FittedModel:
     information: FloatArray
 
     def sum_zero_covariance(self) -> FloatArray:
-        """The inverse information of the strengths that add up to zero, and of log nu in the last place (0 without)."""
+        """Return the inverse information of strengths with sum zero, and of log nu in the last row (0 without ties)."""
         k = len(self.strengths)
         inverse = np.linalg.inv(self.information)
-        # What `PairCounts.information` put in about the sum, of which the labels are silent, is taken out again.
+        # Remove the constant that `PairCounts.information` added for the sum, which labels do not identify.
         inverse[:k, :k] -= 1 / k**2
         if self.log_nu is None:
             inverse[k, k] = 0.0
@@ -61,8 +62,10 @@ class FittedModel:
 
 @dataclass(frozen=True, slots=True)
 class PairProbabilities:
-    """At some parameters, for B tables of P pairs: how far `apart` the two strengths are, the chances that the first wins,
-    and of a tie (None where no table has one), and the logarithm of what they are divided by, e^half + e^-half + nu."""
+    """Probabilities of outcomes at given parameters, for B tables of P pairs: `won` by the first, `tied` (or None).
+
+    `strength_differences` is first minus second; `log_total` is the log of the denominator, e^half + e^-half + nu.
+    """
 
     strength_differences: FloatArray
     won: FloatArray
@@ -71,11 +74,11 @@ class PairProbabilities:
 
     @property
     def expected_score(self) -> FloatArray:
-        """What the first of a pair may expect, a tie counting half."""
+        """Return the expected score of the first system of each pair; a tie counts half."""
         return self.won if self.tied is None else self.won + self.tied / 2
 
     def rows(self, table_indices: IntArray) -> "PairProbabilities":
-        """The same for some of the tables."""
+        """Return the probabilities of the selected tables."""
         tied = None if self.tied is None else self.tied[table_indices]
         return PairProbabilities(
             self.strength_differences[table_indices], self.won[table_indices], tied, self.log_total[table_indices]
@@ -83,7 +86,7 @@ class PairProbabilities:
 
     @classmethod
     def at(cls, strength_differences: FloatArray, log_nu: FloatArray | None) -> "PairProbabilities":
-        """From differences of strengths (..., P), and log nu as broadcasts to them."""
+        """Compute the probabilities from differences of strengths (..., P) and log nu, which is broadcast to them."""
         distance = np.abs(strength_differences)
         odds = np.exp(-distance)
         total = 1 + odds
@@ -98,9 +101,9 @@ class PairProbabilities:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Of B tables of K systems the counts (B, P) of the pairs `first` < `second` that any of them asked.
+    """The counts (B, P) of B tables of K systems, for the pairs `first` < `second` that occur in any of the tables.
 
-    Where no table has a tie, `ties` is None and log nu stays out of every sum.
+    If no table has a tie, `ties` is None and log nu is left out of every sum.
     """
 
     first: IntArray
@@ -111,53 +114,54 @@ class PairCounts:
     ties: FloatArray | None
 
     @classmethod
-    def of(cls, wins: FloatArray, ties: FloatArray) -> "PairCounts":
-        """From tables of wins and ties, both of shape (B, K, K)."""
+    def from_tables(cls, wins: FloatArray, ties: FloatArray) -> "PairCounts":
+        """Build the counts from tables of wins and ties, both of shape (B, K, K)."""
         n_tables, k, _ = wins.shape
-        asked = (wins + wins.transpose(0, 2, 1) + ties).any(axis=0)
-        cells = np.flatnonzero(np.triu(asked, 1))
+        is_asked = (wins + wins.transpose(0, 2, 1) + ties).any(axis=0)
+        cells = np.flatnonzero(np.triu(is_asked, 1))
         first, second = np.divmod(cells, k)
         won, tied = wins.reshape(n_tables, -1), ties.reshape(n_tables, -1)
         of_pairs = tied.take(cells, axis=1) if ties.any() else None
         return cls(first, second, k, won.take(cells, axis=1), won.take(second * k + first, axis=1), of_pairs)
 
     def rows(self, table_indices: IntArray) -> "PairCounts":
-        """The same for some of the tables."""
+        """Return the counts of the selected tables."""
         if len(table_indices) == len(self.wins):
             return self
         tied = None if self.ties is None else self.ties[table_indices]
         return replace(self, wins=self.wins[table_indices], losses=self.losses[table_indices], ties=tied)
 
     def weighted_sums(self, weights: FloatArray) -> "PairCounts":
-        """Sums of the tables, each taken as often as `weights` (resamples, B) say."""
+        """Return weighted sums of the tables; `weights` (resamples, B) are the weights of the tables."""
         tied = None if self.ties is None else weights @ self.ties
         return replace(self, wins=weights @ self.wins, losses=weights @ self.losses, ties=tied)
 
     def mean(self) -> "PairCounts":
-        """One table, the mean of all."""
+        """Return one table, the mean of all tables."""
         return self.weighted_sums(np.full((1, len(self.wins)), 1 / len(self.wins)))
 
     @property
-    def asked(self) -> FloatArray:
+    def n_labels(self) -> FloatArray:
+        """Return the number of labels of each pair; shape (B, P)."""
         total = self.wins + self.losses
         return total if self.ties is None else total + self.ties
 
     @property
     def points(self) -> FloatArray:
-        """Points of the first of each pair, a tie counting half."""
+        """Return the points of the first system of each pair; a tie counts half."""
         return self.wins if self.ties is None else self.wins + self.ties / 2
 
     @property
     def has_ties(self) -> BoolArray:
-        """Whether a table has any tie; without one nu is 0, at the edge of its range."""
+        """Return whether each table has a tie. Without ties nu is 0, at the edge of its range."""
         if self.ties is None:
             return np.zeros(len(self.wins), dtype=np.bool_)
         return np.asarray(self.ties.any(axis=1))
 
     def has_maximum(self) -> BoolArray:
-        """Whether there is a way from every system to every other, from winner to loser or over a tie.
+        """Return whether a chain of wins or ties leads from every system to every other, for each table.
 
-        Without one somebody's strength is unbounded (Ford 1957). With ties it is necessary and not sufficient.
+        Without it a strength is unbounded (Ford 1957). With ties the condition is necessary but not sufficient.
         """
         tied = 0.0 if self.ties is None else self.ties
         linked = self._table(self.wins + tied > 0) | self._table(self.losses + tied > 0).transpose(0, 2, 1)
@@ -165,32 +169,31 @@ class PairCounts:
         return np.asarray((reach & reach.transpose(0, 2, 1)).all(axis=(1, 2)))
 
     def initial_strengths(self) -> FloatArray:
-        """The strengths (B, K) that would explain the shares of points if all opponents were alike: two of Newton's
-        steps nearer than 0."""
-        (won, lost), (first, second) = self._sums(self.points - self.asked / 2), self._sums(self.asked)
+        """Return the strengths (B, K) if all opponents were equally strong; this start saves two Newton steps."""
+        (won, lost), (first, second) = self._sums(self.points - self.n_labels / 2), self._sums(self.n_labels)
         share = (won - lost + (first + second) / 2 + 0.5) / (first + second + 1)
-        found = np.log(share / (1 - share))
-        return np.asarray(found - found.mean(axis=1, keepdims=True))
+        strengths = np.log(share / (1 - share))
+        return np.asarray(strengths - strengths.mean(axis=1, keepdims=True))
 
     def probabilities(self, parameters: FloatArray) -> PairProbabilities:
-        """At the parameters (B, K + 1)."""
+        """Return the probabilities of the outcomes at the parameters (B, K + 1)."""
         apart = parameters.take(self.first, axis=1) - parameters.take(self.second, axis=1)
         return PairProbabilities.at(apart, None if self.ties is None else parameters[:, -1:])
 
     def height(self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float) -> FloatArray:
-        """The log-likelihood of each table, less the prior's penalty."""
-        found = (
+        """Return the log-likelihood of each table, minus the penalty of the prior."""
+        log_likelihood = (
             (self.wins - self.losses) * pair_probabilities.strength_differences / 2
-            - self.asked * pair_probabilities.log_total
+            - self.n_labels * pair_probabilities.log_total
         ).sum(axis=1)
         if self.ties is not None:
-            found += np.where(
+            log_likelihood += np.where(
                 self.has_ties, self.ties.sum(axis=1) * np.where(self.has_ties, parameters[:, -1], 0.0), 0.0
             )
-        return np.asarray(found - ridge * np.sum(parameters[:, :-1] ** 2, axis=1) / 2)
+        return np.asarray(log_likelihood - ridge * np.sum(parameters[:, :-1] ** 2, axis=1) / 2)
 
     def slope(self, parameters: FloatArray, ridge: float) -> FloatArray:
-        """The derivatives by the strengths and by log nu; shape (B, K + 1)."""
+        """Return the derivatives by the strengths and by log nu; shape (B, K + 1)."""
         if len(parameters) >= MANY_TABLES:
             return self._gradient_by_first(parameters, ridge)
         return self.gradient_given_probabilities(parameters, self.probabilities(parameters), ridge)
@@ -198,31 +201,32 @@ class PairCounts:
     def gradient_given_probabilities(
         self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float
     ) -> FloatArray:
-        """`slope` where the chances are known."""
-        found = np.zeros_like(parameters)
-        given, taken = self._sums(self.points - self.asked * pair_probabilities.expected_score)
-        found[:, :-1] = given - taken - ridge * parameters[:, :-1]
+        """Return the same derivatives as `slope` if the probabilities are already known."""
+        gradient = np.zeros_like(parameters)
+        gained, lost = self._sums(self.points - self.n_labels * pair_probabilities.expected_score)
+        gradient[:, :-1] = gained - lost - ridge * parameters[:, :-1]
         if pair_probabilities.tied is not None and self.ties is not None:
-            found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * pair_probabilities.tied).sum(axis=1), 0.0)
-        return found
+            gradient[:, -1] = np.where(
+                self.has_ties, (self.ties - self.n_labels * pair_probabilities.tied).sum(axis=1), 0.0
+            )
+        return gradient
 
     def _sums(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What stands (B, P) at the pairs in which a system is the first, added up, and the second; both (B, K)."""
+        """Return the sums of values (B, P) over the pairs in which a system is first, and second; both (B, K)."""
         table = self._table(values)
         return np.asarray(table.sum(axis=2)), np.asarray(table.sum(axis=1))
 
     def _table(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """(B, K, K) with what stands (B, P) at the pairs in the row of the first and the column of the second."""
+        """Return tables (B, K, K) with the values (B, P) in the row of the first and the column of the second."""
         k = self.n_systems
         table = np.zeros((len(values), k * k), dtype=values.dtype)
         table[:, self.first * k + self.second] = values
         return table.reshape(-1, k, k)
 
     def _gradient_by_first(self, values: FloatArray, ridge: float) -> FloatArray:
-        """`slope` where tables are many: a system with all its later opponents at a time stays in the processor's cache,
-        and worths need one exponential a system, not one a pair."""
-        worth, found = np.exp(values[:, :-1]), np.zeros_like(values)
-        found[:, :-1] = -ridge * values[:, :-1]
+        """Return the derivatives of `slope` for many tables, one system with all later opponents at a time."""
+        worth, gradient = np.exp(values[:, :-1]), np.zeros_like(values)
+        gradient[:, :-1] = -ridge * values[:, :-1]
         root, nu = np.sqrt(worth), np.exp(values[:, -1:])
         systems, starts = np.unique(self.first, return_index=True)
         for system, low, high in zip(systems, starts, np.append(starts[1:], len(self.first)), strict=True):
@@ -230,44 +234,42 @@ class PairCounts:
             if self.second[high - 1] - self.second[low] == high - low - 1:
                 others = slice(self.second[low], self.second[high - 1] + 1)
             own, scored = worth[:, system : system + 1], self.wins[:, low:high]
-            asked, score = scored + self.losses[:, low:high], own
+            n_labels, score = scored + self.losses[:, low:high], own
             total = own + worth[:, others]
             if self.ties is not None:
                 ties, tied = self.ties[:, low:high], nu * root[:, system : system + 1] * root[:, others]
-                asked, scored = asked + ties, scored + ties / 2
+                n_labels, scored = n_labels + ties, scored + ties / 2
                 total, score = total + tied, own + tied / 2
-                found[:, -1] += (ties - asked * (tied / total)).sum(axis=1)
-            surplus = asked * (score / total) - scored
-            found[:, system] -= surplus.sum(axis=1)
-            found[:, others] += surplus
-        found[~self.has_ties, -1] = 0.0
-        return found
+                gradient[:, -1] += (ties - n_labels * (tied / total)).sum(axis=1)
+            surplus = n_labels * (score / total) - scored
+            gradient[:, system] -= surplus.sum(axis=1)
+            gradient[:, others] += surplus
+        gradient[~self.has_ties, -1] = 0.0
+        return gradient
 
     def information(self, pair_probabilities: PairProbabilities, ridge: float) -> FloatArray:
-        """Minus the second derivatives, (B, K + 1, K + 1), made invertible: the sum of the strengths is held at 0, and
-        so is the step of log nu where it has none."""
+        """Return minus the second derivatives, invertible; the sum of strengths (and log nu without ties) is fixed."""
         won, tied, score = pair_probabilities.won, pair_probabilities.tied, pair_probabilities.expected_score
-        weight = self.asked * ((won if tied is None else won + tied / 4) - score**2)
+        weight = self.n_labels * ((won if tied is None else won + tied / 4) - score**2)
         k = self.n_systems
-        found = np.zeros((len(won), k + 1, k + 1))
+        hessian = np.zeros((len(won), k + 1, k + 1))
         upper, diagonal = self._table(weight), np.arange(k)
-        found[:, :k, :k] = 1.0 - upper - upper.transpose(0, 2, 1)
-        found[:, diagonal, diagonal] += ridge + upper.sum(axis=2) + upper.sum(axis=1)
-        found[:, k, k] = 1.0
+        hessian[:, :k, :k] = 1.0 - upper - upper.transpose(0, 2, 1)
+        hessian[:, diagonal, diagonal] += ridge + upper.sum(axis=2) + upper.sum(axis=1)
+        hessian[:, k, k] = 1.0
         if tied is not None:
-            given, taken = self._sums(self.asked * (tied / 2 - score * tied))
-            corner = (self.asked * tied * (1 - tied)).sum(axis=1)
-            found[:, :k, k] = found[:, k, :k] = np.where(self.has_ties[:, None], given - taken, 0.0)
-            found[:, k, k] = np.where(self.has_ties, corner, 1.0)
-        return found
+            gained, lost = self._sums(self.n_labels * (tied / 2 - score * tied))
+            corner = (self.n_labels * tied * (1 - tied)).sum(axis=1)
+            hessian[:, :k, k] = hessian[:, k, :k] = np.where(self.has_ties[:, None], gained - lost, 0.0)
+            hessian[:, k, k] = np.where(self.has_ties, corner, 1.0)
+        return hessian
 
 
 def fit_parameters_by_table(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None = None) -> FloatArray:
-    """The parameters (B, K + 1) at which each table is likeliest: strengths that add up to 0, and log nu.
+    """Return the maximum-likelihood parameters (B, K + 1) of each table: strengths with sum 0, and log nu.
 
-    log nu is minus infinity for a table without ties; all is NaN where there is no maximum, which without a `ridge`
-    (the precision of a normal prior on the strengths) may be. `start` (K + 1,) is a point near all of them. The
-    likelihood is concave, so where its slope is 0 is the maximum, however it was reached.
+    log nu is minus infinity for a table without ties. All parameters are NaN if there is no maximum, which is possible
+    only without a `ridge` (the precision of a normal prior on the strengths). `start` (K + 1,) is a point near all.
     """
     k = counts.n_systems
     values = np.zeros((len(counts.wins), k + 1))
@@ -280,7 +282,7 @@ def fit_parameters_by_table(counts: PairCounts, *, ridge: float = 0.0, start: Fl
         near, is_settled = _by_chords(counts, near, ridge)
         values[is_settled], rest = near[is_settled], np.flatnonzero(~is_settled)
     if not ridge:
-        # What has settled has a maximum; of the others only those are searched that may have one.
+        # A converged table has a maximum. Of the others, search only those that can have one.
         is_there = counts.rows(rest).has_maximum()
         values[rest[~is_there]] = np.nan
         rest = rest[is_there]
@@ -292,13 +294,13 @@ def fit_parameters_by_table(counts: PairCounts, *, ridge: float = 0.0, start: Fl
 
 
 def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> FittedModel | None:
-    """The fit to one pair of tables (K, K), None where there is none."""
-    counts = PairCounts.of(wins[None], ties[None])
+    """Return the fit to one table of wins and one of ties, both (K, K), or None if there is no maximum."""
+    counts = PairCounts.from_tables(wins[None], ties[None])
     values = fit_parameters_by_table(counts, ridge=ridge)
     if np.isnan(values).any():
         return None
     strengths, log_nu = values[0, :-1], float(values[0, -1])
-    here = counts.probabilities(values)
+    pair_probabilities = counts.probabilities(values)
     is_tied = math.isfinite(log_nu)
     of_all = PairProbabilities.at(strengths[:, None] - strengths[None, :], np.array(log_nu) if is_tied else None)
     tied = np.zeros_like(of_all.won) if of_all.tied is None else of_all.tied
@@ -307,13 +309,13 @@ def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 
         log_nu if is_tied else None,
         of_all.won,
         tied,
-        float(counts.height(values, here, 0.0)[0]),
-        counts.information(here, 0.0)[0],
+        float(counts.height(values, pair_probabilities, 0.0)[0]),
+        counts.information(pair_probabilities, 0.0)[0],
     )
 
 
 def checked_square_counts(values: npt.ArrayLike, name: str) -> FloatArray:
-    """`values` as a square table of counts; raises ValueError, naming the row, for what is none."""
+    """Return `values` as a square table of counts. Raise ValueError with the row if they are not one."""
     table = matrix(values, name)
     if table.shape[0] != table.shape[1]:
         raise ValueError(f"{name}: shape {table.shape} is not square")
@@ -327,7 +329,7 @@ def checked_square_counts(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[FloatArray, BoolArray]:
-    """Steps by the curvature of the mean table at `near`, for all tables; and which of them have settled."""
+    """Run steps with the curvature of the mean table at `near`; return the points and which tables have converged."""
     mean = counts.mean()
     inverse = np.linalg.inv(mean.information(mean.probabilities(near[np.argmax(counts.has_ties)][None]), ridge)[0])
     is_settled = np.zeros(len(near), dtype=np.bool_)
@@ -339,7 +341,7 @@ def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[Floa
         near[active] += step
         size = np.abs(step).max(axis=1)
         is_settled[active[size < CHORD_TOLERANCE]] = True
-        # What runs away is left to the surer way.
+        # Tables that diverge are left to Newton's method.
         active = active[(size >= CHORD_TOLERANCE) & (size < 1)]
         if len(active) == 0:
             break
@@ -347,35 +349,35 @@ def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[Floa
 
 
 def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArray:
-    """Newton's method for each table, a step that falls halved; NaN for those that run away or do not settle."""
+    """Run Newton's method for each table, with step halving; NaN for tables that diverge or do not converge."""
     k = counts.n_systems
-    found, active = np.full_like(values, np.nan), np.arange(len(values))
-    some, here = counts, values
+    solutions, active = np.full_like(values, np.nan), np.arange(len(values))
+    some, points = counts, values
     for _ in range(MAX_STEPS):
-        chances = some.probabilities(here)
-        step = _solved(some.information(chances, ridge), some.gradient_given_probabilities(here, chances, ridge))
+        chances = some.probabilities(points)
+        step = _solved(some.information(chances, ridge), some.gradient_given_probabilities(points, chances, ridge))
         if step is None:
             break
         size = np.abs(step).max(axis=1)
         if some.ties is not None or 2 * size.max() > SAFE_STEP:
-            _shorten(some, here, step, some.height(here, chances, ridge), ridge)
-        here = here + step
-        far = np.ptp(here[:, :k], axis=1) > DIVERGED
-        far |= some.has_ties & (np.abs(here[:, k]) > DIVERGED)
+            _shorten(some, points, step, some.height(points, chances, ridge), ridge)
+        points = points + step
+        far = np.ptp(points[:, :k], axis=1) > DIVERGED
+        far |= some.has_ties & (np.abs(points[:, k]) > DIVERGED)
         is_settled = ~far & (size < TOLERANCE)
-        found[active[is_settled]] = here[is_settled]
+        solutions[active[is_settled]] = points[is_settled]
         going = np.flatnonzero(~far & ~is_settled)
         if len(going) == 0:
             break
         if len(going) < len(active):
-            active, here, some = active[going], here[going], some.rows(going)
-    return found
+            active, points, some = active[going], points[going], some.rows(going)
+    return solutions
 
 
 def _solved(information: FloatArray, slope: FloatArray) -> FloatArray | None:
-    """The step of each table, None where the information of one is singular."""
+    """Return the step of each table, or None if any information matrix is singular."""
     if len(information) == 1:
-        # It is symmetric and positive: Cholesky's way is half the work, for which numpy has no function.
+        # The matrix is symmetric and positive, so Cholesky's method is half the work; numpy has no solver for it.
         *_, step, failure = lapack.dposv(information[0], slope[0])
         return None if failure else np.asarray(step)[None]
     try:
@@ -384,15 +386,15 @@ def _solved(information: FloatArray, slope: FloatArray) -> FloatArray | None:
         return None
 
 
-def _shorten(counts: PairCounts, here: FloatArray, step: FloatArray, height: FloatArray, ridge: float) -> None:
-    """Halve, in place, the steps that would fall."""
+def _shorten(counts: PairCounts, points: FloatArray, step: FloatArray, height: FloatArray, ridge: float) -> None:
+    """Halve, in place, the steps that would lower the log-likelihood."""
     least = height - 1e-9 * (1 + np.abs(height))
     for _ in range(HALVINGS):
-        # A step that is far too long may overflow, which is no height either.
+        # A step that is far too long can overflow; its height is then undefined.
         with np.errstate(over="ignore", invalid="ignore"):
-            there = counts.height(here + step, counts.probabilities(here + step), ridge)
-        # Rounding may cost a hair at the top; a step that really falls is halved.
-        fell = ~(there >= least)
+            next_height = counts.height(points + step, counts.probabilities(points + step), ridge)
+        # At the maximum rounding can lower the height slightly; only a real fall halves the step.
+        fell = ~(next_height >= least)
         if not fell.any():
             break
         step[fell] /= 2

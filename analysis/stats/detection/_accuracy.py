@@ -106,7 +106,7 @@ def clustered_accuracy(
 
     Notes
     -----
-    `clusters.two_way_mean`, or `clusters.clustered_mean` without items.
+    `clusters.two_way_clustered_mean`, or `clusters.clustered_mean` without items.
 
     Examples
     --------
@@ -129,10 +129,12 @@ def clustered_accuracy(
     if result.status != "ok":
         return result
     n = max(2, int(result.detail["df"]) + 1)
-    found = power.t_test_detectable_difference(
+    detectable = power.t_test_detectable_difference(
         n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests
     )
-    return replace(result, detail={**result.detail, "detectable": found}, settings={**result.settings, "tests": tests})
+    return replace(
+        result, detail={**result.detail, "detectable": detectable}, settings={**result.settings, "tests": tests}
+    )
 
 
 def share_answered_human(
@@ -275,8 +277,8 @@ def confident_accuracy_gain(
 
     Examples
     --------
-    >>> who = np.repeat(np.arange(8), 2)
-    >>> confident_accuracy_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, who).estimate
+    >>> annotators = np.repeat(np.arange(8), 2)
+    >>> confident_accuracy_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, annotators).estimate
     0.75
     """
     marks = vector(ratings, "ratings")
@@ -346,18 +348,21 @@ def change_per_session_position(
     array, places = vector(values, "values"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where values has {len(array)}")
-    here = ~np.isnan(array) & ~np.isnan(places)
-    kept, places, n_rows = array[here], places[here], int(here.sum())
-    who, n_annotators = label_codes_where(annotators, "annotators", here)
-    sizes = np.bincount(who, minlength=n_annotators)
-    centred = places - (group_sums(who, places, n_annotators) / np.maximum(1, sizes))[who]
-    sums, squares = group_sums(who, centred * kept, n_annotators), group_sums(who, centred**2, n_annotators)
+    is_observed = ~np.isnan(array) & ~np.isnan(places)
+    observed, places, n_rows = array[is_observed], places[is_observed], int(is_observed.sum())
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+    sizes = np.bincount(annotator_codes, minlength=n_annotators)
+    centred = places - (group_sums(annotator_codes, places, n_annotators) / np.maximum(1, sizes))[annotator_codes]
+    sums, squares = (
+        group_sums(annotator_codes, centred * observed, n_annotators),
+        group_sums(annotator_codes, centred**2, n_annotators),
+    )
     moving = squares > MIN_SPREAD
     sums, squares = sums[moving], squares[moving]
     n = int(moving.sum())
-    found, inverse = np.unique(places, return_inverse=True)
-    at = np.bincount(inverse, minlength=len(found))
-    means = np.bincount(inverse, kept, minlength=len(found)) / np.maximum(1, at)
+    distinct, inverse = np.unique(places, return_inverse=True)
+    at = np.bincount(inverse, minlength=len(distinct))
+    means = np.bincount(inverse, observed, minlength=len(distinct)) / np.maximum(1, at)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -366,7 +371,7 @@ def change_per_session_position(
         "n_clusters": n,
         "n_rows": n_rows,
         "settings": {"null": 0.0, "level": level},
-        "detail": {"positions": found, "means": means, "n_at": at, "n_missing": int((~here).sum())},
+        "detail": {"positions": distinct, "means": means, "n_at": at, "n_missing": int((~is_observed).sum())},
     }
     if n_rows == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)

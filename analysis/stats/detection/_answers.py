@@ -89,12 +89,12 @@ def checked_answers_and_truths(
 
 
 def one_or_two_way_clustered_mean(
-    values: FloatArray, annotators: npt.ArrayLike, items: npt.ArrayLike | None, **more: Any
+    values: FloatArray, annotators: npt.ArrayLike, items: npt.ArrayLike | None, **options: Any
 ) -> Estimate:
     """Return the mean clustered by annotator and, if given, by text."""
     if items is None:
-        return clusters.clustered_mean(values, annotators, **more)
-    return clusters.two_way_clustered_mean(values, annotators, items, **more)
+        return clusters.clustered_mean(values, annotators, **options)
+    return clusters.two_way_clustered_mean(values, annotators, items, **options)
 
 
 def signal_counts_by_annotator(
@@ -105,11 +105,11 @@ def signal_counts_by_annotator(
     The columns are hits, machine texts, false alarms and human texts.
     """
     answers, truths = checked_answers_and_truths(answered_machine, is_machine)
-    here = ~np.isnan(answers)
-    who, n = label_codes_where(annotators, "annotators", here)
-    said, truth = answers[here], truths[here]
-    columns = (said * truth, truth, said * (1 - truth), 1 - truth)
-    return int(here.sum()), np.stack([group_sums(who, column, n) for column in columns], axis=1)
+    is_observed = ~np.isnan(answers)
+    annotator_codes, n = label_codes_where(annotators, "annotators", is_observed)
+    observed, truth = answers[is_observed], truths[is_observed]
+    columns = (observed * truth, truth, observed * (1 - truth), 1 - truth)
+    return int(is_observed.sum()), np.stack([group_sums(annotator_codes, column, n) for column in columns], axis=1)
 
 
 def bootstrap_column_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:

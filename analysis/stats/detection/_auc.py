@@ -67,10 +67,10 @@ def graded_auc(
     """
     validate_level(level)
     array, truths = vector(ratings, "ratings"), checked_truths(is_machine, len(np.asarray(ratings)))
-    what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
-    here = ~np.isnan(array)
-    kept, truths, n_rows = array[here], truths[here], int(here.sum())
-    who, n_annotators = label_codes_where(annotators, "annotators", here)
+    item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
+    is_observed = ~np.isnan(array)
+    observed, truths, n_rows = array[is_observed], truths[is_observed], int(is_observed.sum())
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "P(machine rated above human) + half the ties",
@@ -84,9 +84,9 @@ def graded_auc(
     if min(n_machine, n_human) == 0:
         status = "no_data" if n_rows == 0 else "not_identified"
         return Estimate(status=status, reason="needs ratings of texts of both kinds", **common)
-    points, place = np.unique(kept, return_inverse=True)
+    points, point_codes = np.unique(observed, return_inverse=True)
     k = len(points)
-    keys = who * k + place
+    keys = annotator_codes * k + point_codes
     machine = group_sums(keys, truths, n_annotators * k).reshape(-1, k)
     human = group_sums(keys, 1 - truths, n_annotators * k).reshape(-1, k)
     estimate = float(_aucs(machine.sum(axis=0)[None], human.sum(axis=0)[None])[0])
@@ -96,20 +96,20 @@ def graded_auc(
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
     if k == 1:
         return Estimate(status="zero_variance", reason="all ratings are equal", estimate=0.5, **common)
-    if what is None:
-        left = machine.sum(axis=0) - machine, human.sum(axis=0) - human
-        if min(left[0].sum(axis=1).min(), left[1].sum(axis=1).min()) == 0:
+    if item_codes is None:
+        remaining = machine.sum(axis=0) - machine, human.sum(axis=0) - human
+        if min(remaining[0].sum(axis=1).min(), remaining[1].sum(axis=1).min()) == 0:
             reason = "one annotator alone rated a kind of text"
             return Estimate(status="not_identified", reason=reason, estimate=estimate, **common)
-        variance = (n_annotators - 1) / n_annotators * float(np.sum((_aucs(*left) - estimate) ** 2))
-        df, method = max(1.0, clusters.effective_n_clusters(np.bincount(who)) - 1), "cv3_t"
+        variance = (n_annotators - 1) / n_annotators * float(np.sum((_aucs(*remaining) - estimate) ** 2))
+        df, method = max(1.0, clusters.effective_n_clusters(np.bincount(annotator_codes)) - 1), "cv3_t"
     else:
-        what, n_items = label_codes(what[here], "items", n_rows)
+        item_codes, n_items = label_codes(item_codes[is_observed], "items", n_rows)
         placements = _placements(machine.sum(axis=0), human.sum(axis=0))
-        moves = np.where(truths > 0, (placements[0][place] - estimate) / n_machine, 0.0)
-        moves += np.where(truths > 0, 0.0, (placements[1][place] - estimate) / n_human)
+        moves = np.where(truths > 0, (placements[0][point_codes] - estimate) / n_machine, 0.0)
+        moves += np.where(truths > 0, 0.0, (placements[1][point_codes] - estimate) / n_human)
         moves *= n_rows
-        spread = clusters.two_way_variance(moves, who, what)
+        spread = clusters.two_way_variance(moves, annotator_codes, item_codes)
         variance = spread.variance
         df, method = float(min(n_annotators, n_items) - 1), "two_way_t"
         detail |= {**spread.detail(), "n_items": n_items}
@@ -123,14 +123,14 @@ def graded_auc(
         estimate,
         math.sqrt(variance),
         df,
-        fewest_clusters=n_annotators if what is None else int(df) + 1,
+        fewest_clusters=n_annotators if item_codes is None else int(df) + 1,
         level=level,
         method=method,
         null=0.5,
         bounds=(0.0, 1.0),
         **common,
     )
-    warned = clusters.cluster_warnings(np.bincount(who), name=unit)
+    warned = clusters.cluster_warnings(np.bincount(annotator_codes), name=unit)
     within = _within_auc(machine, human, level, {**common, "analysis": f"{analysis}.within", "detail": {}})
     return replace(result, sensitivity=(resampled, within), warnings=warned)
 
@@ -146,8 +146,8 @@ def _aucs(machine: FloatArray, human: FloatArray) -> FloatArray:
     """Return the AUC of each row of counts (n, n_points); NaN if a kind of text is missing."""
     below = np.cumsum(human, axis=1) - human / 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.sum(machine * below, axis=1) / (machine.sum(axis=1) * human.sum(axis=1))
-    return np.asarray(found, dtype=np.float64)
+        areas = np.sum(machine * below, axis=1) / (machine.sum(axis=1) * human.sum(axis=1))
+    return np.asarray(areas, dtype=np.float64)
 
 
 def _within_auc(machine: FloatArray, human: FloatArray, level: float, common: dict[str, Any]) -> Estimate:

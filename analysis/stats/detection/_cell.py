@@ -58,7 +58,7 @@ def human_likeness(
     annotators, items : array_like, shape (n_rows,)
         Labels of each row's annotator and text.
     threshold : float, default 2.5
-        As in `says_machine`.
+        As in `ratings_to_machine_answers`.
     confident_ratings : tuple[float, float], default (1, 4)
         Points of the scale that count as confident.
     level : float, default 0.95
@@ -78,8 +78,8 @@ def human_likeness(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, truth = np.repeat(np.arange(50), 4), np.tile([0, 1], 100)
-    >>> cell = human_likeness(rng.integers(1, 5, 200), truth, who, rng.integers(0, 30, 200), rng=rng, resamples=99)
+    >>> annotators, truth = np.repeat(np.arange(50), 4), np.tile([0, 1], 100)
+    >>> cell = human_likeness(rng.integers(1, 5, 200), truth, annotators, rng.integers(0, 30, 200), rng=rng, resamples=99)
     >>> cell.measures.n, cell.accuracy.n, cell.accuracy_paper.test.df
     (200, 50, 49)
     """

@@ -104,8 +104,8 @@ def measures_from_counts(
 
     Examples
     --------
-    >>> found = measures_from_counts(37, 31, 63, 69)
-    >>> found.accuracy, found.recall, round(found.f1, 4), found.share_human
+    >>> result = measures_from_counts(37, 31, 63, 69)
+    >>> result.accuracy, result.recall, round(result.f1, 4), result.share_human
     (0.53, 0.37, 0.4405, 0.66)
     """
     counts = {
@@ -151,7 +151,7 @@ def detection_measures(
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.
     threshold : float, default 2.5
-        As in `says_machine`.
+        As in `ratings_to_machine_answers`.
     confident_ratings : tuple[float, float], default (1, 4)
         Points of the scale that count as confident.
 
@@ -162,13 +162,13 @@ def detection_measures(
 
     Examples
     --------
-    >>> found = detection_measures([4, 3, 1, 2, 1], [1, 0, 1, 0, 0])
-    >>> found.true_positives, found.accuracy, found.share_confident
+    >>> result = detection_measures([4, 3, 1, 2, 1], [1, 0, 1, 0, 0])
+    >>> result.true_positives, result.accuracy, result.share_confident
     (1, 0.6, 0.6)
     """
     array = vector(ratings, "ratings")
     answers, truths = checked_answers_and_truths(ratings_to_machine_answers(array, threshold=threshold), is_machine)
-    table = [int(np.sum((answers == said) & (truths == truth))) for said, truth in ((1, 1), (1, 0), (0, 1), (0, 0))]
+    table = [int(np.sum((answers == answer) & (truths == truth))) for answer, truth in ((1, 1), (1, 0), (0, 1), (0, 0))]
     return measures_from_counts(*table, n_confident=int(np.isin(array, confident_ratings).sum()))
 
 
@@ -205,22 +205,22 @@ def accuracy_by_annotator(
     array = binary_vector(correct, "correct")
     labels = np.asarray(annotators)
     positions, _ = label_codes(labels, "annotators", len(array))
-    here = ~np.isnan(array)
-    kept, who = labels[here], positions[here]
-    _, first, inverse = np.unique(who, return_index=True, return_inverse=True)
+    is_observed = ~np.isnan(array)
+    observed, annotator_codes = labels[is_observed], positions[is_observed]
+    _, first, inverse = np.unique(annotator_codes, return_index=True, return_inverse=True)
     n_items = np.bincount(inverse, minlength=len(first))
-    n_correct = np.rint(np.bincount(inverse, array[here], minlength=len(first))).astype(np.int64)
+    n_correct = np.rint(np.bincount(inverse, array[is_observed], minlength=len(first))).astype(np.int64)
     arms = None
     if conditions is not None:
         names = np.asarray(conditions)
-        of, n_arms = label_codes(names, "conditions", len(array))
-        pairs = np.unique(inverse * max(1, n_arms) + of[here])
+        condition_codes, n_arms = label_codes(names, "conditions", len(array))
+        pairs = np.unique(inverse * max(1, n_arms) + condition_codes[is_observed])
         twice = np.flatnonzero(np.bincount(pairs // max(1, n_arms), minlength=len(first)) > 1)
         if len(twice):
-            raise ValueError(f"conditions: annotator {kept[first[twice[0]]]} is in two of them")
-        arms = tuple(names[here][first].tolist())
+            raise ValueError(f"conditions: annotator {observed[first[twice[0]]]} is in two of them")
+        arms = tuple(names[is_observed][first].tolist())
     return AnnotatorScores(
-        annotators=tuple(kept[first].tolist()),
+        annotators=tuple(observed[first].tolist()),
         accuracies=n_correct / np.maximum(1, n_items),
         n_correct=n_correct,
         n_items=np.asarray(n_items, dtype=np.int64),
@@ -260,8 +260,8 @@ def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejectio
 
     Examples
     --------
-    >>> found = signal_detection(36, 64, 40, 60)
-    >>> round(found.d_prime, 4), round(found.criterion, 4), round(found.se_d_prime, 4)
+    >>> result = signal_detection(36, 64, 40, 60)
+    >>> round(result.d_prime, 4), round(result.criterion, 4), round(result.se_d_prime, 4)
     (-0.104, 0.3028, 0.1803)
     """
     for name, count in (
@@ -321,13 +321,13 @@ def correct_count_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -
     scores = accuracy_by_annotator(correct, annotators)
     results = []
     for n_items in sorted(set(scores.n_items.tolist())):
-        mine = scores.n_correct[scores.n_items == n_items]
-        chance = [float(special.binom(n_items, right)) / 2.0**n_items * len(mine) for right in range(n_items + 1)]
+        own_counts = scores.n_correct[scores.n_items == n_items]
+        chance = [float(special.binom(n_items, right)) / 2.0**n_items * len(own_counts) for right in range(n_items + 1)]
         results.append(
             {
                 "n_items": n_items,
-                "n_annotators": len(mine),
-                "counts": np.bincount(mine, minlength=n_items + 1).tolist(),
+                "n_annotators": len(own_counts),
+                "counts": np.bincount(own_counts, minlength=n_items + 1).tolist(),
                 "expected_by_chance": chance,
             }
         )
@@ -375,5 +375,5 @@ def rating_histogram(
     }
 
 
-def _share(count: int, of: int) -> float | None:
-    return None if of == 0 else count / of
+def _share(count: int, total: int) -> float | None:
+    return None if total == 0 else count / total

@@ -76,7 +76,8 @@ def marginal_d_prime(
     Returns
     -------
     Estimate
-        d'. Sensitivities: the bootstrap over annotators, `random_criterion_sensitivity` and `stratified_sensitivity`.
+        d'. Sensitivities: the bootstrap over annotators, `random_criterion_d_prime`, and
+        `mantel_haenszel_log_odds_ratio`.
 
     Notes
     -----
@@ -88,23 +89,23 @@ def marginal_d_prime(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> result = marginal_d_prime(rng.random(400) < np.where(truth, 0.7, 0.3), truth, who, rng=rng, resamples=199)
+    >>> truth, annotators = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
+    >>> result = marginal_d_prime(rng.random(400) < np.where(truth, 0.7, 0.3), truth, annotators, rng=rng, resamples=199)
     >>> result.estimand, round(result.estimate, 1), [other.analysis.split(".")[-1] for other in result.sensitivity]
     ("marginal d' (pooled over annotators)", 1.0, ['bootstrap', 'random_criterion', 'stratified'])
     """
-    more: dict[str, Any] = {"level": level, "unit": unit}
+    options: dict[str, Any] = {"level": level, "unit": unit}
     result = _marginal(
-        SENSITIVITY, answered_machine, is_machine, annotators, items, resamples, rng, analysis=analysis, **more
+        SENSITIVITY, answered_machine, is_machine, annotators, items, resamples, rng, analysis=analysis, **options
     )
     if not result.sensitivity:
         return result
     others = (
         random_criterion_d_prime(
-            answered_machine, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more
+            answered_machine, is_machine, annotators, analysis=f"{analysis}.random_criterion", **options
         ),
         mantel_haenszel_log_odds_ratio(
-            answered_machine, is_machine, annotators, analysis=f"{analysis}.stratified", **more
+            answered_machine, is_machine, annotators, analysis=f"{analysis}.stratified", **options
         ),
     )
     return replace(result, sensitivity=(*result.sensitivity, *others))
@@ -150,8 +151,8 @@ def marginal_criterion(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> marginal_criterion(rng.random(400) < 0.3, truth, who, rng=rng, resamples=199).interval.low > 0
+    >>> truth, annotators = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
+    >>> marginal_criterion(rng.random(400) < 0.3, truth, annotators, rng=rng, resamples=199).interval.low > 0
     True
     """
     return _marginal(
@@ -217,11 +218,11 @@ def d_prime_and_criterion_by_condition(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, truth = np.repeat(np.arange(100), 6), np.tile([0, 1], 300)
-    >>> arms = np.where(who % 2 == 1, "examples", "none")
-    >>> found = d_prime_and_criterion_by_condition(rng.random(600) < 0.3 + 0.4 * truth * (arms == "examples"), truth, who, arms,
+    >>> annotators, truth = np.repeat(np.arange(100), 6), np.tile([0, 1], 300)
+    >>> arms = np.where(annotators % 2 == 1, "examples", "none")
+    >>> result = d_prime_and_criterion_by_condition(rng.random(600) < 0.3 + 0.4 * truth * (arms == "examples"), truth, annotators, arms,
     ...                                  reference="none")
-    >>> found.sensitivity_differences[0].settings["condition"], found.sensitivity_differences[0].interval.low > 0
+    >>> result.sensitivity_differences[0].settings["condition"], result.sensitivity_differences[0].interval.low > 0
     ('examples', True)
     """
     answers, truths = checked_answers_and_truths(answered_machine, is_machine)
@@ -229,11 +230,11 @@ def d_prime_and_criterion_by_condition(
     first = np.array([int(np.flatnonzero(arms == arm)[0]) for arm in range(n_arms)], dtype=np.int64)
     names = np.asarray(conditions)[first].tolist()
     if reference not in names:
-        raise ValueError(f"reference: {reference!r} is none of the conditions")
+        raise ValueError(f"reference: {reference!r} is not one of the conditions")
     base = names.index(reference)
     cells = 2 * arms + truths.astype(np.int64)
-    who, _ = label_codes(np.asarray(annotators), "annotators", len(answers))
-    what = None if items is None else label_codes(np.asarray(items), "items", len(answers))[0]
+    annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(answers))
+    item_codes = None if items is None else label_codes(np.asarray(items), "items", len(answers))[0]
     results: dict[str, list[Estimate]] = {}
     for part, probits in (("sensitivity", SENSITIVITY), ("criterion", CRITERION)):
         name, machine, human = probits.estimand, probits.machine, probits.human
@@ -248,8 +249,8 @@ def d_prime_and_criterion_by_condition(
                     answers,
                     cells,
                     weights,
-                    who,
-                    what,
+                    annotator_codes,
+                    item_codes,
                     link="probit",
                     corrected=True,
                     level=level,
@@ -291,10 +292,10 @@ def _marginal(
     )
     settings = {key: value for key, value in result.settings.items() if key != "weights"}
     detail = {key: value for key, value in result.detail.items() if key != "cells"}
-    said = [int(np.nansum(answers[truths == truth])) for truth in (1, 0)]
+    n_said_machine = [int(np.nansum(answers[truths == truth])) for truth in (1, 0)]
     n = [int(np.sum(~np.isnan(answers[truths == truth]))) for truth in (1, 0)]
-    counts = signal_detection(said[0], n[0] - said[0], said[1], n[1] - said[1])
-    detail |= {"hits": said[0], "n_machine": n[0], "false_alarms": said[1], "n_human": n[1]}
+    counts = signal_detection(n_said_machine[0], n[0] - n_said_machine[0], n_said_machine[1], n[1] - n_said_machine[1])
+    detail |= {"hits": n_said_machine[0], "n_machine": n[0], "false_alarms": n_said_machine[1], "n_human": n[1]}
     if counts is None:
         status = "no_data" if sum(n) == 0 else "not_identified"
         reason = "needs answers to texts of both kinds"
@@ -326,8 +327,8 @@ def _resampled_probits(
     def contrast(sums: FloatArray) -> FloatArray:
         hits, n_machine, false, n_human = sums.T
         z_hit, z_false = special.ndtri((hits + 0.5) / (n_machine + 1)), special.ndtri((false + 0.5) / (n_human + 1))
-        found = probits.machine * z_hit + probits.human * z_false
-        return np.where((n_machine > 0) & (n_human > 0), found, np.nan)
+        contrasts = probits.machine * z_hit + probits.human * z_false
+        return np.where((n_machine > 0) & (n_human > 0), contrasts, np.nan)
 
     n = len(table)
     return bootstrap.percentile_estimate(

@@ -15,7 +15,7 @@ from analysis.stats.detection._measures import SignalDetection, signal_detection
 from analysis.stats.results import Estimate
 
 NODES = 41
-# Criteria more spread than this make everybody answer one thing only; less is none.
+# Bounds of the spread of criteria: above the upper one all answers are equal, below the lower one it counts as 0.
 SPREAD = (1e-3, 6.0)
 
 
@@ -90,11 +90,11 @@ def mantel_haenszel_log_odds_ratio(
     if min(for_it, against) <= 0:
         return Estimate(status="separation", reason="no annotator erred, or none was right", **common)
     estimate = math.log(for_it / against)
-    left = for_it - agreeing, against - crossing
-    if n < 2 or min(left[0].min(), left[1].min()) <= MIN_SPREAD:
+    remaining = for_it - agreeing, against - crossing
+    if n < 2 or min(remaining[0].min(), remaining[1].min()) <= MIN_SPREAD:
         reason = "one annotator alone decides the odds"
         return Estimate(status="n_lt_2", reason=reason, estimate=estimate, **common)
-    without = np.log(left[0] / left[1])
+    without = np.log(remaining[0] / remaining[1])
     se = math.sqrt((n - 1) / n * float(np.sum((without - estimate) ** 2)))
     return clusters.t_estimate(estimate, se, n - 1, fewest_clusters=n, level=level, method="cv3_t", null=0.0, **common)
 
@@ -142,9 +142,9 @@ def random_criterion_d_prime(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
+    >>> annotators, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
     >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)
-    >>> result = random_criterion_d_prime(noise + truth > 0.5, truth, who)
+    >>> result = random_criterion_d_prime(noise + truth > 0.5, truth, annotators)
     >>> abs(result.estimate - 1) < 0.15, result.detail["marginal_d_prime"] < result.estimate
     (True, True)
     """
@@ -169,10 +169,10 @@ def random_criterion_d_prime(
         return Estimate(status="n_lt_2", reason="one annotator has no spread of criteria", **common)
     patterns, weights = np.unique(table, axis=0, return_counts=True)
     start = signal_detection(int(hits), int(n_machine - hits), int(false), int(n_human - false))
-    found = _fit_criteria(patterns, weights.astype(np.float64), start)
-    if isinstance(found, str):
-        return Estimate(status="failed", reason=found, **common)
-    (d_prime, centre, spread), se = found
+    fit = _fit_criteria(patterns, weights.astype(np.float64), start)
+    if isinstance(fit, str):
+        return Estimate(status="failed", reason=fit, **common)
+    (d_prime, centre, spread), se = fit
     detail = {"criterion": centre, "criterion_sd": spread, "marginal_d_prime": d_prime / math.sqrt(1 + spread**2)}
     null = 0.0 if len(table) >= clusters.TOO_FEW_CLUSTERS else None
     return basic.wald_estimate(d_prime, se, null=null, level=level, detail=detail, **common)
@@ -192,12 +192,12 @@ def _fit_criteria(
         spread = math.exp(log_spread)
         criteria = (centre + spread * nodes)[None, :]
         logs, slopes = log_masses, []
-        for shift, said, of in ((d_prime / 2, hits, n_machine), (-d_prime / 2, false, n_human)):
+        for shift, n_said_machine, n_texts in ((d_prime / 2, hits, n_machine), (-d_prime / 2, false, n_human)):
             z = shift - criteria
             yes, no = special.log_ndtr(z), special.log_ndtr(-z)
-            logs = logs + said * yes + (of - said) * no
+            logs = logs + n_said_machine * yes + (n_texts - n_said_machine) * no
             density = -(z**2) / 2 - math.log(2 * math.pi) / 2
-            slopes.append(said * np.exp(density - yes) - (of - said) * np.exp(density - no))
+            slopes.append(n_said_machine * np.exp(density - yes) - (n_texts - n_said_machine) * np.exp(density - no))
         # Subtracting the largest keeps the likelihood of a long pattern from vanishing.
         largest = logs.max(axis=1, keepdims=True)
         parts = np.exp(logs - largest)
@@ -218,17 +218,17 @@ def _fit_criteria(
         ),
         key=lambda fitted: float(fitted.fun),
     )
-    found = np.asarray(best.x, dtype=np.float64)
-    if found[2] > high - 1e-6:
+    estimates = np.asarray(best.x, dtype=np.float64)
+    if estimates[2] > high - 1e-6:
         return "criteria are too widely spread to tell d' from them"
-    # Where no spread was found its information is nothing, and d' is that of the pooled model.
-    free = 2 if found[2] < math.log(0.02) else 3
-    information = _hessian(loss, found, free)
+    # Without spread its information is 0, and d' is that of the pooled model.
+    free = 2 if estimates[2] < math.log(0.02) else 3
+    information = _hessian(loss, estimates, free)
     if not np.isfinite(information).all() or float(np.linalg.eigvalsh(information)[0]) <= 0:
         return "the fit has no finite standard error"
     se = math.sqrt(float(np.linalg.inv(information)[0, 0]))
-    spread = 0.0 if free == 2 else math.exp(float(found[2]))
-    return (float(found[0]), float(found[1]), spread), se
+    spread = 0.0 if free == 2 else math.exp(float(estimates[2]))
+    return (float(estimates[0]), float(estimates[1]), spread), se
 
 
 def _hessian(loss: Callable[[FloatArray], tuple[float, FloatArray]], at: FloatArray, free: int) -> FloatArray:

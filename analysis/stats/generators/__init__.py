@@ -1,7 +1,7 @@
-"""Simulated answers with known truths, for planning and for tests of the statistics.
+"""Simulated answers with known true values, for planning and for tests of the statistics.
 
 There is one function per protocol. Each simulates many runs of one study, as arrays whose first axis is the run.
-The truths (preference, sensitivity, difference) are arguments; the answers have the form of the analyses. The
+The true values (preference, sensitivity, difference) are arguments; the answers have the form of the analyses. The
 spreads are assumptions, not estimates of real annotators, and a plan is only as good as they are.
 """
 

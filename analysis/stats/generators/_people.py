@@ -1,4 +1,4 @@
-"""What people of made-up studies differ in, and which of them sees what."""
+"""Differences between simulated annotators, and the assignment of stimuli to them."""
 
 import numpy as np
 from scipy import special
@@ -11,7 +11,10 @@ from analysis.stats.arrays import (
 
 
 def _propensities(means: FloatArray, icc: float, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:
-    """q of each worker for each system, shape (runs, K, W): the same quantile of every system's distribution."""
+    """Return the propensity of each annotator for each system, at the same quantile of every system's distribution.
+
+    The shape is (runs, K, n_annotators).
+    """
     runs, n_annotators = shape
     chances = np.broadcast_to(means[None, :, None], (runs, len(means), n_annotators))
     if icc == 0:
@@ -26,7 +29,7 @@ def _propensities(means: FloatArray, icc: float, shape: tuple[int, int], rng: np
 
 
 def _capped(work: FloatArray, largest: float | None) -> FloatArray:
-    """Shares of the work, none above `largest`; what is cut off goes to the others in proportion."""
+    """Return shares of the work, none above `largest`; the excess goes to the others in proportion."""
     shares = work / work.sum(axis=1, keepdims=True)
     n = shares.shape[1]
     if largest is None or largest >= 1:
@@ -45,7 +48,7 @@ def _capped(work: FloatArray, largest: float | None) -> FloatArray:
 
 
 def _assigned(n_annotators: int, n_each: int, n_distinct: int | None, name: str) -> tuple[IntArray, int]:
-    """Which of the stimuli each annotator sees, evenly and in turn; shape (n_annotators, n_each)."""
+    """Return the stimuli that each annotator sees (n_annotators, n_each), assigned evenly in turn, and their number."""
     total = n_annotators * n_each if n_distinct is None else n_distinct
     if total < n_each:
         raise ValueError(f"{name}: {total} are fewer than the {n_each} that each annotator sees")

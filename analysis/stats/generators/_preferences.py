@@ -1,4 +1,4 @@
-"""Made-up preferences: stated chances, choices between two, and games of a leaderboard."""
+"""Simulated preferences: stated probabilities, choices between two outputs, and leaderboard scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True)
 class SpaAnswers(Record):
-    """`xy_percent` and `yx_percent` of shape (runs, n_annotators, n_pairs), on 0..100, NaN for whoever was excluded."""
+    """Answers `xy_percent` and `yx_percent` (runs, n_annotators, n_pairs) on 0..100, NaN for excluded annotators."""
 
     xy_percent: FloatArray
     yx_percent: FloatArray
@@ -28,7 +28,10 @@ class SpaAnswers(Record):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAnswers(Record):
-    """`chose_a` (runs, n_annotators, m), 1 where A was chosen; `items` (n_annotators, m), which request each label is of."""
+    """Choices `chose_a` (runs, n_annotators, m), 1 if A was chosen, and the request of each label, `items`.
+
+    `items` has shape (n_annotators, m).
+    """
 
     chose_a: FloatArray
     items: IntArray
@@ -36,7 +39,7 @@ class ChoiceAnswers(Record):
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardAnswers(Record):
-    """`values` (runs, n_systems, n_items) in 0..1, one label an item and system; `annotators` of the same shape."""
+    """Scores `values` (runs, n_systems, n_items) in 0..1, one per item and system, and their `annotators`."""
 
     values: FloatArray
     annotators: IntArray
@@ -100,9 +103,9 @@ def simulate_spa_answers(
     validate_share(acquiescence_share, "acquiescence_share")
     validate_share(excluded_share, "excluded_share")
     validate_finite(acquiescent_percent=acquiescent_percent)
-    wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
-    shape = (runs, n_annotators, len(wanted))
-    beliefs = 100 * (wanted + annotator_sd * rng.standard_normal(shape))
+    probabilities = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
+    shape = (runs, n_annotators, len(probabilities))
+    beliefs = 100 * (probabilities + annotator_sd * rng.standard_normal(shape))
     stated = np.stack([beliefs, 100 - beliefs])
     if acquiescence_share:
         acquiesces = rng.random((runs, n_annotators, 1)) < acquiescence_share
@@ -127,7 +130,7 @@ def simulate_choice_answers(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> ChoiceAnswers:
-    """Simulate pairwise choices, with new agents of `choice_simulation.draw_agents` in every run.
+    """Simulate pairwise choices, with new agents of `choice_simulation.draw_annotators_and_requests` in every run.
 
     Parameters
     ----------
@@ -137,8 +140,8 @@ def simulate_choice_answers(
         Mean difficulty of the requests.
     n_items : int, optional
         Number of requests, shared cyclically; each label has its own request if None.
-    spread, spread_is, capability : float, optional
-        As in `choice_simulation.draw_agents`.
+    spread, spread_is, capability : optional
+        As `spread`, `spread_kind` and `capability` of `choice_simulation.draw_annotators_and_requests`.
     annotator_sd : float, default 0.0
         Standard deviation of each annotator's own preference.
     runs : int, default 1
@@ -153,8 +156,8 @@ def simulate_choice_answers(
 
     Examples
     --------
-    >>> made = simulate_choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
-    >>> made.chose_a.shape, bool(abs(made.chose_a.mean() - 0.6125) < 0.01)
+    >>> answers =  simulate_choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
+    >>> answers.chose_a.shape, bool(abs(answers.chose_a.mean() - 0.6125) < 0.01)
     ((20, 200, 5), True)
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
@@ -188,15 +191,49 @@ def simulate_leaderboard_answers(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> LeaderboardAnswers:
-    """One label for each item of each system, by a workforce of which a few do most of the work.
+    """Simulate one label for each item of each system, by annotators of whom a few do most of the work.
 
-    Worker w would rate system k at q_wk ~ Beta with mean `scores`[k] (in 0..1) and spread such that two 0/1 labels of
-    one worker correlate by `annotator_icc`; the severe are severe with every system. A label is binomial(n_points - 1,
-    q_wk) / (n_points - 1). How much each works is Pareto(`activity`), the less the more unequal, and nobody does more
-    than `largest_share` of it on average (None: no cap; a cap below 1 / n_annotators becomes equal shares).
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    scores : sequence[float]
+        True mean of each system, in 0..1.
+    n_annotators : int, default 50
+        Number of annotators.
+    annotator_icc : float, default 0.1
+        Correlation of two 0/1 labels of one annotator.
+    activity : float, default 1.5
+        Parameter of the Pareto distribution of the amount of work; a smaller one is more unequal.
+    largest_share : float, optional
+        Largest expected share of the work of one annotator (None: no cap). A cap below 1 / n_annotators gives equal
+        shares.
+    n_points : int, default 5
+        Number of points of the scale.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    >>> made = simulate_leaderboard_answers(300, [0.8, 0.7], runs=20, rng=np.random.default_rng(0))
-    >>> made.values.shape, bool(np.all(np.abs(made.values.mean(axis=(0, 2)) - [0.8, 0.7]) < 0.02))
+    Returns
+    -------
+    LeaderboardAnswers
+        The answers.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    Annotator w has the propensity q_wk ~ Beta with mean `scores`[k] for system k; a severe annotator is severe with
+    every system. A label is binomial(n_points - 1, q_wk) / (n_points - 1).
+
+    Examples
+    --------
+    >>> answers =  simulate_leaderboard_answers(300, [0.8, 0.7], runs=20, rng=np.random.default_rng(0))
+    >>> answers.values.shape, bool(np.all(np.abs(answers.values.mean(axis=(0, 2)) - [0.8, 0.7]) < 0.02))
     ((20, 2, 300), True)
     """
     _refuse_counts(n_items=n_items, n_annotators=n_annotators, runs=runs)
@@ -214,8 +251,8 @@ def simulate_leaderboard_answers(
     # One search for all runs: run r's shares end at r + 1.
     ends = np.cumsum(work, axis=1) / work.sum(axis=1, keepdims=True) + np.arange(runs)[:, None]
     places = rng.random((runs, len(means) * n_items)) + np.arange(runs)[:, None]
-    found = np.searchsorted(ends.ravel(), places.ravel(), side="right").reshape(places.shape)
-    annotators = np.clip(found - n_annotators * np.arange(runs)[:, None], 0, n_annotators - 1).reshape(shape)
+    positions = np.searchsorted(ends.ravel(), places.ravel(), side="right").reshape(places.shape)
+    annotators = np.clip(positions - n_annotators * np.arange(runs)[:, None], 0, n_annotators - 1).reshape(shape)
     chances = _propensities(means, annotator_icc, (runs, n_annotators), rng)
     own = np.take_along_axis(chances, annotators, axis=2)
     return LeaderboardAnswers(rng.binomial(n_points - 1, own) / (n_points - 1), annotators.astype(np.int64))

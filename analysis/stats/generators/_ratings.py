@@ -1,4 +1,4 @@
-"""Made-up ratings: points, positions on a line, and judgements of human-likeness."""
+"""Simulated ratings: Likert scales, continuous scales, and judgements of human-likeness."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FIVE_POINTS = (-1.5, -0.5, 0.5, 1.5)
 
 @dataclass(frozen=True, slots=True)
 class LikertRatings(Record):
-    """`ratings` (runs, n_annotators, m, n_systems), points 1..k; `prompts` (n_annotators, m), which prompt each saw."""
+    """Ratings `ratings` (runs, n_annotators, m, n_systems), points 1..k, of the `prompts` (n_annotators, m)."""
 
     ratings: FloatArray
     prompts: IntArray
@@ -31,7 +31,7 @@ class LikertRatings(Record):
 
 @dataclass(frozen=True, slots=True)
 class ContinuousRatings(Record):
-    """`ratings` (runs, n_annotators, m, n_systems) on 0..100, and each annotator's rating of the planted references.
+    """Ratings `ratings` (runs, n_annotators, m, n_systems) on 0..100, and the ratings of the planted references.
 
     `reference_minimum` and `reference_maximum` have shape (runs, n_annotators).
     """
@@ -43,8 +43,10 @@ class ContinuousRatings(Record):
 
 @dataclass(frozen=True, slots=True)
 class HumanLikeRatings(Record):
-    """`ratings` (runs, n_annotators, m), 1 definitely human .. 4 definitely machine; `texts` (n_annotators, m) and, for
-    each text, `is_machine` (n_texts,)."""
+    """Ratings `ratings` (runs, n_annotators, m) from 1, definitely human, to 4, definitely machine.
+
+    `texts` (n_annotators, m) has the rated texts, `is_machine` (n_texts,) their truth.
+    """
 
     ratings: FloatArray
     texts: IntArray
@@ -65,13 +67,44 @@ def simulate_likert_ratings(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> LikertRatings:
-    """Ratings of every system by every annotator for `n_each` of `n_prompts` prompts (each their own if None).
+    """Simulate ratings of every system by every annotator, for `n_each` prompts each.
 
-    A latent normal cut at `thresholds` (k - 1 of them, ascending): the system's effect + the annotator's severity
-    (annotator_sd) + the prompt's ease (prompt_sd) + his taste for this system (annotator_taste_sd) + its knack for this
-    prompt (prompt_taste_sd) + N(0, 1). Severity and ease cancel in a comparison within annotator and prompt; the two
-    tastes are what makes its rows dependent.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of prompts per annotator.
+    effects : sequence[float]
+        Latent mean of each system.
+    n_prompts : int, optional
+        Number of prompts, shared in turn; every annotator has other prompts if None.
+    thresholds : sequence[float], default FIVE_POINTS
+        Ascending cut points of the latent scale; one fewer than the points of the scale.
+    annotator_sd, prompt_sd : float, optional
+        Standard deviations of the annotators' severity and of the prompts' difficulty.
+    annotator_taste_sd, prompt_taste_sd : float, optional
+        Standard deviations of an annotator's, and of a prompt's, own preference for each system.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
+    Returns
+    -------
+    LikertRatings
+        The ratings.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    The latent rating is the system's effect plus the four deviations and N(0, 1). Severity and difficulty cancel in a
+    comparison within annotator and prompt. The own preferences make the rows of a comparison dependent.
+
+    Examples
+    --------
     >>> ratings = simulate_likert_ratings(40, 3, [0.5, 0.0], n_prompts=12, runs=10, rng=np.random.default_rng(0))
     >>> ratings.ratings.shape, ratings.prompts.shape, bool((np.diff(ratings.ratings.mean(axis=(0, 1, 2))) < 0).all())
     ((10, 40, 3, 2), (40, 3), True)
@@ -115,15 +148,43 @@ def simulate_continuous_ratings(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> ContinuousRatings:
-    """Ratings on 0..100 with the planted references of the improved protocol.
+    """Simulate ratings on 0..100 with the planted references of the improved protocol.
 
-    Annotator i uses the scale from low_i to high_i, normal around `low_percent` and `high_percent` with `ends_sd`, and
-    rates the references there, give or take `reference_sd` points. An output has utility in 0..1, the system's mean +
-    his taste for it (`taste_sd`) + its own luck (`output_sd`), and is rated low_i + utility (high_i - low_i). A share of
-    annotators violates extremum equivalence: their two references are exchanged.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of outputs per annotator and system.
+    utilities : sequence[float]
+        Mean utility of each system, in 0..1.
+    low_percent, high_percent, ends_sd : float, optional
+        Means of the ends of the annotators' own scales, and their standard deviation.
+    taste_sd, output_sd : float, optional
+        Standard deviations of an annotator's own preference for a system, and of single outputs.
+    reference_sd : float, default 3.0
+        Standard deviation of the ratings of the references around the ends, in points.
+    violating_share : float, default 0.0
+        Share of annotators who violate extremum equivalence: their two references are exchanged.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    Source: the SPA paper, section 4.
+    Returns
+    -------
+    ContinuousRatings
+        The ratings. Annotator i rates an output low_i + utility (high_i - low_i), and the references at both ends.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    References
+    ----------
+    Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, section 4.
+
+    Examples
+    --------
     >>> rated = simulate_continuous_ratings(30, 4, [0.7, 0.5], runs=5, rng=np.random.default_rng(0))
     >>> rated.ratings.shape, rated.reference_maximum.shape
     ((5, 30, 4, 2), (5, 30))
@@ -165,18 +226,53 @@ def simulate_human_like_ratings(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> HumanLikeRatings:
-    """Four-point answers to "human or machine?" from a sensitivity and a criterion.
+    """Simulate four-point answers to "human or machine?" from a sensitivity and a criterion.
 
-    The evidence of a text is normal with variance 1 around + d' / 2 (machine) or - d' / 2 (human), plus the text's own
-    look (text_sd), which all its readers share. Annotator i, with sensitivity d' + N(0, annotator_d_prime_sd), says
-    machine above c + N(0, annotator_sd), and is confident `confident_at` beyond it on either side. With both spreads 0
-    the hit rate is Phi(d' / 2 - c) and the rate of false alarms Phi(-d' / 2 - c); with a text_sd of s the pooled d' is
-    d' / sqrt(1 + s^2), and likewise for the criteria's spread.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of texts per annotator.
+    d_prime, criterion : float
+        Mean sensitivity and criterion.
+    n_texts : int, optional
+        Number of texts, shared in turn; every annotator has other texts if None.
+    machine_share : float, default 0.5
+        Share of machine texts.
+    annotator_sd, annotator_d_prime_sd : float, optional
+        Standard deviations of the annotators' criteria and sensitivities.
+    text_sd : float, default 0.3
+        Standard deviation of a text's own evidence, which all its readers share.
+    confident_at : float, default 1.0
+        Distance of the evidence from the criterion beyond which an answer is confident.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    Source: signal detection as in `detection`; the design of Clark et al. 2021 is 130 annotators with 5 texts of 100.
+    Returns
+    -------
+    HumanLikeRatings
+        The ratings.
 
-    >>> made = simulate_human_like_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
-    >>> hits = made.ratings[:, made.is_machine[made.texts]] > 2
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    The evidence of a text is normal with variance 1 around + d' / 2 (machine) or - d' / 2 (human). With both spreads 0
+    the hit rate is Phi(d' / 2 - c) and the false alarm rate is Phi(-d' / 2 - c). With a text_sd of s the pooled d' is
+    d' / sqrt(1 + s^2); the spread of the criteria has the same effect.
+
+    References
+    ----------
+    Signal detection as in `detection`; Clark et al. 2021 have 130 annotators with 5 texts of 100.
+
+    Examples
+    --------
+    >>> answers =  simulate_human_like_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
+    >>> hits = answers.ratings[:, answers.is_machine[answers.texts]] > 2
     >>> bool(abs(hits.mean() - 0.6915) < 0.01)
     True
     """
@@ -190,7 +286,7 @@ def simulate_human_like_ratings(
     validate_share(machine_share, "machine_share")
     validate_finite(d_prime=d_prime, criterion=criterion)
     texts, n_distinct = _assigned(n_annotators, n_each, n_texts, "n_texts")
-    # Spread evenly over the texts, so that everybody's handful has machine and human ones in it.
+    # Spread the machine texts evenly, so that every annotator sees both kinds.
     numbers = np.arange(n_distinct)
     is_machine = np.floor((numbers + 1) * machine_share + 1e-9) > np.floor(numbers * machine_share + 1e-9)
     sides = np.where(is_machine[texts], 0.5, -0.5)

@@ -57,7 +57,7 @@ def one_way_anova(
     (2, 6, 9.5)
     """
     validate_level(level)
-    sample = GroupSample.of(values, groups)
+    sample = GroupSample.from_arrays(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
     problem = sample.problem(min_group_size=1)
     if problem is not None:
@@ -127,7 +127,7 @@ def welch_anova(
     (16.0157, 3.7895)
     """
     validate_level(level)
-    sample = GroupSample.of(values, groups)
+    sample = GroupSample.from_arrays(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
     problem = sample.problem(min_group_size=2)
     if problem is not None:

@@ -60,31 +60,45 @@ class CellRows:
     n_missing: int
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         values: npt.ArrayLike,
         cells: npt.ArrayLike,
         annotators: npt.ArrayLike,
         items: npt.ArrayLike | None,
         *,
-        wanted: Sequence[Any],
+        cell_names: Sequence[Any],
     ) -> "CellRows":
         array = vector(values, "values")
-        positions, found = label_codes_and_names(cells, "cells", len(array))
-        what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
-        place = {cell: column for column, cell in enumerate(wanted)}
-        columns = np.array([place.get(cell, -1) for cell in found], dtype=np.int64)
-        column = columns[positions] if len(found) else positions
+        positions, label_names = label_codes_and_names(cells, "cells", len(array))
+        item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
+        column_of = {cell: column for column, cell in enumerate(cell_names)}
+        columns = np.array([column_of.get(cell, -1) for cell in label_names], dtype=np.int64)
+        column = columns[positions] if len(label_names) else positions
         chosen = column >= 0
-        here = chosen & ~np.isnan(array)
-        kept = array[here]
-        who, n_annotators = label_codes_where(annotators, "annotators", here)
+        is_used = chosen & ~np.isnan(array)
+        observed = array[is_used]
+        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_used)
         n_items = 0
-        if what is not None:
-            what, n_items = label_codes(what[here], "items", len(kept))
-        sums, counts = group_sums(column[here], kept, len(place)), group_sizes(column[here], len(place))
-        missing = int(chosen.sum()) - len(kept)
-        return cls(kept, column[here], tuple(wanted), who, what, n_annotators, n_items, sums, counts, missing)
+        if item_codes is not None:
+            item_codes, n_items = label_codes(item_codes[is_used], "items", len(observed))
+        sums, counts = (
+            group_sums(column[is_used], observed, len(column_of)),
+            group_sizes(column[is_used], len(column_of)),
+        )
+        missing = int(chosen.sum()) - len(observed)
+        return cls(
+            observed,
+            column[is_used],
+            tuple(cell_names),
+            annotator_codes,
+            item_codes,
+            n_annotators,
+            n_items,
+            sums,
+            counts,
+            missing,
+        )
 
     @property
     def n_clusters(self) -> int:
@@ -119,12 +133,12 @@ class CellRows:
         pairs, n_pairs = label_codes(self.annotators * self.n_items + self.items, "pairs", len(self.values))
         ways = ((self.annotators, self.n_annotators), (self.items, self.n_items), (pairs, n_pairs))
         if is_jackknife:
-            found = [self._jackknife(gradients, means, positions, n) for positions, n in ways]
+            covariances = [self._jackknife(gradients, means, positions, n) for positions, n in ways]
         else:
-            # One column a contrast: what each row moves it by.
+            # One column per contrast: the effect of each row on it.
             moves = (gradients / self.counts)[:, self.cells].T * (self.values - means[self.cells])[:, None]
-            found = [_clustered(moves, positions, n) for positions, n in ways]
-        by_annotator, by_item, by_both = found
+            covariances = [_clustered(moves, positions, n) for positions, n in ways]
+        by_annotator, by_item, by_both = covariances
         if by_annotator is None or by_item is None or by_both is None:
             return None
         return ContrastCovariance(by_annotator, by_item, by_annotator + by_item - by_both)
@@ -133,13 +147,13 @@ class CellRows:
         self, gradients: FloatArray, means: FloatArray, positions: IntArray, n_clusters: int
     ) -> FloatArray | None:
         n_cells = len(self.counts)
-        both = positions * n_cells + self.cells
-        sums = group_sums(both, self.values, n_clusters * n_cells).reshape(-1, n_cells)
-        counts = group_sizes(both, n_clusters * n_cells).reshape(-1, n_cells)
-        left = self.counts - counts
-        if np.any(left == 0):
+        annotator_cells = positions * n_cells + self.cells
+        sums = group_sums(annotator_cells, self.values, n_clusters * n_cells).reshape(-1, n_cells)
+        counts = group_sizes(annotator_cells, n_clusters * n_cells).reshape(-1, n_cells)
+        remaining = self.counts - counts
+        if np.any(remaining == 0):
             return None
-        shift = ((self.sums - sums) / left - means) @ gradients.T
+        shift = ((self.sums - sums) / remaining - means) @ gradients.T
         return np.asarray((n_clusters - 1) / n_clusters * shift.T @ shift, dtype=np.float64)
 
 

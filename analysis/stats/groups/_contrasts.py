@@ -109,9 +109,9 @@ def cell_contrast(
     """
     validate_level(level)
     if link not in LINKS:
-        raise ValueError(f"link: {link!r} is none of {', '.join(LINKS)}")
-    rows = CellRows.of(
-        values, cells, annotators, items, wanted=[cell for cell, weight in weights.items() if weight != 0]
+        raise ValueError(f"link: {link!r} is not one of {', '.join(LINKS)}")
+    rows = CellRows.from_arrays(
+        values, cells, annotators, items, cell_names=[cell for cell, weight in weights.items() if weight != 0]
     )
     if bounds is not None:
         validate_within_bounds(rows.values, bounds, "values")
@@ -249,57 +249,62 @@ def condition_model(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> who, text = np.repeat(np.arange(80), 5), rng.integers(0, 20, 400)
-    >>> arms, domains = np.array(["none", "examples"])[who % 2], np.array(["news", "story"])[who // 2 % 2]
-    >>> model = condition_model(rng.random(400) < 0.5, arms, domains, who, text, reference="none")
+    >>> annotators, text = np.repeat(np.arange(80), 5), rng.integers(0, 20, 400)
+    >>> arms, domains = np.array(["none", "examples"])[annotators % 2], np.array(["news", "story"])[annotators // 2 % 2]
+    >>> model = condition_model(rng.random(400) < 0.5, arms, domains, annotators, text, reference="none")
     >>> len(model.cells), model.effects[0].settings["condition"], model.interaction.detail["df_between"]
     (4, 'examples', 1)
     """
     array = vector(values, "values")
     arms, arm_names = label_codes_and_names(conditions, "conditions", len(array))
-    places, place_names = label_codes_and_names(domains, "domains", len(array))
+    domain_codes, domain_names = label_codes_and_names(domains, "domains", len(array))
     if reference not in arm_names:
-        raise ValueError(f"reference: {reference!r} is none of the conditions")
+        raise ValueError(f"reference: {reference!r} is not one of the conditions")
     base = arm_names.index(reference)
-    n_places = len(place_names)
-    cells = arms * n_places + places
-    who, _ = label_codes(np.asarray(annotators), "annotators", len(array))
-    what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
+    n_domains = len(domain_names)
+    cells = arms * n_domains + domain_codes
+    annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(array))
+    item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
     common: dict[str, Any] = {"link": link, "level": level, "unit": unit, "mode": mode}
 
-    def contrast(weights: dict[int, float], named: dict[str, Any], **more: Any) -> Estimate:
-        result = cell_contrast(array, cells, weights, who, what, **common, **more)
+    def contrast(weights: dict[int, float], named: dict[str, Any], **fields: Any) -> Estimate:
+        result = cell_contrast(array, cells, weights, annotator_codes, item_codes, **common, **fields)
         detail = {key: value for key, value in result.detail.items() if key != "cells"}
         settings = {key: value for key, value in result.settings.items() if key != "weights"}
         return replace(result, detail=detail, settings={**settings, **named})
 
-    def named(arm: int, place: int | None) -> dict[str, Any]:
-        found = {"condition": str(arm_names[arm])}
-        return found if place is None else {**found, "domain": str(place_names[place])}
+    def named(arm: int, domain: int | None) -> dict[str, Any]:
+        names = {"condition": str(arm_names[arm])}
+        return names if domain is None else {**names, "domain": str(domain_names[domain])}
 
     means = []
     for arm in range(len(arm_names)):
-        for place in range(n_places):
-            more = {"analysis": f"{analysis}.cell", "estimand": "mean of the cell", "bounds": bounds}
-            mean = contrast({arm * n_places + place: 1.0}, named(arm, place), **more)
-            # A mean has no null of its own here; what is tested are differences.
+        for domain in range(n_domains):
+            fields = {"analysis": f"{analysis}.cell", "estimand": "mean of the cell", "bounds": bounds}
+            mean = contrast({arm * n_domains + domain: 1.0}, named(arm, domain), **fields)
+            # A mean has no null here; only differences are tested.
             means.append(replace(mean, test=None))
     gains, by_domain = [], []
     others = [arm for arm in range(len(arm_names)) if arm != base]
     for arm in others:
         weights: dict[int, float] = {}
-        for place in range(n_places):
-            pair = {arm * n_places + place: 1.0, base * n_places + place: -1.0}
-            weights |= {cell: weight / n_places for cell, weight in pair.items()}
-            more = {"analysis": f"{analysis}.by_domain", "estimand": "difference from the reference in the domain"}
-            by_domain.append(contrast(pair, {**named(arm, place), "reference": str(reference)}, **more))
-        more = {"analysis": f"{analysis}.effect", "estimand": "mean over domains of the difference from the reference"}
-        gains.append(contrast(weights, {**named(arm, None), "reference": str(reference)}, **more))
-    rows = CellRows.of(array, cells, who, what, wanted=list(range(len(arm_names) * n_places)))
+        for domain in range(n_domains):
+            pair = {arm * n_domains + domain: 1.0, base * n_domains + domain: -1.0}
+            weights |= {cell: weight / n_domains for cell, weight in pair.items()}
+            fields = {"analysis": f"{analysis}.by_domain", "estimand": "difference from the reference in the domain"}
+            by_domain.append(contrast(pair, {**named(arm, domain), "reference": str(reference)}, **fields))
+        fields = {
+            "analysis": f"{analysis}.effect",
+            "estimand": "mean over domains of the difference from the reference",
+        }
+        gains.append(contrast(weights, {**named(arm, None), "reference": str(reference)}, **fields))
+    rows = CellRows.from_arrays(
+        array, cells, annotator_codes, item_codes, cell_names=list(range(len(arm_names) * n_domains))
+    )
     shift = [
-        {arm * n_places + p: 1.0, base * n_places + p: -1.0, arm * n_places: -1.0, base * n_places: 1.0}
+        {arm * n_domains + p: 1.0, base * n_domains + p: -1.0, arm * n_domains: -1.0, base * n_domains: 1.0}
         for arm in others
-        for p in range(1, n_places)
+        for p in range(1, n_domains)
     ]
     hypotheses = np.zeros((len(shift), len(rows.names)))
     for row, cell_weights in enumerate(shift):
@@ -366,7 +371,7 @@ def _joint(
         return Estimate(status="zero_variance", reason="the contrasts do not vary", **common)
     statistic, df = min(statistics), rows.df
     if rows.items is None and df > n_contrasts:
-        # Hotelling's correction for a covariance that is estimated; the least of three statistics makes up for it.
+        # Hotelling's correction for an estimated covariance. With two ways the least of three statistics replaces it.
         statistic *= (df - n_contrasts + 1) / df
         df -= n_contrasts - 1
     pvalue = float(special.fdtrc(n_contrasts, df, statistic))

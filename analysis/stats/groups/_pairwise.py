@@ -70,7 +70,7 @@ def pairwise_comparisons(
     validate_level(level)
     if method not in ("tukey_hsd", "games_howell"):
         raise ValueError(f"method: {method!r} is neither tukey_hsd nor games_howell")
-    sample = GroupSample.of(values, groups)
+    sample = GroupSample.from_arrays(values, groups)
     k = len(sample.names)
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
     problem = sample.problem(min_group_size=2)
@@ -170,7 +170,7 @@ def studentized_range_sf(q: float, k: int, df: float) -> float:
         return 1.0
     nodes, masses = gauss_legendre(160)
     low, high = (math.sqrt(float(special.chdtri(df, tail)) / df) for tail in (1 - 1e-15, 1e-15))
-    # In the square root of s the density has no kink at 0, which on few degrees of freedom it has in s.
+    # As a function of sqrt(s) the density has no kink at 0; as a function of s it has one for few df.
     root = math.sqrt(low) + (nodes + 1) / 2 * (math.sqrt(high) - math.sqrt(low))
     s = root**2
     log_density = math.log(2) + df / 2 * math.log(df / 2) - math.lgamma(df / 2) + (df - 1) * np.log(s) - df * s**2 / 2
@@ -179,7 +179,7 @@ def studentized_range_sf(q: float, k: int, df: float) -> float:
     below = special.ndtr(z)
     inside = np.minimum(special.ndtr(z - q * s[:, None]) / below, 1.0)
     with np.errstate(divide="ignore"):
-        # The complement itself, so that a small p keeps its digits.
+        # Compute the complement directly, so that a small p keeps its digits.
         beyond = -np.expm1((k - 1) * np.log1p(-inside))
     exceed = beyond @ (k * 8.5 * z_masses * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * below ** (k - 1))
     total = float(np.sum(masses * np.exp(log_density) * exceed * root)) * (math.sqrt(high) - math.sqrt(low))

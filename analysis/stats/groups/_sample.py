@@ -24,16 +24,16 @@ class GroupSample:
     n_missing: int
 
     @classmethod
-    def of(cls, values: npt.ArrayLike, groups: npt.ArrayLike) -> "GroupSample":
+    def from_arrays(cls, values: npt.ArrayLike, groups: npt.ArrayLike) -> "GroupSample":
         array = vector(values, "values")
         positions, names = label_codes_and_names(groups, "groups", len(array))
-        here = ~np.isnan(array)
-        members = tuple(array[here & (positions == group)] for group in range(len(names)))
+        is_observed = ~np.isnan(array)
+        members = tuple(array[is_observed & (positions == group)] for group in range(len(names)))
         sizes = np.array([len(member) for member in members], dtype=np.float64)
         means = np.array([np.mean(member) if len(member) else 0.0 for member in members])
         variances = np.array([np.var(member, ddof=1) if len(member) > 1 else 0.0 for member in members])
-        grand = float(np.mean(array[here])) if here.any() else 0.0
-        return cls(names, members, sizes, means, variances, grand, int((~here).sum()))
+        grand = float(np.mean(array[is_observed])) if is_observed.any() else 0.0
+        return cls(names, members, sizes, means, variances, grand, int((~is_observed).sum()))
 
     def common(self, analysis: str, estimand: str, unit: str, mode: str, level: float) -> dict[str, Any]:
         n = int(self.sizes.sum())

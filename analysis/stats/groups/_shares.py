@@ -260,10 +260,10 @@ def differential_attrition(
 
     Examples
     --------
-    >>> found = differential_attrition([100, 100, 100], [10, 12, 31], ["none", "instructions", "examples"])
-    >>> [round(share.estimate, 2) for share in found.shares], [round(d.estimate, 2) for d in found.differences]
+    >>> result = differential_attrition([100, 100, 100], [10, 12, 31], ["none", "instructions", "examples"])
+    >>> [round(share.estimate, 2) for share in result.shares], [round(d.estimate, 2) for d in result.differences]
     ([0.1, 0.12, 0.31], [0.02, 0.21])
-    >>> found.test.pvalue < 0.001
+    >>> result.test.pvalue < 0.001
     True
     """
     names = [str(condition) for condition in conditions]
@@ -276,7 +276,7 @@ def differential_attrition(
             raise ValueError(f"lost: row {row} is {gone}, not in 0..{n}")
     base = names[0] if reference is None and names else str(reference)
     if names and base not in names:
-        raise ValueError(f"reference: {base!r} is none of the conditions")
+        raise ValueError(f"reference: {base!r} is not one of the conditions")
     common: dict[str, Any] = {"level": level, "unit": unit, "mode": mode}
     shares, differences = [], {}
     for name, n, gone in zip(names, started, lost, strict=True):

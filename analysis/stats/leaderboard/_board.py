@@ -67,8 +67,8 @@ def leaderboard(
 
     Notes
     -----
-    Ranks (`ranks.rank_sets`) and distances use resamples of annotators. The data choose the best system, so the
-    distances have intervals and p-values that hold for all pairs at once (test "max_t").
+    Ranks (`ranks.rank_confidence_sets`) and distances use resamples of annotators. The data choose the best system,
+    so the distances have intervals and p-values that hold for all pairs at once (test "max_t").
 
     Examples
     --------
@@ -125,46 +125,48 @@ def leaderboard(
         )
     draws = drawn.draws[:, order]
     draws = draws[np.isfinite(draws).all(axis=1)]
-    found = ranks.simultaneous_differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
+    differences = ranks.simultaneous_differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
     common: dict[str, Any] = {"unit": unit, "n": drawn.n_annotators, "n_clusters": drawn.n_annotators}
     return Leaderboard(
         scores=tuple(scores),
         ranks=sets,
         from_best=tuple(
-            _distance(place, names, drawn.scores[order], found, sets, common) for place in range(len(names))
+            _distance(position, names, drawn.scores[order], differences, sets, common) for position in range(len(names))
         ),
     )
 
 
 def _distance(
-    place: int,
+    position: int,
     names: tuple[Any, ...],
     scores: FloatArray,
-    found: ranks.SimultaneousDifferences | None,
+    differences: ranks.SimultaneousDifferences | None,
     sets: ranks.RankSets,
     common: Mapping[str, Any],
 ) -> Estimate:
     named: dict[str, Any] = {
         "analysis": "leaderboard.from_best",
-        "estimand": f"difference of scores in points, {names[place]} - {names[0]} (the best)",
-        "estimate": float(scores[place] - scores[0]),
+        "estimand": f"difference of scores in points, {names[position]} - {names[0]} (the best)",
+        "estimate": float(scores[position] - scores[0]),
         **common,
     }
-    if place == 0:
+    if position == 0:
         return Estimate(status="not_applicable", reason="this is the best system", **named)
-    if found is None:
+    if differences is None:
         return Estimate(status=sets.status, reason=sets.reason, **named)
-    if not found.decidable[place, 0]:
+    if not differences.decidable[position, 0]:
         return Estimate(status="zero_variance", reason="the difference does not vary", **named)
-    pvalue = float(found.pvalues[place, 0])
+    pvalue = float(differences.pvalues[position, 0])
     size = len(names) * (len(names) - 1) // 2
     tested = common["n"] >= clusters.TOO_FEW_CLUSTERS
     return Estimate(
-        interval=Interval(found.level, float(found.low[place, 0]), float(found.high[place, 0]), "max_t"),
+        interval=Interval(
+            differences.level, float(differences.low[position, 0]), float(differences.high[position, 0]), "max_t"
+        ),
         test=HypothesisTest(
             name="max_t",
             null=0.0,
-            statistic=float(scores[place] - scores[0]) / float(found.standard_errors[place, 0]),
+            statistic=float(scores[position] - scores[0]) / float(differences.standard_errors[position, 0]),
             pvalue=pvalue,
             pvalue_adjusted=pvalue,
             adjust="max_t",
@@ -173,6 +175,6 @@ def _distance(
         )
         if tested
         else None,
-        detail={"se": float(found.standard_errors[place, 0])},
+        detail={"se": float(differences.standard_errors[position, 0])},
         **named,
     )

@@ -58,9 +58,9 @@ def score_difference(
 
     Examples
     --------
-    >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> found = score_difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, x="a", y="b")
-    >>> found.estimate, found.detail["n_items"], found.test is None
+    >>> answers, annotators = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
+    >>> result = score_difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, x="a", y="b")
+    >>> result.estimate, result.detail["n_items"], result.test is None
     (37.5, 4, True)
     """
     validate_level(level)
@@ -70,51 +70,51 @@ def score_difference(
     label_codes(labels, "systems", len(array))
     item_codes, n_all = label_codes(np.asarray(items), "items", len(array))
     label_codes(np.asarray(annotators), "annotators", len(array))
-    given = ~np.isnan(array)
-    is_x, is_y = given & np.asarray(labels == x), given & np.asarray(labels == y)
+    is_observed = ~np.isnan(array)
+    is_x, is_y = is_observed & np.asarray(labels == x), is_observed & np.asarray(labels == y)
     shared = (np.bincount(item_codes[is_x], minlength=n_all) > 0) & (np.bincount(item_codes[is_y], minlength=n_all) > 0)
-    here = (is_x | is_y) & shared[item_codes]
-    both = ScoreRows.of(array[here], item_codes[here], np.asarray(annotators)[here])
+    is_used = (is_x | is_y) & shared[item_codes]
+    rows = ScoreRows.from_arrays(array[is_used], item_codes[is_used], np.asarray(annotators)[is_used])
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"difference of scores in points, {x} - {y}, over shared items",
         "unit": unit,
-        "n": both.n_annotators,
-        "n_clusters": both.n_annotators,
-        "n_rows": len(both.values),
+        "n": rows.n_annotators,
+        "n_clusters": rows.n_annotators,
+        "n_rows": len(rows.values),
         "settings": {"x": str(x), "y": str(y), "level": level, "items_sampled": items_sampled},
     }
     detail: dict[str, Any] = {
-        "n_items": both.n_items,
-        "n_items_dropped": len(np.unique(item_codes[is_x | is_y])) - both.n_items,
+        "n_items": rows.n_items,
+        "n_items_dropped": len(np.unique(item_codes[is_x | is_y])) - rows.n_items,
     }
     if x == y:
         return Estimate(status="not_applicable", reason="a system does not differ from itself", detail=detail, **common)
-    if both.n_items == 0:
+    if rows.n_items == 0:
         return Estimate(status="no_data", reason="the two systems share no item", detail=detail, **common)
-    first = is_x[here]
-    arms = [ContrastTerm.of(both, first, 1.0), ContrastTerm.of(both, ~first, -1.0)]
+    first = is_x[is_used]
+    arms = [ContrastTerm.from_rows(rows, first, 1.0), ContrastTerm.from_rows(rows, ~first, -1.0)]
     estimate = SCALE * sum(arm.sign * arm.mean for arm in arms)
-    if both.n_annotators == 1:
+    if rows.n_annotators == 1:
         return Estimate(
             status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
         )
-    found = contrast_variance(arms, items_sampled=items_sampled, is_difference=True)
-    if found is None:
+    spread = contrast_variance(arms, items_sampled=items_sampled, is_difference=True)
+    if spread is None:
         reason = "all answers of one system come from one annotator"
         return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
     return clusters.t_estimate(
         estimate,
-        SCALE * math.sqrt(found.variance),
-        found.df,
-        fewest_clusters=both.n_annotators,
+        SCALE * math.sqrt(spread.variance),
+        spread.df,
+        fewest_clusters=rows.n_annotators,
         level=level,
         method="cv3_t",
         null=0.0,
         bounds=(-SCALE, SCALE),
         reason="the difference does not vary, so the standard error is 0",
-        warnings=clusters.cluster_warnings(np.bincount(both.annotators), name=unit),
-        detail={**detail, **found.as_dict()},
+        warnings=clusters.cluster_warnings(np.bincount(rows.annotators), name=unit),
+        detail={**detail, **spread.as_dict()},
         **common,
     )
 
@@ -154,18 +154,18 @@ def differences_from_reference(
 
     Examples
     --------
-    >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> found = differences_from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, reference="b")
-    >>> list(found), found["a"].estimate
+    >>> answers, annotators = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
+    >>> result = differences_from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, reference="b")
+    >>> list(result), result["a"].estimate
     (['a'], 37.5)
     """
     names = np.unique(np.asarray(systems)).tolist() if planned is None else list(planned)
     others = [name for name in names if name != reference]
-    found = {
+    differences = {
         str(other): score_difference(
             values, systems, items, annotators, x=other, y=reference, level=level, items_sampled=items_sampled
         )
         for other in others
     }
-    after = adjust_family(found, Family("leaderboard.reference", tuple(found)), star_scheme=None)
+    after = adjust_family(differences, Family("leaderboard.reference", tuple(differences)), star_scheme=None)
     return {other: after[str(other)] for other in others}

@@ -152,8 +152,8 @@ def unilabel_and_multilabel_spread(
     --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
-    >>> found = unilabel_and_multilabel_spread(labels, rng=rng)
-    >>> found.exact_multilabel > found.exact_unilabel, round(found.design_effect, 1)
+    >>> result = unilabel_and_multilabel_spread(labels, rng=rng)
+    >>> result.exact_multilabel > result.exact_unilabel, round(result.design_effect, 1)
     (True, 1.7)
     """
     table = np.asarray(labels, dtype=np.float64)
@@ -168,15 +168,15 @@ def unilabel_and_multilabel_spread(
         raise ValueError(f"rounds: {rounds} is less than 2")
     n_items, k = table.shape
     n_few = max(1, round(n_items / k))
-    each = table.mean(axis=1) if aggregate == "mean" else np.median(table, axis=1)
-    few = each[rng.integers(0, n_items, (rounds, n_few))].mean(axis=1)
+    item_scores = table.mean(axis=1) if aggregate == "mean" else np.median(table, axis=1)
+    few = item_scores[rng.integers(0, n_items, (rounds, n_few))].mean(axis=1)
     many = table.ravel()[rng.integers(0, n_items * k, (rounds, n_items))].mean(axis=1)
     parts = clusters.variance_components(table.ravel(), np.repeat(np.arange(n_items), k))
     return LabellingSpread(
         sd_unilabel=SCALE * float(np.std(many, ddof=1)),
         sd_multilabel=SCALE * float(np.std(few, ddof=1)),
         exact_unilabel=SCALE * float(np.std(table)) / math.sqrt(n_items),
-        exact_multilabel=SCALE * float(np.std(each)) / math.sqrt(n_few),
+        exact_multilabel=SCALE * float(np.std(item_scores)) / math.sqrt(n_few),
         icc=parts.icc,
         design_effect=None if parts.icc is None else design_effect(k, parts.icc),
         n_items=n_items,

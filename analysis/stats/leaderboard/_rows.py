@@ -66,14 +66,14 @@ class ScoreRows:
     n_missing: int
 
     @classmethod
-    def of(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "ScoreRows":
+    def from_arrays(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "ScoreRows":
         array = vector(values, "values")
         validate_within_bounds(array, (0.0, 1.0), "values")
-        here = ~np.isnan(array)
-        n = int(here.sum())
-        item_codes, n_items = label_codes_where(items, "items", here)
-        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
-        return cls(array[here], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
+        is_observed = ~np.isnan(array)
+        n = int(is_observed.sum())
+        item_codes, n_items = label_codes_where(items, "items", is_observed)
+        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+        return cls(array[is_observed], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
 
     @property
     def weights(self) -> FloatArray:
@@ -89,7 +89,7 @@ class ContrastTerm:
     sign: float
 
     @classmethod
-    def of(cls, rows: ScoreRows, own: npt.NDArray[np.bool_], sign: float) -> "ContrastTerm":
+    def from_rows(cls, rows: ScoreRows, own: npt.NDArray[np.bool_], sign: float) -> "ContrastTerm":
         per_item = np.bincount(rows.items[own], minlength=rows.n_items)
         return cls(rows, np.where(own, 1 / (rows.n_items * per_item[rows.items]), 0.0), sign)
 
@@ -130,8 +130,8 @@ def contrast_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool, is_
         weight = np.bincount(rows.annotators, arm.weights, n)
         if float(weight.max()) > 1 - 1e-12:
             return None
-        left = float(arm.weights @ rows.values) - np.bincount(rows.annotators, arm.weights * rows.values, n)
-        without += arm.sign * left / (1 - weight)
+        remaining = float(arm.weights @ rows.values) - np.bincount(rows.annotators, arm.weights * rows.values, n)
+        without += arm.sign * remaining / (1 - weight)
         shares += weight
         influence += arm.sign * arm.weights * (rows.values - arm.mean)
     by_annotator = (n - 1) / n * float(np.sum((without - contrast) ** 2))
@@ -139,12 +139,12 @@ def contrast_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool, is_
     df = max(1.0, effective - 1)
     if not items_sampled or rows.n_items < 2:
         return _Variance(by_annotator, df, by_annotator, None, None, effective)
-    # Influences are shares of the score already, where `cr1_variance` divides by the number of rows.
+    # The influences are already shares of the score, but `cr1_variance` divides by the number of rows.
     moves = influence * len(influence)
     cells, _ = label_codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
     by_item, by_cell = clusters.cr1_variance(moves, rows.items), clusters.cr1_variance(moves, cells)
     combined = by_annotator + by_item - by_cell
-    # A difference that is paired by item must not be widened by what the pairing took out, so V_a is no floor there.
+    # Pairing by item removes variance that V_a still contains, so V_a is no lower bound for a difference.
     variance = max(combined, by_item) if is_difference else max(combined, by_annotator, by_item)
     return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
 
@@ -154,6 +154,6 @@ def equal_item_weights(values: FloatArray, systems: npt.ArrayLike, items: npt.Ar
     system_codes, _ = label_codes(np.asarray(systems), "systems", len(values))
     item_codes, n_items = label_codes(np.asarray(items), "items", len(values))
     cells = system_codes * n_items + item_codes
-    given = ~np.isnan(values)
-    counts = np.bincount(cells[given], minlength=int(cells.max(initial=0)) + 1)[cells]
-    return np.where(given, 1 / np.maximum(counts, 1), 0.0)
+    is_observed = ~np.isnan(values)
+    counts = np.bincount(cells[is_observed], minlength=int(cells.max(initial=0)) + 1)[cells]
+    return np.where(is_observed, 1 / np.maximum(counts, 1), 0.0)

@@ -76,14 +76,14 @@ def system_score(
     --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
-    >>> found = system_score(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
-    >>> round(found.estimate, 1), found.interval.method, found.n
+    >>> result = system_score(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
+    >>> round(result.estimate, 1), result.interval.method, result.n
     (76.5, 'cv3_t', 20)
     """
     validate_level(level)
     if mode not in MODES:
-        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
-    rows = ScoreRows.of(values, items, annotators)
+        raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
+    rows = ScoreRows.from_arrays(values, items, annotators)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "score, 0 to 100: mean of answers" if mode == "paper" else "score, 0 to 100: mean over items",
@@ -103,8 +103,8 @@ def system_score(
         return Estimate(
             status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
         )
-    found = contrast_variance([ContrastTerm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
-    if found is None:
+    spread = contrast_variance([ContrastTerm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
+    if spread is None:
         return Estimate(
             status="not_identified",
             reason="without one annotator nothing is left",
@@ -112,7 +112,7 @@ def system_score(
             detail=detail,
             **common,
         )
-    detail |= found.as_dict()
+    detail |= spread.as_dict()
     sizes = np.bincount(rows.annotators)
     warnings = clusters.cluster_warnings(sizes, name=unit)
     means = SCALE * np.bincount(rows.annotators, rows.values) / sizes
@@ -122,7 +122,7 @@ def system_score(
         group_sums(rows.annotators, weights, n),
     )
     bet = betting.ratio_interval(sums, counts, level=level, bounds=BOUNDS)
-    se = SCALE * math.sqrt(found.variance)
+    se = SCALE * math.sqrt(spread.variance)
     if se < MIN_SPREAD * SCALE:
         reason = "the annotators' answers do not differ, so the standard error is 0"
         return Estimate(
@@ -134,7 +134,7 @@ def system_score(
             detail=detail,
             **common,
         )
-    interval: Interval = basic.t_interval(estimate, se, found.df, level=level, bounds=BOUNDS, method="cv3_t")
+    interval: Interval = basic.t_interval(estimate, se, spread.df, level=level, bounds=BOUNDS, method="cv3_t")
     share = basic.most_frequent_value_share(rows.values)
     if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
         ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}

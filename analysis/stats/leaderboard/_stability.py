@@ -60,8 +60,8 @@ def largest_score_difference_between_days(
     --------
     >>> rng = np.random.default_rng(0)
     >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
-    >>> found = largest_score_difference_between_days(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
-    >>> found.detail["n_items"], found.interval.low
+    >>> result = largest_score_difference_between_days(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
+    >>> result.detail["n_items"], result.interval.low
     (60, 0.0)
     """
     validate_level(level)
@@ -70,14 +70,14 @@ def largest_score_difference_between_days(
     day_codes, _ = label_codes(np.asarray(days), "days", len(array))
     item_codes, n_items = label_codes(np.asarray(items), "items", len(array))
     label_codes(np.asarray(annotators), "annotators", len(array))
-    given = ~np.isnan(array)
-    present = np.unique(day_codes[given])
+    is_observed = ~np.isnan(array)
+    present = np.unique(day_codes[is_observed])
     seen = np.zeros((int(day_codes.max(initial=0)) + 1, n_items), dtype=bool)
-    seen[day_codes[given], item_codes[given]] = True
+    seen[day_codes[is_observed], item_codes[is_observed]] = True
     on_all = np.asarray(seen[present].all(axis=0)) if len(present) else np.zeros(n_items, dtype=bool)
-    here = given & on_all[item_codes]
-    labels, shared = np.asarray(days)[here], item_codes[here]
-    people = np.asarray(annotators)[here]
+    is_used = is_observed & on_all[item_codes]
+    labels, shared = np.asarray(days)[is_used], item_codes[is_used]
+    people = np.asarray(annotators)[is_used]
     n = len(np.unique(people))
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -85,25 +85,25 @@ def largest_score_difference_between_days(
         "unit": unit,
         "n": n,
         "n_clusters": n,
-        "n_rows": int(here.sum()),
+        "n_rows": int(is_used.sum()),
         "settings": {"level": level, "resamples": resamples},
     }
     detail: dict[str, Any] = {
         "n_days": len(present),
         "n_items": int(on_all.sum()),
-        "n_items_dropped": len(np.unique(item_codes[given])) - int(on_all.sum()),
+        "n_items_dropped": len(np.unique(item_codes[is_observed])) - int(on_all.sum()),
     }
-    if not given.any():
+    if not is_observed.any():
         return Estimate(status="no_data", reason="no answer to analyse", detail=detail, **common)
     if len(present) == 1:
         return Estimate(status="not_applicable", reason="all answers are of one day", detail=detail, **common)
-    if not here.any():
+    if not is_used.any():
         return Estimate(status="not_identified", reason="no item was answered on every day", detail=detail, **common)
     drawn = ranks.bootstrap_system_scores(
-        SCALE * array[here],
+        SCALE * array[is_used],
         people,
         labels,
-        weights=equal_item_weights(array[here], labels, shared),
+        weights=equal_item_weights(array[is_used], labels, shared),
         resamples=resamples,
         rng=rng,
         unit=unit,
@@ -116,13 +116,13 @@ def largest_score_difference_between_days(
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
     if len(draws) < ranks.MAX_UNDEFINED * resamples:
         return Estimate(status="not_identified", reason="some days were rated by too few to be resampled", **common)
-    found = ranks.simultaneous_differences(drawn.scores, draws, level=level, df=drawn.df)
-    if not found.decidable[~np.eye(len(drawn.systems), dtype=bool)].all():
+    differences = ranks.simultaneous_differences(drawn.scores, draws, level=level, df=drawn.df)
+    if not differences.decidable[~np.eye(len(drawn.systems), dtype=bool)].all():
         return Estimate(status="zero_variance", reason="the difference of two days does not vary", **common)
-    half = np.nan_to_num((found.high - found.low) / 2, nan=0.0)
-    sizes = np.abs(found.estimates)
+    half = np.nan_to_num((differences.high - differences.low) / 2, nan=0.0)
+    sizes = np.abs(differences.estimates)
     low, high = max(0.0, float(np.max(sizes - half))), float(np.max(sizes + half))
-    pvalue = float(np.nanmin(found.pvalues))
+    pvalue = float(np.nanmin(differences.pvalues))
     tested = n >= clusters.TOO_FEW_CLUSTERS
     return Estimate(
         interval=Interval(level, low, min(SCALE, high), "max_t", clipped=high > SCALE),

@@ -63,19 +63,21 @@ def compare_metrics(
     >>> rng = np.random.default_rng(0)
     >>> human = rng.normal(np.arange(6) / 4, 1, (200, 6))
     >>> good, poor = human + rng.normal(0, 0.5, (200, 6)), rng.normal(0, 1, (200, 6))
-    >>> found = compare_metrics(human, good, poor, rng=rng)
-    >>> found.estimate > 0, found.pvalue < 0.05
+    >>> result = compare_metrics(human, good, poor, rng=rng)
+    >>> result.estimate > 0, result.pvalue < 0.05
     (True, True)
     """
     if statistic not in (*STATISTICS, "segment_tau"):
-        raise ValueError(f"statistic: {statistic!r} is none of {', '.join(STATISTICS)}, segment_tau")
-    given, one, other = matrix(human, "human"), matrix(first, "first"), matrix(second, "second")
-    for name, table in (("first", one), ("second", other)):
-        if table.shape != given.shape:
-            raise ValueError(f"{name}: shape {table.shape} where human has {given.shape}")
-    missing = np.isnan(given) | np.isnan(one) | np.isnan(other)
-    given, one, other = (np.where(missing, np.nan, table) for table in (given, one, other))
-    tables = ScoreTables.of(given, one)
+        raise ValueError(f"statistic: {statistic!r} is not one of {', '.join(STATISTICS)}, segment_tau")
+    human_scores, first_scores, second_scores = matrix(human, "human"), matrix(first, "first"), matrix(second, "second")
+    for name, table in (("first", first_scores), ("second", second_scores)):
+        if table.shape != human_scores.shape:
+            raise ValueError(f"{name}: shape {table.shape} where human has {human_scores.shape}")
+    missing = np.isnan(human_scores) | np.isnan(first_scores) | np.isnan(second_scores)
+    human_scores, first_scores, second_scores = (
+        np.where(missing, np.nan, table) for table in (human_scores, first_scores, second_scores)
+    )
+    tables = ScoreTables.from_arrays(human_scores, first_scores)
     common: dict[str, Any] = {
         "analysis": "metrics.compare",
         "estimand": f"difference of {statistic} with human scores, first metric - second metric",
@@ -88,11 +90,16 @@ def compare_metrics(
     edge = too_few_systems_estimate(tables, minimum, common)
     if edge is not None:
         return edge
-    if np.nanstd(divide_by_max_abs(one)) < MIN_SPREAD or np.nanstd(divide_by_max_abs(other)) < MIN_SPREAD:
+    if (
+        np.nanstd(divide_by_max_abs(first_scores)) < MIN_SPREAD
+        or np.nanstd(divide_by_max_abs(second_scores)) < MIN_SPREAD
+    ):
         return Estimate(status="not_identified", reason="a metric is constant", **common)
-    one, other = ((table - np.nanmean(table)) / np.nanstd(table) for table in (one, other))
+    first_scores, second_scores = (
+        (table - np.nanmean(table)) / np.nanstd(table) for table in (first_scores, second_scores)
+    )
     observed, draws = (_swapped_taus if statistic == "segment_tau" else _swapped_systems)(
-        given, one, other, statistic, resamples, rng
+        human_scores, first_scores, second_scores, statistic, resamples, rng
     )
     if observed is None:
         return Estimate(status="not_identified", reason="the scores of the systems are equal", **common)
@@ -117,8 +124,8 @@ def compare_metrics(
 
 def _swapped_systems(
     human: FloatArray,
-    one: FloatArray,
-    other: FloatArray,
+    first_scores: FloatArray,
+    second_scores: FloatArray,
     statistic: str,
     resamples: int,
     rng: np.random.Generator,
@@ -126,8 +133,8 @@ def _swapped_systems(
     counts = np.sum(~np.isnan(human), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         target = np.nansum(divide_by_max_abs(human), axis=0) / counts
-        first, second = np.nansum(one, axis=0), np.nansum(other, axis=0)
-        change = np.nan_to_num(other - one)
+        first, second = np.nansum(first_scores, axis=0), np.nansum(second_scores, axis=0)
+        change = np.nan_to_num(second_scores - first_scores)
         observed = [
             agreement_statistic_by_row(statistic, target[None], (total / counts)[None])[0] for total in (first, second)
         ]
@@ -146,13 +153,16 @@ def _swapped_systems(
 
 def _swapped_taus(
     human: FloatArray,
-    one: FloatArray,
-    other: FloatArray,
+    first_scores: FloatArray,
+    second_scores: FloatArray,
     statistic: str,
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[float | None, FloatArray]:
-    taus = [OutputPairs.of(ScoreTables.of(human, table), "item").taus_by_group() for table in (one, other)]
+    taus = [
+        OutputPairs.from_tables(ScoreTables.from_arrays(human, table), "item").taus_by_group()
+        for table in (first_scores, second_scores)
+    ]
     apart = taus[0] - taus[1]
     apart = apart[np.isfinite(apart)]
     if len(apart) == 0:

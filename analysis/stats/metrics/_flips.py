@@ -8,13 +8,13 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray
 
 
 def system_pair_differences(table: FloatArray) -> FloatArray:
-    """The difference of every two systems on each item, 0 where one is missing; shape (n_items, n_pairs)."""
+    """Return the difference of every two systems on each item (n_items, n_pairs); 0 if one is missing."""
     left, right = np.triu_indices(table.shape[1], 1)
     return np.nan_to_num(table[:, left] - table[:, right])
 
 
 def sign_flip_upper_tail_pvalues(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """P(sum of sign-flipped differences > the observed sum), ties half, of each column of (n_items, n_columns)."""
+    """Return P(sum of sign-flipped differences > the observed sum) of each column; ties count half."""
     n = len(differences)
     observed = differences.sum(axis=0)
     slack = 1e-9 * np.maximum(MIN_SPREAD, np.abs(differences).sum(axis=0))
@@ -25,7 +25,7 @@ def sign_flip_upper_tail_pvalues(differences: FloatArray, *, resamples: int, rng
         above += np.sum(flipped > observed + slack, axis=0) + np.sum(np.abs(flipped - observed) <= slack, axis=0) / 2
     if is_exact:
         return np.asarray(above / 2**n)
-    # The observed assignment is one of those that might have been drawn, and ties with itself.
+    # The observed assignment counts as one of the draws, as a tie with itself.
     return np.asarray((0.5 + above) / (1 + resamples))
 
 

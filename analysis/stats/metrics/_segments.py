@@ -47,13 +47,13 @@ def segment_level_kendall_tau(
     Examples
     --------
     >>> human, metric = [[1, 2, 3], [3, 2, 1], [2, 2, 2]], [[1, 2, 3], [3, 1, 2], [1, 2, 3]]
-    >>> found = segment_level_kendall_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
-    >>> round(found.estimate, 4), found.n, found.detail["n_undefined"]
+    >>> result = segment_level_kendall_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
+    >>> round(result.estimate, 4), result.n, result.detail["n_undefined"]
     (0.6667, 2, 1)
     """
     validate_level(level)
-    tables = ScoreTables.of(human, metric)
-    pairs = OutputPairs.of(tables, grouping)
+    tables = ScoreTables.from_arrays(human, metric)
+    pairs = OutputPairs.from_tables(tables, grouping)
     common: dict[str, Any] = {
         "analysis": "metrics.segment_tau",
         "estimand": "Kendall's tau-b within items" if grouping == "item" else "Kendall's tau-b over all outputs",
@@ -63,11 +63,11 @@ def segment_level_kendall_tau(
     }
     if len(pairs.group) == 0:
         return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)
-    each = pairs.taus_by_group()
-    taus = each[np.isfinite(each)]
+    group_taus = pairs.taus_by_group()
+    taus = group_taus[np.isfinite(group_taus)]
     if len(taus) == 0:
         return Estimate(status="not_identified", reason="every item's scores are equal", n=0, **common)
-    detail = {"n_undefined": len(each) - len(taus), "n_pairs": len(pairs.group)}
+    detail = {"n_undefined": len(group_taus) - len(taus), "n_pairs": len(pairs.group)}
     n = tables.n_items if grouping == "none" else len(taus)
     interval = None
     if grouping == "item" and n > 1:
@@ -125,15 +125,15 @@ def tie_calibrated_accuracy(
     Examples
     --------
     >>> human, metric = [[1, 1, 2], [0, 3, 3]], [[0.50, 0.52, 0.9], [0.1, 0.7, 0.75]]
-    >>> found = tie_calibrated_accuracy(human, metric, rng=np.random.default_rng(0), resamples=99)
-    >>> found.estimate, round(found.detail["threshold"], 2)
+    >>> result = tie_calibrated_accuracy(human, metric, rng=np.random.default_rng(0), resamples=99)
+    >>> result.estimate, round(result.detail["threshold"], 2)
     (1.0, 0.05)
     """
     validate_level(level)
     if threshold is not None:
         validate_non_negative(threshold=threshold)
-    tables = ScoreTables.of(human, metric)
-    pairs = OutputPairs.of(tables, grouping)
+    tables = ScoreTables.from_arrays(human, metric)
+    pairs = OutputPairs.from_tables(tables, grouping)
     common: dict[str, Any] = {
         "analysis": "metrics.tie_calibrated_accuracy",
         "estimand": "share of pairs of outputs called as people call them, ties included",
@@ -177,7 +177,7 @@ def tie_calibrated_accuracy(
 def _best_threshold(apart: FloatArray, agrees: BoolArray, tied: BoolArray, weights: FloatArray) -> float:
     """Return the least threshold with the highest weighted number of agreements: 0, or one of the distances."""
     order = np.argsort(apart, kind="stable")
-    # Once the threshold reaches a pair's distance, a human tie becomes right and a concordant pair wrong.
+    # If the threshold reaches a pair's distance, a human tie becomes correct and a concordant pair wrong.
     gain = np.cumsum((weights * (tied.astype(np.float64) - agrees))[order])
     distances = apart[order]
     last = np.append(distances[1:] > distances[:-1], True)

@@ -17,7 +17,7 @@ from analysis.stats.metrics._statistics import (
 from analysis.stats.metrics._tables import ScoreTables, too_few_systems_estimate
 from analysis.stats.results import Estimate, ResultWarning
 
-# Under this many systems a correlation of systems is a line through two or three points.
+# With fewer systems a correlation is not estimated: it would be a line through two or three points.
 MIN_SYSTEMS = 4
 STATISTICS = ("pearson", "spearman", "kendall", "pairwise_accuracy")
 
@@ -57,11 +57,11 @@ def system_correlations(
     Examples
     --------
     >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
-    >>> found = system_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
-    >>> round(found["pearson"].estimate, 3), round(found["kendall"].estimate, 3)
+    >>> result = system_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
+    >>> round(result["pearson"].estimate, 3), round(result["kendall"].estimate, 3)
     (0.889, 0.667)
     """
-    tables = ScoreTables.of(human, metric)
+    tables = ScoreTables.from_arrays(human, metric)
     return {
         name: _of_systems(tables, name, minimum=MIN_SYSTEMS, level=level, resamples=resamples, rng=rng, unit=unit)
         for name in ("pearson", "spearman", "kendall")
@@ -117,13 +117,13 @@ def pairwise_accuracy(
     Examples
     --------
     >>> human = [[0.1, 0.4, 0.6], [0.2, 0.3, 0.7], [0.0, 0.5, 0.4]]
-    >>> found = pairwise_accuracy(human, [3, 5, 4], rng=np.random.default_rng(0), resamples=99)
-    >>> round(found.estimate, 3), found.detail["n_pairs"]
+    >>> result = pairwise_accuracy(human, [3, 5, 4], rng=np.random.default_rng(0), resamples=99)
+    >>> round(result.estimate, 3), result.detail["n_pairs"]
     (0.667, 3)
     """
     if not 0 < significance < 1:
         raise ValueError(f"significance: {significance!r} is not strictly between 0 and 1")
-    tables = ScoreTables.of(human, metric)
+    tables = ScoreTables.from_arrays(human, metric)
     k = tables.n_systems
     if human_pvalues is None:
         upper = _one_sided(tables.human, resamples=resamples, rng=rng)
@@ -187,7 +187,7 @@ def soft_pairwise_accuracy(
     >>> soft_pairwise_accuracy(human, human, rng=np.random.default_rng(0)).estimate
     1.0
     """
-    tables = ScoreTables.of(human, metric)
+    tables = ScoreTables.from_arrays(human, metric)
     if tables.fixed is not None:
         raise ValueError("metric: scores of items are needed, not of whole systems")
     k = tables.n_systems
@@ -202,8 +202,10 @@ def soft_pairwise_accuracy(
     edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
         return edge
-    both = np.concatenate([system_pair_differences(tables.human), system_pair_differences(tables.metric)], axis=1)
-    pvalues = sign_flip_upper_tail_pvalues(both, resamples=resamples, rng=rng)
+    differences = np.concatenate(
+        [system_pair_differences(tables.human), system_pair_differences(tables.metric)], axis=1
+    )
+    pvalues = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
     n_pairs = k * (k - 1) // 2
     apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
     detail = {"n_systems": k, "n_pairs": n_pairs, "human": pvalues[:n_pairs], "metric": pvalues[n_pairs:]}
@@ -250,7 +252,7 @@ def _of_systems(
                 detail=detail,
                 **common,
             )
-    # To one scale, on which equal means differ by rounding and by nothing else.
+    # Use one scale, on which equal means differ only by rounding.
     human, metric = divide_by_max_abs(tables.human), divide_by_max_abs(tables.metric)
     fixed = None if tables.fixed is None else divide_by_max_abs(tables.fixed)
     theirs_now = system_means(metric) if fixed is None else fixed
@@ -264,9 +266,11 @@ def _of_systems(
     if tables.n_items > 1:
         draws = []
         for block in multinomial_weights(tables.n_items, resamples, rng):
-            ours = weighted_system_means(human, block)
-            theirs = weighted_system_means(metric, block) if fixed is None else np.broadcast_to(fixed, ours.shape)
-            draws.append(agreement_statistic_by_row(statistic, ours, theirs, chosen))
+            human_means = weighted_system_means(human, block)
+            metric_means = (
+                weighted_system_means(metric, block) if fixed is None else np.broadcast_to(fixed, human_means.shape)
+            )
+            draws.append(agreement_statistic_by_row(statistic, human_means, metric_means, chosen))
         drawn = np.concatenate(draws)
         defined = drawn[np.isfinite(drawn)]
         if len(defined) < len(drawn):

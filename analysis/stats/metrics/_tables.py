@@ -15,7 +15,10 @@ MAX_PAIRS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class ScoreTables:
-    """Both sides with the same cells missing, items without any cell left out; `fixed` (K,) where items have none."""
+    """Scores of both sides with the same cells missing, without items of which all cells are left out.
+
+    `fixed` (K,) has the scores of a metric without items.
+    """
 
     human: FloatArray
     metric: FloatArray
@@ -34,25 +37,25 @@ class ScoreTables:
         return int(np.sum(~np.isnan(self.human)))
 
     @classmethod
-    def of(cls, human: npt.ArrayLike, metric: npt.ArrayLike) -> "ScoreTables":
-        given = matrix(human, "human")
+    def from_arrays(cls, human: npt.ArrayLike, metric: npt.ArrayLike) -> "ScoreTables":
+        human_scores = matrix(human, "human")
         if np.ndim(np.asarray(metric, dtype=np.float64)) == 1:
             fixed = vector(metric, "metric")
-            if len(fixed) != given.shape[1]:
-                raise ValueError(f"metric: {len(fixed)} scores for {given.shape[1]} systems")
-            here = (~np.isnan(given)).any(axis=1)
-            return cls(given[here], given[here], fixed)
+            if len(fixed) != human_scores.shape[1]:
+                raise ValueError(f"metric: {len(fixed)} scores for {human_scores.shape[1]} systems")
+            is_used = (~np.isnan(human_scores)).any(axis=1)
+            return cls(human_scores[is_used], human_scores[is_used], fixed)
         other = matrix(metric, "metric")
-        if other.shape != given.shape:
-            raise ValueError(f"metric: shape {other.shape} where human has {given.shape}")
-        missing = np.isnan(given) | np.isnan(other)
-        here = ~missing.all(axis=1)
-        return cls(np.where(missing, np.nan, given)[here], np.where(missing, np.nan, other)[here], None)
+        if other.shape != human_scores.shape:
+            raise ValueError(f"metric: shape {other.shape} where human has {human_scores.shape}")
+        missing = np.isnan(human_scores) | np.isnan(other)
+        is_used = ~missing.all(axis=1)
+        return cls(np.where(missing, np.nan, human_scores)[is_used], np.where(missing, np.nan, other)[is_used], None)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPairs:
-    """All pairs of outputs within a group: differences on both sides and the group's number; shapes (n_pairs,)."""
+    """All pairs of outputs within a group: differences on both sides and the number of the group; shapes (n_pairs,)."""
 
     human: FloatArray
     metric: FloatArray
@@ -60,29 +63,30 @@ class OutputPairs:
     n_groups: int
 
     @classmethod
-    def of(cls, tables: ScoreTables, grouping: str) -> "OutputPairs":
+    def from_tables(cls, tables: ScoreTables, grouping: str) -> "OutputPairs":
         if grouping not in GROUPINGS:
-            raise ValueError(f"grouping: {grouping!r} is none of {', '.join(GROUPINGS)}")
+            raise ValueError(f"grouping: {grouping!r} is not one of {', '.join(GROUPINGS)}")
         if tables.fixed is not None:
             raise ValueError("metric: scores of items are needed, not of whole systems")
         human, metric = tables.human, tables.metric
         if grouping == "none":
-            here = ~np.isnan(human)
-            human, metric = human[here][None, :], metric[here][None, :]
+            is_observed = ~np.isnan(human)
+            human, metric = human[is_observed][None, :], metric[is_observed][None, :]
         n, k = human.shape
         if n * k * (k - 1) // 2 > MAX_PAIRS:
             raise ValueError(f"grouping: {n * k * (k - 1) // 2} pairs are more than {MAX_PAIRS}; group by item")
         left, right = np.triu_indices(k, 1)
         first, second = human[:, left] - human[:, right], metric[:, left] - metric[:, right]
-        there = ~np.isnan(first)
-        group = np.broadcast_to(np.arange(n)[:, None], first.shape)[there]
-        return cls(first[there], second[there], np.asarray(group, dtype=np.int64), n)
+        is_pair = ~np.isnan(first)
+        group = np.broadcast_to(np.arange(n)[:, None], first.shape)[is_pair]
+        return cls(first[is_pair], second[is_pair], np.asarray(group, dtype=np.int64), n)
 
     def taus_by_group(self) -> FloatArray:
         """Return tau-b of each group; NaN if a side has no two different scores."""
-        ours, theirs = np.sign(self.human), np.sign(self.metric)
+        human_signs, metric_signs = np.sign(self.human), np.sign(self.metric)
         together, of_human, of_metric = (
-            np.bincount(self.group, values, self.n_groups) for values in (ours * theirs, ours**2, theirs**2)
+            np.bincount(self.group, values, self.n_groups)
+            for values in (human_signs * metric_signs, human_signs**2, metric_signs**2)
         )
         with np.errstate(invalid="ignore"):
             return np.asarray(together / np.sqrt(of_human * of_metric))

@@ -48,7 +48,7 @@ def flag_boundaries(
     questions : sequence[int]
         Numbers of questions.
     criterion : {"rate", "class"}
-        As in `noise_posterior`.
+        As in `noisy_annotator_posterior`.
     threshold : float, default RATE_THRESHOLD
         Accuracy below which an annotator is noisy by the rate criterion.
     cutoff, rule : float, optional
@@ -71,18 +71,18 @@ def flag_boundaries(
     """
     at_most: list[int | None] = []
     irregular: list[tuple[int, int]] = []
-    for asked in questions:
-        if asked < 0:
-            raise ValueError(f"questions: {asked} is negative")
-        right = np.arange(asked + 1)
-        found = noisy_annotator_posterior(
-            prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold
+    for n_questions in questions:
+        if n_questions < 0:
+            raise ValueError(f"questions: {n_questions} is negative")
+        right = np.arange(n_questions + 1)
+        posteriors = noisy_annotator_posterior(
+            prior, right, np.full(n_questions + 1, n_questions), criterion=criterion, threshold=threshold
         )
-        flagged = is_noisy(found, cutoff=cutoff, rule=rule)
-        first_free = int(np.argmin(flagged)) if not flagged.all() else asked + 1
+        flagged = is_noisy(posteriors, cutoff=cutoff, rule=rule)
+        first_free = int(np.argmin(flagged)) if not flagged.all() else n_questions + 1
         at_most.append(first_free - 1 if first_free else None)
-        irregular += [(int(count), asked) for count in right[first_free:][flagged[first_free:]]]
-    return FlagBoundaries(tuple(int(asked) for asked in questions), tuple(at_most), tuple(irregular))
+        irregular += [(int(count), n_questions) for count in right[first_free:][flagged[first_free:]]]
+    return FlagBoundaries(tuple(int(n_questions) for n_questions in questions), tuple(at_most), tuple(irregular))
 
 
 def cumulative_flag_probability(
@@ -127,17 +127,17 @@ def cumulative_flag_probability(
     alive = np.zeros((n + 1, n + 1))
     alive[0, 0] = 1.0
     stops = np.zeros((n + 1, n + 1), dtype=bool)
-    for asked, boundary in enumerate(at_most, start=1):
+    for n_questions, boundary in enumerate(at_most, start=1):
         if boundary is not None:
-            stops[asked, : boundary + 1] = True
+            stops[n_questions, : boundary + 1] = True
     flagged = np.zeros(n)
     total = 0.0
-    for asked in range(n):
+    for n_questions in range(n):
         step = skip_rate * alive
         step[1:, :] += wrong * alive[:-1, :]
         step[1:, 1:] += accuracy * alive[:-1, :-1]
         total += float(step[stops].sum())
         step[stops] = 0.0
         alive = step
-        flagged[asked] = total
+        flagged[n_questions] = total
     return flagged

@@ -14,7 +14,7 @@ def fit_mixture_by_em(
     tails: TailIndicators, n_components: int, starts: int, rng: np.random.Generator
 ) -> MixtureSolution | None:
     """Run all starts at once, each with its own stopping tolerance."""
-    # One component is fitted in the first step, whatever it starts from.
+    # A single component is fitted in the first step, from any start.
     starts = starts if n_components > 1 else 1
     drawn = [(rng.uniform(0.0, 1.0, n_components), rng.standard_gamma(2.0, n_components)) for _ in range(starts)]
     means, concentrations = np.array([pair[0] for pair in drawn]), np.array([pair[1] for pair in drawn])
@@ -27,7 +27,7 @@ def fit_mixture_by_em(
             return np.asarray(-(special.logsumexp(joint, axis=1) @ tails.counts))
 
     active = np.arange(starts)
-    now = misfit(active)
+    current_misfit = misfit(active)
     for _ in range(1000):
         joint = weights[active][..., None] * np.exp(tails.log_likelihoods(alphas[active], betas[active]))
         with np.errstate(invalid="ignore"):
@@ -35,17 +35,22 @@ def fit_mixture_by_em(
         weights[active] = shares.sum(axis=-1) / tails.counts.sum()
         fitted = _fixed_point(tails, shares.reshape(-1, len(tails.counts)))
         alphas[active], betas[active] = (values.reshape(-1, n_components) for values in fitted)
-        before, now[active] = now[active], misfit(active)
+        before, current_misfit[active] = current_misfit[active], misfit(active)
         with np.errstate(invalid="ignore", divide="ignore"):
-            goes_on = (before - now[active]) / before >= 1e-6
+            goes_on = (before - current_misfit[active]) / before >= 1e-6
         active = active[goes_on]
         if len(active) == 0:
             break
-    finite = np.isfinite(now) & np.isfinite(alphas).all(axis=1) & (alphas > 0).all(axis=1) & (betas > 0).all(axis=1)
+    finite = (
+        np.isfinite(current_misfit)
+        & np.isfinite(alphas).all(axis=1)
+        & (alphas > 0).all(axis=1)
+        & (betas > 0).all(axis=1)
+    )
     if not finite.any():
         return None
-    best = int(np.argmin(np.where(finite, now, np.inf)))
-    return weights[best], alphas[best], betas[best], -float(now[best])
+    best = int(np.argmin(np.where(finite, current_misfit, np.inf)))
+    return weights[best], alphas[best], betas[best], -float(current_misfit[best])
 
 
 def _fixed_point(tails: TailIndicators, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -66,9 +71,9 @@ def _fixed_point(tails: TailIndicators, shares: FloatArray) -> tuple[FloatArray,
 
     with np.errstate(invalid="ignore", divide="ignore"):
         last = misfit(pair)
-        taken = 0
-        while len(rows) and taken < 10_000:
-            block = np.empty((min(EM_BLOCK, 10_000 - taken), len(rows), 2))
+        n_steps = 0
+        while len(rows) and n_steps < 10_000:
+            block = np.empty((min(EM_BLOCK, 10_000 - n_steps), len(rows), 2))
             pulling = pulls[rows]
             terms = np.empty_like(pulling)
             for step in range(len(block)):
@@ -78,9 +83,9 @@ def _fixed_point(tails: TailIndicators, shares: FloatArray) -> tuple[FloatArray,
                 slopes = terms @ sums
                 pair = pair * slopes[:, :2] / slopes[:, 2:]
                 block[step] = pair
-            taken += len(block)
+            n_steps += len(block)
             seen = np.concatenate([last[None], misfit(block)])
-            # A rise stops the iteration too, and so does a likelihood that is not a number.
+            # A rise of the misfit and an undefined likelihood also stop the iteration.
             stops = ~((seen[:-1] - seen[1:]) / seen[:-1] >= 1e-7)
             done = stops.any(axis=0)
             where = np.where(done, np.argmax(stops, axis=0), len(block) - 1)

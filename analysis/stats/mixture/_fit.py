@@ -19,7 +19,7 @@ PSEUDO_SUCCESSES = (19,) * 36 + (1, 1, 5, 10)
 PSEUDO_TRIALS = (20,) * 40
 MIN_CONCENTRATION = 0.1
 MAX_CONCENTRATION = 1000.0
-# Where the published EM algorithm comes to rest on the pseudo-data: a cap for a fast fit that is near it.
+# The point at which the published EM algorithm stops on the pseudo-data; used as a cap for a similar fast fit.
 EM_CONCENTRATION = 5000.0
 MAX_LOGIT = 7.0
 
@@ -97,8 +97,8 @@ def fit_beta_mixture(
 
     Examples
     --------
-    >>> found = fit_beta_mixture([], [], n_components=2, rng=np.random.default_rng(0))
-    >>> [round(mean, 2) for mean in found.mixture.means], round(found.log_likelihood, 2), found.at_cap
+    >>> result = fit_beta_mixture([], [], n_components=2, rng=np.random.default_rng(0))
+    >>> [round(mean, 2) for mean in result.mixture.means], round(result.log_likelihood, 2), result.at_cap
     ([0.21, 0.95], -58.45, (1,))
     """
     if n_components < 1:
@@ -109,8 +109,8 @@ def fit_beta_mixture(
         raise ValueError(f"starts: {starts} is less than 1")
     if not MIN_CONCENTRATION < max_concentration < math.inf:
         raise ValueError(f"max_concentration: {max_concentration!r} is not above {MIN_CONCENTRATION}")
-    right, asked = checked_successes_and_trials(successes, trials)
-    n_annotators, n_answers = int(np.sum(asked > 0)), int(asked.sum())
+    n_correct, n_counted = checked_successes_and_trials(successes, trials)
+    n_annotators, n_answers = int(np.sum(n_counted > 0)), int(n_counted.sum())
     common: dict[str, Any] = {
         "n_annotators": n_annotators,
         "n_answers": n_answers,
@@ -125,21 +125,21 @@ def fit_beta_mixture(
     }
     empty: dict[str, Any] = {"mixture": None, "log_likelihood": None, "at_cap": ()}
     if pseudo_data:
-        right = np.concatenate([right, np.array(PSEUDO_SUCCESSES)])
-        asked = np.concatenate([asked, np.array(PSEUDO_TRIALS)])
+        n_correct = np.concatenate([n_correct, np.array(PSEUDO_SUCCESSES)])
+        n_counted = np.concatenate([n_counted, np.array(PSEUDO_TRIALS)])
     elif n_answers == 0:
         return MixtureFit("no_data", "no test question was answered", **empty, **common)
-    elif int(np.sum(asked > 1)) < 2 * n_components:
+    elif int(np.sum(n_counted > 1)) < 2 * n_components:
         reason = f"fewer than {2 * n_components} annotators answered two questions or more"
         return MixtureFit("not_identified", reason, **empty, **common)
-    tails = TailIndicators.of(right, asked)
+    tails = TailIndicators.from_counts(n_correct, n_counted)
     if method == "em":
-        found = fit_mixture_by_em(tails, n_components, starts, rng)
+        fit = fit_mixture_by_em(tails, n_components, starts, rng)
     else:
-        found = _climb(tails, n_components, starts, max_concentration, rng)
-    if found is None:
+        fit = _climb(tails, n_components, starts, max_concentration, rng)
+    if fit is None:
         return MixtureFit("failed", "no start led to a finite likelihood", **empty, **common)
-    weights, alphas, betas, log_likelihood = found
+    weights, alphas, betas, log_likelihood = fit
     order = np.argsort(alphas / (alphas + betas))
     mixture = BetaMixture(tuple(weights[order].tolist()), tuple(alphas[order].tolist()), tuple(betas[order].tolist()))
     concentrations = (alphas + betas)[order]
@@ -171,15 +171,15 @@ def _climb(tails: TailIndicators, k: int, starts: int, cap: float, rng: np.rando
         weights, means, concentrations = unpacked(x)
         terms = tails.terms(means * concentrations, (1 - means) * concentrations)
         joint = np.log(weights)[:, None] + (np.log(terms) * tails.sign) @ tails.member.T + tails.binomial
-        each = special.logsumexp(joint, axis=0)
-        shares = np.exp(joint - each) * tails.counts
+        log_likelihoods = special.logsumexp(joint, axis=0)
+        shares = np.exp(joint - log_likelihoods) * tails.counts
         slopes = (shares @ tails.member) * tails.sign / terms
         by_alpha, by_beta, by_sum = (slopes[:, tails.kind == part].sum(axis=1) for part in range(3))
         by_mean = (by_alpha - by_beta) * concentrations * means * (1 - means)
         by_concentration = (by_alpha * means + by_beta * (1 - means) + by_sum) * concentrations
         by_weight = shares.sum(axis=1) - total * weights
         gradient = np.concatenate([by_weight[1:], by_mean, by_concentration])
-        return -float(tails.counts @ each), -gradient
+        return -float(tails.counts @ log_likelihoods), -gradient
 
     best: tuple[float, FloatArray] | None = None
     for start in range(starts):
@@ -190,9 +190,9 @@ def _climb(tails: TailIndicators, k: int, starts: int, cap: float, rng: np.rando
         first = np.concatenate(
             [np.zeros(k - 1), special.logit(means), np.log(np.clip(concentrations, MIN_CONCENTRATION, cap))]
         )
-        found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
-        if math.isfinite(found.fun) and (best is None or found.fun < best[0]):
-            best = (float(found.fun), np.asarray(found.x, dtype=np.float64))
+        optimum = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
+        if math.isfinite(optimum.fun) and (best is None or optimum.fun < best[0]):
+            best = (float(optimum.fun), np.asarray(optimum.x, dtype=np.float64))
     if best is None:
         return None
     weights, means, concentrations = unpacked(best[1])

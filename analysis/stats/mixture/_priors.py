@@ -13,7 +13,7 @@ from analysis.stats.results import Record, json_safe
 
 RATE_THRESHOLD = 0.9
 CUTOFF = 0.99
-# A posterior that equals the cut-off but for rounding (the uniform prior at 0 of 1) lies on it.
+# A posterior that equals the cut-off except for rounding (the uniform prior at 0 of 1) counts as equal.
 ROUNDING = 1e-12
 CUTOFF_RULES = ("at_least", "more_than")
 
@@ -36,16 +36,16 @@ class BetaMixture(Record):
 
     @property
     def means(self) -> tuple[float, ...]:
-        """The expected accuracy within each component."""
+        """Return the expected accuracy within each component."""
         return tuple(alpha / (alpha + beta) for alpha, beta in zip(self.alphas, self.betas, strict=True))
 
     @property
     def best(self) -> int:
-        """The component of the annotators who are not noisy: the one with the highest mean."""
+        """Return the component of the annotators who are not noisy: the one with the highest mean."""
         return int(np.argmax(self.means))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"means": json_safe(self.means)}
 
 
@@ -93,10 +93,10 @@ def low_accuracy_posterior(
     [0.9981, 0.2671]
     """
     validate_level(threshold)
-    right, asked = checked_successes_and_trials(successes, trials)
-    weights = _component_posterior(prior, right, asked)
+    n_correct, n_counted = checked_successes_and_trials(successes, trials)
+    weights = _component_posterior(prior, n_correct, n_counted)
     alphas, betas = np.array(prior.alphas), np.array(prior.betas)
-    below = special.betainc(alphas + right[:, None], betas + (asked - right)[:, None], threshold)
+    below = special.betainc(alphas + n_correct[:, None], betas + (n_counted - n_correct)[:, None], threshold)
     return np.asarray(np.sum(weights * below, axis=1), dtype=np.float64)
 
 
@@ -133,7 +133,7 @@ def not_best_class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trial
         raise ValueError("prior: the class criterion needs at least two components")
     weights = _component_posterior(prior, *checked_successes_and_trials(successes, trials))
     others = [k for k in range(len(prior.weights)) if k != prior.best]
-    # The sum over the others, not one minus the best: it keeps its digits where it is tiny.
+    # The sum over the others keeps its digits when it is tiny; one minus the best does not.
     return np.asarray(np.sum(weights[:, others], axis=1), dtype=np.float64)
 
 
@@ -154,7 +154,7 @@ def noisy_annotator_posterior(
     successes, trials : array_like, shape (n,)
         Correct and counted answers of each annotator.
     criterion : {"rate", "class"}
-        `rate_posterior` or `class_posterior`.
+        `low_accuracy_posterior` or `not_best_class_posterior`.
     threshold : float, default RATE_THRESHOLD
         Accuracy below which an annotator is noisy, for "rate".
 
@@ -181,7 +181,7 @@ def noisy_annotator_posterior(
 
 
 def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "at_least") -> BoolArray:
-    """Whether a posterior reaches the cut-off.
+    """Return whether each posterior reaches the cut-off.
 
     Parameters
     ----------
@@ -211,21 +211,21 @@ def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "
     """
     validate_level(cutoff)
     if rule not in CUTOFF_RULES:
-        raise ValueError(f"rule: {rule!r} is none of {', '.join(CUTOFF_RULES)}")
+        raise ValueError(f"rule: {rule!r} is not one of {', '.join(CUTOFF_RULES)}")
     values = np.asarray(posteriors, dtype=np.float64)
     return np.asarray(values >= cutoff - ROUNDING if rule == "at_least" else values > cutoff + ROUNDING)
 
 
 def checked_successes_and_trials(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Return correct and counted answers. Raise ValueError if an annotator has more correct than counted ones."""
-    right, asked = checked_whole_counts(successes, "successes"), checked_whole_counts(trials, "trials")
-    if right.ndim != 1 or right.shape != asked.shape:
-        raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
-    wrong = np.flatnonzero(right > asked)
+    n_correct, n_counted = checked_whole_counts(successes, "successes"), checked_whole_counts(trials, "trials")
+    if n_correct.ndim != 1 or n_correct.shape != n_counted.shape:
+        raise ValueError(f"trials: shape {n_counted.shape} where successes has {n_correct.shape}")
+    wrong = np.flatnonzero(n_correct > n_counted)
     if len(wrong):
         row = int(wrong[0])
-        raise ValueError(f"successes: row {row} has {int(right[row])} of {int(asked[row])}")
-    return right, asked
+        raise ValueError(f"successes: row {row} has {int(n_correct[row])} of {int(n_counted[row])}")
+    return n_correct, n_counted
 
 
 def checked_whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
@@ -237,11 +237,11 @@ def checked_whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
     return np.asarray(array, dtype=np.int64)
 
 
-def _component_posterior(prior: BetaMixture, right: IntArray, asked: IntArray) -> FloatArray:
+def _component_posterior(prior: BetaMixture, n_correct: IntArray, n_counted: IntArray) -> FloatArray:
     alphas, betas = np.array(prior.alphas), np.array(prior.betas)
     with np.errstate(divide="ignore"):
         joint = np.log(np.array(prior.weights)) + special.betaln(
-            alphas + right[:, None], betas + (asked - right)[:, None]
+            alphas + n_correct[:, None], betas + (n_counted - n_correct)[:, None]
         )
     joint -= special.betaln(alphas, betas)
     return np.asarray(np.exp(joint - special.logsumexp(joint, axis=1, keepdims=True)), dtype=np.float64)

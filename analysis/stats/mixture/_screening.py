@@ -63,7 +63,7 @@ class Screening(Record):
     beside: "Screening | None" = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "annotator"}
 
 
@@ -125,11 +125,11 @@ def count_test_answers(
     Parameters
     ----------
     values, is_positive : array_like, shape (n,)
-        As in `score_answers`.
+        As in `score_test_answers`.
     annotators : array_like, shape (n,)
         Label of each row's annotator.
     midpoint, neutral : float, optional
-        As in `score_answers`.
+        As in `score_test_answers`.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def count_test_answers(
     right = score_test_answers(values, is_positive, midpoint=midpoint, neutral=neutral)
     positions, n = label_codes(np.asarray(annotators), "annotators", len(right))
     cell = 2 * positions + np.where(np.asarray(is_positive, dtype=bool), 0, 1)
-    counted, given = ~np.isnan(right), ~np.isnan(vector(values, "values"))
+    counted, is_given = ~np.isnan(right), ~np.isnan(vector(values, "values"))
 
     def table(chosen: BoolArray) -> IntArray:
         return np.asarray(np.bincount(cell[chosen], minlength=2 * n).reshape(n, 2), dtype=np.int64)
@@ -154,7 +154,7 @@ def count_test_answers(
         annotators=tuple(np.unique(np.asarray(annotators)).tolist()),
         successes=table(right == 1),
         trials=table(counted),
-        skipped=table(given & ~counted),
+        skipped=table(is_given & ~counted),
     )
 
 
@@ -202,7 +202,7 @@ def screen_annotators(
     rng : numpy.random.Generator
         Source of the random draws.
     model : str, optional
-        One of `MODELS`. None uses `class_learned2` in paper mode, `default_model` otherwise.
+        One of `MODELS`. None uses `class_learned2` in paper mode, `default_screening_model` otherwise.
     mode : {"recommended", "paper"}, default 'recommended'
         "paper": the published EM algorithm, flags above the cut-off. "recommended": direct likelihood with a bounded
         concentration, flags at the cut-off too.
@@ -231,18 +231,20 @@ def screen_annotators(
 
     Examples
     --------
-    >>> found = screen_annotators([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
-    >>> found.model, found.flagged.tolist()
+    >>> result = screen_annotators([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
+    >>> result.model, result.flagged.tolist()
     ('rate_fixed2', [True, False])
     """
     if mode not in MODES:
-        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
-    right, asked = _typed(successes, "successes"), _typed(trials, "trials")
-    if right.shape != asked.shape:
-        raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
-    chosen = model if model is not None else ("class_learned2" if mode == "paper" else default_screening_model(asked))
+        raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
+    n_correct, n_counted = _typed(successes, "successes"), _typed(trials, "trials")
+    if n_correct.shape != n_counted.shape:
+        raise ValueError(f"trials: shape {n_counted.shape} where successes has {n_correct.shape}")
+    chosen = (
+        model if model is not None else ("class_learned2" if mode == "paper" else default_screening_model(n_counted))
+    )
     if chosen not in MODELS:
-        raise ValueError(f"model: {chosen!r} is none of {', '.join(MODELS)}")
+        raise ValueError(f"model: {chosen!r} is not one of {', '.join(MODELS)}")
     criterion, prior = MODELS[chosen]
     used_rule = rule if rule is not None else ("more_than" if mode == "paper" else "at_least")
     method = "em" if mode == "paper" else "likelihood"
@@ -252,34 +254,34 @@ def screen_annotators(
         if isinstance(prior, str):
             priors.append(PRIORS[prior])
             continue
-        found = fit_beta_mixture(
-            right[:, column],
-            asked[:, column],
+        fit = fit_beta_mixture(
+            n_correct[:, column],
+            n_counted[:, column],
             n_components=prior,
             rng=rng,
             method=method,
             starts=starts,
             max_concentration=max_concentration,
         )
-        fits.append(found)
-        if found.mixture is not None:
-            priors.append(found.mixture)
-    broken = next((found for found in fits if found.status != "ok"), None)
-    n = len(right)
+        fits.append(fit)
+        if fit.mixture is not None:
+            priors.append(fit.mixture)
+    broken = next((fit for fit in fits if fit.status != "ok"), None)
+    n = len(n_correct)
     posteriors = np.full((n, 2), np.nan)
     flagged = np.zeros((n, 2), dtype=bool)
     if broken is None:
         for column in range(2):
             posteriors[:, column] = noisy_annotator_posterior(
-                priors[column], right[:, column], asked[:, column], criterion=criterion, threshold=threshold
+                priors[column], n_correct[:, column], n_counted[:, column], criterion=criterion, threshold=threshold
             )
         flagged = is_noisy(posteriors, cutoff=cutoff, rule=used_rule)
     warnings: list[ResultWarning] = []
     spared: tuple[int, ...] = ()
     if mode == "recommended":
-        # A component with a higher mean but less spread can claim everybody who makes some mistakes, and leave those
-        # who make none to the "noisy" one.
-        perfect = flagged & (right == asked)
+        # A component with a higher mean but less spread can take all annotators who make some mistakes. Those who
+        # make none are then left to the "noisy" component.
+        perfect = flagged & (n_correct == n_counted)
         spared = tuple(int(row) for row in np.flatnonzero(perfect.any(axis=1)))
         flagged = flagged & ~perfect
         if spared:
@@ -292,7 +294,7 @@ def screen_annotators(
     beside = None
     if mode == "recommended" and chosen != "rate_fixed2":
         beside = screen_annotators(
-            right, asked, rng=rng, model="rate_fixed2", threshold=threshold, cutoff=cutoff, rule=used_rule
+            n_correct, n_counted, rng=rng, model="rate_fixed2", threshold=threshold, cutoff=cutoff, rule=used_rule
         )
     return Screening(
         model=chosen,

@@ -26,7 +26,7 @@ class TailIndicators:
     binomial: FloatArray
 
     @classmethod
-    def of(cls, successes: IntArray, trials: IntArray) -> "TailIndicators":
+    def from_counts(cls, successes: IntArray, trials: IntArray) -> "TailIndicators":
         rows, counts = np.unique(np.column_stack([successes, trials]), axis=0, return_counts=True)
         parts = (rows[:, 0], rows[:, 1] - rows[:, 0], rows[:, 1])
         ranges = [np.arange(part.max(initial=0)) for part in parts]

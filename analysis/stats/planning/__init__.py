@@ -28,7 +28,7 @@ from analysis.stats.planning._simulation import (
     one_sample_outcomes,
     outcomes_from_estimates,
     simulate,
-    two_way_outcomes,
+    two_way_clustered_mean_outcomes,
     validate_simulation_size,
 )
 from analysis.stats.planning._spa import plan_spa
@@ -57,5 +57,5 @@ __all__ = [
     "plan_two_groups",
     "validate_simulation_size",
     "simulate",
-    "two_way_outcomes",
+    "two_way_clustered_mean_outcomes",
 ]

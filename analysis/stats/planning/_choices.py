@@ -27,7 +27,7 @@ def plan_strategy(
     Parameters
     ----------
     mean_difficulty : float
-        Mean difficulty of the requests, as in `choice_simulation.draw_agents`.
+        Mean difficulty of the requests, as in `choice_simulation.draw_annotators_and_requests`.
     n_requests : int
         Largest number of requests. Runs without a decision pay for all.
     strategy : choice.Strategy
@@ -39,7 +39,8 @@ def plan_strategy(
     options : PlanOptions, optional
         Options of the planner.
     **agent_options : Any
-        Arguments of `choice_simulation.planned_effort`, which draws annotators and requests again in every run.
+        Arguments of `choice_simulation.simulate_effort_of_new_agents`, which draws annotators and requests again in
+        every run.
 
     Returns
     -------
@@ -62,14 +63,14 @@ def plan_strategy(
         )
 
     def analyse(effort: choice.Effort) -> Outcomes:
-        # The sign of the verdict and the labels it took, carried as an estimate and an end of an interval.
+        # The `estimate` holds the winner, `low` and `high` the numbers of requests and of labels.
         winner = effort.winner.astype(np.float64)
         return Outcomes(winner, effort.n_requests.astype(np.float64), effort.n_labels.astype(np.float64), winner)
 
-    found = simulate_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
+    outcomes = simulate_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
     side = 1.0 if mean_difficulty > 0 else -1.0
-    is_right = found.estimate == side if mean_difficulty else found.estimate != 0
-    labels = found.high
+    is_right = outcomes.estimate == side if mean_difficulty else outcomes.estimate != 0
+    labels = outcomes.high
     return build_plan(
         chosen,
         protocol="choice",
@@ -81,8 +82,8 @@ def plan_strategy(
         power=float(np.mean(is_right)),
         labels=float(np.mean(labels)),
         detail={
-            "decided_share": float(np.mean(found.estimate != 0)),
-            "wrong_share": float(np.mean(found.estimate == -side)) if mean_difficulty else None,
+            "decided_share": float(np.mean(outcomes.estimate != 0)),
+            "wrong_share": float(np.mean(outcomes.estimate == -side)) if mean_difficulty else None,
             "labels_median": float(np.median(labels)),
             "labels_90": float(np.quantile(labels, 0.9)),
         },
@@ -118,7 +119,7 @@ def plan_choice(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.choice_answers`.
+        Arguments of `generators.simulate_choice_answers`.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def plan_choice(
 
     Notes
     -----
-    The test is t on annotators' means (`choice.preference`); with one label each, the exact binomial test.
+    The test is t on annotators' means (`choice.preference_share`); with one label each, the exact binomial test.
 
     Examples
     --------
@@ -143,16 +144,16 @@ def plan_choice(
             n_annotators, n_each, mean_difficulty=effect, runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.ChoiceAnswers) -> Outcomes:
+    def analyse(answers: generators.ChoiceAnswers) -> Outcomes:
         if n_each > 1:
-            return one_sample_outcomes(made.chose_a.mean(axis=2), level=level, bounds=(0.0, 1.0))
-        # What the test says depends on the number of labels for A alone, which few runs do not share.
-        _, first, which = np.unique(made.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
-        who = np.arange(n_annotators)
-        found = outcomes_from_estimates(
-            choice.preference_share(made.chose_a[row, :, 0], who, level=level) for row in first
+            return one_sample_outcomes(answers.chose_a.mean(axis=2), level=level, bounds=(0.0, 1.0))
+        # The test depends only on the number of labels for A, so each number is analysed once.
+        _, first, which = np.unique(answers.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
+        annotators = np.arange(n_annotators)
+        outcomes = outcomes_from_estimates(
+            choice.preference_share(answers.chose_a[row, :, 0], annotators, level=level) for row in first
         )
-        return Outcomes(found.estimate[which], found.low[which], found.high[which], found.pvalue[which])
+        return Outcomes(outcomes.estimate[which], outcomes.low[which], outcomes.high[which], outcomes.pvalue[which])
 
     return plan_by_simulation(
         generate,

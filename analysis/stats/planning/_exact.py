@@ -60,7 +60,7 @@ def plan_mean(
     """
     chosen = options or PlanOptions()
     level = chosen.significance / chosen.tests
-    found = power.t_test_power(difference / require_positive(sd, "sd"), n, significance=level)
+    power_of_test = power.t_test_power(difference / require_positive(sd, "sd"), n, significance=level)
     detectable = power.t_test_detectable_difference(
         n, sd=sd, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
     )
@@ -81,7 +81,7 @@ def plan_mean(
         unit="annotator",
         n=n,
         effect=difference,
-        power=found,
+        power=power_of_test,
         detectable=detectable,
         width=width,
         labels=n_to_recruit(n, excluded_share) * answers_each,
@@ -134,7 +134,7 @@ def plan_two_groups(
     chosen = options or PlanOptions()
     other = sd_x if sd_y is None else sd_y
     level = chosen.significance / chosen.tests
-    found = power.two_sample_t_test_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
+    power_of_test = power.two_sample_t_test_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
     detectable = power.two_sample_detectable_difference(
         n_x,
         n_y,
@@ -155,7 +155,7 @@ def plan_two_groups(
         unit="annotator",
         n=n_x + n_y,
         effect=difference,
-        power=found,
+        power=power_of_test,
         detectable=detectable,
         width=width,
         labels=n_to_recruit(n_x + n_y, excluded_share) * answers_each,
@@ -209,7 +209,7 @@ def plan_share(
     """
     chosen = options or PlanOptions()
     level = chosen.significance / chosen.tests
-    found = power.proportion_power(p, n, null=null, significance=level)
+    power_of_test = power.proportion_power(p, n, null=null, significance=level)
     try:
         detectable = power.proportion_detectable_difference(
             n, null=null, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
@@ -234,7 +234,7 @@ def plan_share(
         unit="annotator",
         n=n,
         effect=p - null,
-        power=found,
+        power=power_of_test,
         detectable=detectable,
         width=float(chances @ (ends[:, 1] - ends[:, 0])),
         labels=n_to_recruit(n, excluded_share),
@@ -274,7 +274,7 @@ def plan_sequential(
     chosen = options or PlanOptions()
     table = choice_simulation.exact_verdict_probabilities(p, rule)
     wins, losses = float(table.a_better[-1]), float(table.b_better[-1])
-    found = wins if p > 0.5 else losses if p < 0.5 else wins + losses
+    power_of_rule = wins if p > 0.5 else losses if p < 0.5 else wins + losses
     return build_plan(
         chosen,
         protocol=protocol,
@@ -283,7 +283,7 @@ def plan_sequential(
         unit="annotator",
         n=len(rule.upper),
         effect=p - 0.5,
-        power=found,
+        power=power_of_rule,
         labels=table.mean_n,
         detail=table.final_probabilities(),
         settings={"p": p, "rule": rule.name},
@@ -335,7 +335,7 @@ def plan_group_sequential(
     """
     chosen = options or PlanOptions()
     at = np.asarray(looks, dtype=np.float64)
-    # What the test itself refuses is not planned either.
+    # A planner raises the same errors as the test itself.
     if at.ndim != 1 or len(at) == 0 or np.any(at != np.round(at)) or at[0] < 2 or not np.all(np.diff(at) > 0):
         raise ValueError(f"looks: {list(looks)} are not whole numbers that ascend from at least 2")
     boundaries = group_sequential.group_sequential_design(
@@ -343,8 +343,8 @@ def plan_group_sequential(
     )
     drift = difference / require_positive(sd, "sd") * math.sqrt(float(at[-1]))
     leaving = group_sequential.first_crossing_probabilities(at / at[-1], boundaries.z, drift=drift)
-    found = min(1.0, float(leaving.sum()))
-    expected = float(leaving @ at) + (1 - found) * float(at[-1])
+    total_power = min(1.0, float(leaving.sum()))
+    expected = float(leaving @ at) + (1 - total_power) * float(at[-1])
     return build_plan(
         chosen,
         protocol=protocol,
@@ -353,7 +353,7 @@ def plan_group_sequential(
         unit="annotator",
         n=int(at[-1]),
         effect=difference,
-        power=found,
+        power=total_power,
         labels=expected * answers_each,
         detail={"expected_n": expected, "stopping": leaving.tolist()},
         settings={"sd": sd, "looks": [int(look) for look in at], "shape": shape, "answers_each": answers_each},

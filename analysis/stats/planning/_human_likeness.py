@@ -8,7 +8,7 @@ import numpy as np
 from analysis.stats import generators, groups
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import plan_by_simulation
-from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates, two_way_outcomes
+from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates, two_way_clustered_mean_outcomes
 
 
 def plan_human_likeness(
@@ -37,7 +37,7 @@ def plan_human_likeness(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.human_like_ratings`; with `n_texts` annotators share texts.
+        Arguments of `generators.simulate_human_like_ratings`; with `n_texts` annotators share texts.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def plan_human_likeness(
     chosen = options or PlanOptions()
     if measure not in ("accuracy", "sensitivity"):
         raise ValueError(f"measure: {measure!r} is neither accuracy nor sensitivity")
-    who = np.repeat(np.arange(n_annotators), n_each)
+    annotators = np.repeat(np.arange(n_annotators), n_each)
     level = 1 - chosen.significance
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.HumanLikeRatings]:
@@ -70,17 +70,17 @@ def plan_human_likeness(
             n_annotators, n_each, d_prime=effect, runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.HumanLikeRatings) -> Outcomes:
-        says = (made.ratings > 2.5).reshape(len(made.ratings), -1)
-        texts = made.texts.ravel()
-        truth = made.is_machine[texts]
+    def analyse(simulated: generators.HumanLikeRatings) -> Outcomes:
+        says = (simulated.ratings > 2.5).reshape(len(simulated.ratings), -1)
+        texts = simulated.texts.ravel()
+        truth = simulated.is_machine[texts]
         if measure == "accuracy":
-            return two_way_outcomes(says == truth, who, texts, level=level, bounds=(0.0, 1.0))
+            return two_way_clustered_mean_outcomes(says == truth, annotators, texts, level=level, bounds=(0.0, 1.0))
         return outcomes_from_estimates(
             groups.cell_contrast(
-                said, truth, {True: 1.0, False: -1.0}, who, texts, link="probit", corrected=True, level=level
+                answers, truth, {True: 1.0, False: -1.0}, annotators, texts, link="probit", corrected=True, level=level
             )
-            for said in says.astype(np.float64)
+            for answers in says.astype(np.float64)
         )
 
     return plan_by_simulation(

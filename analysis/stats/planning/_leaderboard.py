@@ -35,7 +35,7 @@ def plan_leaderboard(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.leaderboard_answers`.
+        Arguments of `generators.simulate_leaderboard_answers`.
 
     Returns
     -------
@@ -56,12 +56,12 @@ def plan_leaderboard(
             n_items, [score + effect, score], runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.LeaderboardAnswers) -> Outcomes:
+    def analyse(simulated: generators.LeaderboardAnswers) -> Outcomes:
         return outcomes_from_estimates(
             leaderboard.score_difference(
                 values.ravel(), systems, items, annotators.ravel(), x=0, y=1, level=1 - chosen.significance
             )
-            for values, annotators in zip(made.values, made.annotators, strict=True)
+            for values, annotators in zip(simulated.values, simulated.annotators, strict=True)
         )
 
     return plan_by_simulation(

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.stats import clusters, generators, ratings
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import plan_by_simulation
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_outcomes
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_clustered_mean_outcomes
 
 
 def plan_rating(
@@ -31,14 +31,14 @@ def plan_rating(
     difference : float
         Difference of the latent means in units of the latent noise.
     estimator : {"superiority", "mean_difference"}, default 'superiority'
-        "superiority": `ratings.superiority`, with the width of the t interval instead of the bootstrap.
-        "mean_difference": `ratings.mean_difference`, clustered by prompt too if `n_prompts` are shared.
+        "superiority": `ratings.probability_of_superiority`, with the width of the t interval instead of the bootstrap.
+        "mean_difference": `ratings.paired_mean_difference`, clustered by prompt too if `n_prompts` are shared.
     rng : numpy.random.Generator
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.likert_ratings`.
+        Arguments of `generators.simulate_likert_ratings`.
 
     Returns
     -------
@@ -68,18 +68,18 @@ def plan_rating(
             n_annotators, n_each, [effect, 0.0], runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.LikertRatings) -> Outcomes:
-        differences = made.ratings[..., 0] - made.ratings[..., 1]
+    def analyse(simulated: generators.LikertRatings) -> Outcomes:
+        differences = simulated.ratings[..., 0] - simulated.ratings[..., 1]
         level = 1 - chosen.significance
         if is_two_way:
             rows = differences.reshape(len(differences), -1)
-            who = np.repeat(np.arange(n_annotators), n_each)
-            return two_way_outcomes(rows, who, made.prompts.ravel(), null=0.0, level=level)
+            annotators = np.repeat(np.arange(n_annotators), n_each)
+            return two_way_clustered_mean_outcomes(rows, annotators, simulated.prompts.ravel(), null=0.0, level=level)
         scores = (np.sign(differences) + 1) / 2 if is_superiority else differences
-        # With equally many rows each, leaving one annotator out is the t test of the annotators' means.
-        found = one_sample_outcomes(scores.mean(axis=2), null=0.5 if is_superiority else 0.0, level=level)
+        # All annotators have the same number of rows, so CV3 equals the t test of the annotators' means.
+        outcomes = one_sample_outcomes(scores.mean(axis=2), null=0.5 if is_superiority else 0.0, level=level)
         few = n_annotators < clusters.TOO_FEW_CLUSTERS and n_each > 1
-        return replace(found, pvalue=np.full_like(found.pvalue, np.nan)) if few else found
+        return replace(outcomes, pvalue=np.full_like(outcomes.pvalue, np.nan)) if few else outcomes
 
     return plan_by_simulation(
         generate,
@@ -121,7 +121,7 @@ def plan_expected_utility(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.continuous_ratings`.
+        Arguments of `generators.simulate_continuous_ratings`.
 
     Returns
     -------
@@ -155,18 +155,18 @@ def plan_expected_utility(
             n_annotators, n_each, means, runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.ContinuousRatings) -> Outcomes:
-        runs = len(made.ratings)
-        # To the rescaling, an annotator of another run is another annotator: one call serves all runs.
+    def analyse(simulated: generators.ContinuousRatings) -> Outcomes:
+        runs = len(simulated.ratings)
+        # Annotators of different runs are different annotators, so one call rescales all runs.
         per = n_each * 2 + 2
-        ends = [made.reference_minimum[..., None], made.reference_maximum[..., None]]
-        rows = np.concatenate([made.ratings.reshape(runs, n_annotators, -1), *ends], axis=2).reshape(-1)
-        place = np.tile(np.arange(per), runs * n_annotators)
+        ends = [simulated.reference_minimum[..., None], simulated.reference_maximum[..., None]]
+        rows = np.concatenate([simulated.ratings.reshape(runs, n_annotators, -1), *ends], axis=2).reshape(-1)
+        positions = np.tile(np.arange(per), runs * n_annotators)
         rescaled = ratings.rescale_to_references(
             rows,
             np.repeat(np.arange(runs * n_annotators), per),
-            is_minimum=place == per - 2,
-            is_maximum=place == per - 1,
+            is_minimum=positions == per - 2,
+            is_maximum=positions == per - 1,
         ).values.reshape(runs, n_annotators, per)[..., : per - 2]
         means = rescaled.reshape(runs, n_annotators, n_each, 2).mean(axis=2)
         return one_sample_outcomes(means[..., 0] - means[..., 1], null=0.0, level=1 - chosen.significance)

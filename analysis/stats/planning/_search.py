@@ -11,7 +11,7 @@ from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
 from analysis.stats.planning._simulation import Outcomes, T, simulate
 from analysis.stats.results import ResultWarning
 
-# A simulated power is too coarse for more halvings than these.
+# Number of halvings; a simulated power is too coarse for more.
 HALVINGS = 10
 
 
@@ -28,7 +28,7 @@ def plan_by_simulation(
 ) -> Plan:
     """Return the plan of one comparison by simulation, with the least effect in 0..`largest` if asked for."""
     level = options.significance / options.tests
-    found = simulate_runs(generate(effect), analyse, n_answers, options, rng)
+    outcomes = simulate_runs(generate(effect), analyse, n_answers, options, rng)
     detectable, warnings = least_detectable_effect(
         lambda other, seeded, hooks: float(
             np.mean(simulate_runs(generate(other), analyse, n_answers, hooks, seeded).pvalue < level)
@@ -37,18 +37,18 @@ def plan_by_simulation(
         options,
         rng,
     )
-    means = mean_estimate_and_width(found, None)
+    means = mean_estimate_and_width(outcomes, None)
     return build_plan(
         options,
         method="monte_carlo",
         unit="annotator",
         effect=effect,
-        power=float(np.mean(found.pvalue < level)),
+        power=float(np.mean(outcomes.pvalue < level)),
         detectable=detectable,
         width=means["width"],
         labels=float(n_answers),
         warnings=warnings,
-        detail={"estimate": means["estimate"], "n_undefined": int(np.isnan(found.pvalue).sum())},
+        detail={"estimate": means["estimate"], "n_undefined": int(np.isnan(outcomes.pvalue).sum())},
         **plan_fields,
     )
 
@@ -123,5 +123,5 @@ def mean_estimate_and_width(outcomes: Outcomes, column: int | None) -> dict[str,
 
 def nan_mean_or_none(values: FloatArray) -> float | None:
     """Return the mean of the values that are not NaN, or None."""
-    kept = values[~np.isnan(values)]
-    return float(np.mean(kept)) if kept.size else None
+    observed = values[~np.isnan(values)]
+    return float(np.mean(observed)) if observed.size else None

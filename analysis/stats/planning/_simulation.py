@@ -91,10 +91,10 @@ def simulate(
     for start in range(0, runs, size):
         if is_cancelled is not None and is_cancelled():
             raise SimulationCancelled(f"after {start} of {runs} runs")
-        here = min(size, runs - start)
-        parts.append(analyse(generate(here, rng)))
+        n_block = min(size, runs - start)
+        parts.append(analyse(generate(n_block, rng)))
         if progress is not None:
-            progress(start + here, runs)
+            progress(start + n_block, runs)
     equivalent = [part.is_equivalent for part in parts if part.is_equivalent is not None]
     return Outcomes(
         np.concatenate([part.estimate for part in parts]),
@@ -155,9 +155,9 @@ def outcomes_from_estimates(estimates: Iterable[Estimate]) -> Outcomes:
     [0.205, nan]
     """
     rows = []
-    for found in estimates:
-        ends = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
-        rows.append([found.estimate, *ends, found.pvalue])
+    for estimate in estimates:
+        ends = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+        rows.append([estimate.estimate, *ends, estimate.pvalue])
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
     return Outcomes(*table.T)
 
@@ -170,7 +170,7 @@ def one_sample_outcomes(
     bounds: tuple[float, float] | None = None,
     margin: float | None = None,
 ) -> Outcomes:
-    """Run `basic.one_sample` on many runs at once, with the same numbers.
+    """Run `basic.one_sample_t_test` on many runs at once, with the same numbers.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def one_sample_outcomes(
     Returns
     -------
     Outcomes
-        The outcomes. Rows that are edge cases (no variance, a ceiling) use `basic.one_sample` itself.
+        The outcomes. Rows that are edge cases (no variance, a ceiling) use `basic.one_sample_t_test` itself.
 
     Examples
     --------
@@ -199,15 +199,15 @@ def one_sample_outcomes(
     """
     validate_level(level)
     table = np.asarray(values, dtype=np.float64)
-    here = ~np.isnan(table)
-    n = here.sum(axis=1)
+    is_observed = ~np.isnan(table)
+    n = is_observed.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(here, table, 0.0).sum(axis=1) / n
-        sd = np.sqrt((np.where(here, table - mean[:, None], 0.0) ** 2).sum(axis=1) / (n - 1))
+        mean = np.where(is_observed, table, 0.0).sum(axis=1) / n
+        sd = np.sqrt((np.where(is_observed, table - mean[:, None], 0.0) ** 2).sum(axis=1) / (n - 1))
         se = sd / np.sqrt(n)
     is_plain = (n > 1) & (sd >= MIN_SPREAD)
     if bounds is not None:
-        is_plain &= (n >= basic.CEILING_N) | (_largest_share(table, here, n) < basic.CEILING_SHARE)
+        is_plain &= (n >= basic.CEILING_N) | (_largest_share(table, is_observed, n) < basic.CEILING_SHARE)
     df = np.where(is_plain, n - 1, 1)
     scale = np.where(is_plain, se, 1.0)
     pvalue = np.minimum(1.0, 2 * special.stdtr(df, -np.abs((mean - null) / scale)))
@@ -225,7 +225,7 @@ def one_sample_outcomes(
     return Outcomes(mean, low, high, pvalue, equivalent)
 
 
-def two_way_outcomes(
+def two_way_clustered_mean_outcomes(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -234,7 +234,7 @@ def two_way_outcomes(
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
 ) -> Outcomes:
-    """Run `clusters.two_way_mean` on many runs at once.
+    """Run `clusters.two_way_clustered_mean` on many runs at once.
 
     Parameters
     ----------
@@ -257,25 +257,26 @@ def two_way_outcomes(
     Examples
     --------
     >>> values = np.random.default_rng(0).random((2, 60)) < 0.6
-    >>> who, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
-    >>> ours = two_way_outcomes(values, who, what)
-    >>> bool(abs(ours.pvalue[0] - clusters.two_way_clustered_mean(values[0], who, what, null=0.5).pvalue) < 1e-12)
+    >>> annotators, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
+    >>> ours = two_way_clustered_mean_outcomes(values, annotators, what)
+    >>> bool(abs(ours.pvalue[0] - clusters.two_way_clustered_mean(values[0], annotators, what, null=0.5).pvalue) < 1e-12)
     True
     """
     validate_level(level)
     table = np.asarray(values, dtype=np.float64)
     n_rows = table.shape[1]
-    who, n_annotators = label_codes(np.asarray(annotators), "annotators", n_rows)
-    what, n_items = label_codes(np.asarray(items), "items", n_rows)
+    annotator_codes, n_annotators = label_codes(np.asarray(annotators), "annotators", n_rows)
+    item_codes, n_items = label_codes(np.asarray(items), "items", n_rows)
     mean = table.mean(axis=1)
     residuals = table - mean[:, None]
-    cells, n_cells = label_codes(who * n_items + what, "cells", n_rows)
+    cells, n_cells = label_codes(annotator_codes * n_items + item_codes, "cells", n_rows)
     fewest = min(n_annotators, n_items)
     if fewest < 2:
         nothing = np.full(len(table), np.nan)
         return Outcomes(mean, nothing, nothing, nothing)
     by_annotator, by_item, by_cell = (
-        _cr1(residuals, labels, count) for labels, count in ((who, n_annotators), (what, n_items), (cells, n_cells))
+        _cr1(residuals, labels, count)
+        for labels, count in ((annotator_codes, n_annotators), (item_codes, n_items), (cells, n_cells))
     )
     variance = np.maximum.reduce([by_annotator + by_item - by_cell, by_annotator, by_item])
     se, df = np.sqrt(variance), fewest - 1
@@ -293,12 +294,12 @@ def two_way_outcomes(
     )
 
 
-def _largest_share(table: FloatArray, here: BoolArray, n: npt.NDArray[np.int64]) -> FloatArray:
+def _largest_share(table: FloatArray, is_observed: BoolArray, n: npt.NDArray[np.int64]) -> FloatArray:
     """Return the share of each row's most frequent value, or 0 if it is below one half."""
-    ordered = np.sort(np.where(here, table, np.inf), axis=1)
+    ordered = np.sort(np.where(is_observed, table, np.inf), axis=1)
     middle = np.take_along_axis(ordered, np.maximum(0, (n - 1) // 2)[:, None], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((here & (table == middle)).sum(axis=1) / n)
+        return np.asarray((is_observed & (table == middle)).sum(axis=1) / n)
 
 
 def _cr1(residuals: FloatArray, labels: npt.NDArray[np.int64], count: int) -> FloatArray:

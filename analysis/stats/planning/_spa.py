@@ -48,7 +48,7 @@ def plan_spa(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.spa_answers`.
+        Arguments of `generators.simulate_spa_answers`.
 
     Returns
     -------
@@ -75,36 +75,36 @@ def plan_spa(
     """
     chosen = options or PlanOptions()
     if mode not in MODES:
-        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
-    wanted = np.atleast_1d(np.asarray(preferences, dtype=np.float64))
+        raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
+    probabilities = np.atleast_1d(np.asarray(preferences, dtype=np.float64))
     n_orders = 2 if mode == "recommended" or tau is not None else 1
-    size = n_annotators * len(wanted) * n_orders
+    size = n_annotators * len(probabilities) * n_orders
 
     def generate(distance: float | None) -> Callable[[int, np.random.Generator], generators.SpaAnswers]:
-        pairs = wanted if distance is None else np.full(len(wanted), 0.5 + distance)
+        pairs = probabilities if distance is None else np.full(len(probabilities), 0.5 + distance)
         return lambda runs, generator: generators.simulate_spa_answers(
             n_annotators, pairs.tolist(), runs=runs, rng=generator, **generator_options
         )
 
-    def analyse(made: generators.SpaAnswers) -> Outcomes:
-        values = _spa_values(made, mode, tau)
-        each = [
+    def analyse(simulated: generators.SpaAnswers) -> Outcomes:
+        values = _spa_values(simulated, mode, tau)
+        pair_outcomes = [
             one_sample_outcomes(values[:, :, pair], level=1 - chosen.significance, bounds=spa.BOUNDS, margin=margin)
             for pair in range(values.shape[2])
         ]
-        return _beside(each)
+        return _beside(pair_outcomes)
 
-    is_real = np.abs(wanted - 0.5) > MIN_SPREAD
+    is_real = np.abs(probabilities - 0.5) > MIN_SPREAD
 
-    def share(found: Outcomes, real: BoolArray) -> float:
-        is_found = _holm_found(found.pvalue, chosen)
+    def share(outcomes: Outcomes, real: BoolArray) -> float:
+        is_found = _holm_found(outcomes.pvalue, chosen)
         return float(np.mean(is_found[:, real])) if real.any() else float(np.mean(is_found.any(axis=1)))
 
-    found = simulate_runs(generate(None), analyse, size, chosen, rng)
-    is_found = _holm_found(found.pvalue, chosen)
+    simulated_outcomes = simulate_runs(generate(None), analyse, size, chosen, rng)
+    is_found = _holm_found(simulated_outcomes.pvalue, chosen)
     detectable, warnings = least_detectable_effect(
         lambda distance, seeded, hooks: share(
-            simulate_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(wanted), dtype=np.bool_)
+            simulate_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(probabilities), dtype=np.bool_)
         ),
         0.5,
         chosen,
@@ -112,12 +112,14 @@ def plan_spa(
     )
     by_pair = [
         {
-            "preference": float(wanted[pair]),
+            "preference": float(probabilities[pair]),
             "power": float(np.mean(is_found[:, pair])),
-            **mean_estimate_and_width(found, pair),
-            "equivalence_power": None if found.is_equivalent is None else float(np.mean(found.is_equivalent[:, pair])),
+            **mean_estimate_and_width(simulated_outcomes, pair),
+            "equivalence_power": None
+            if simulated_outcomes.is_equivalent is None
+            else float(np.mean(simulated_outcomes.is_equivalent[:, pair])),
         }
-        for pair in range(len(wanted))
+        for pair in range(len(probabilities))
     ]
     return build_plan(
         chosen,
@@ -126,39 +128,49 @@ def plan_spa(
         method="monte_carlo",
         unit="annotator",
         n=n_annotators,
-        effect=float(np.mean(np.abs(wanted[is_real] - 0.5))) if is_real.any() else 0.0,
-        power=share(found, is_real),
+        effect=float(np.mean(np.abs(probabilities[is_real] - 0.5))) if is_real.any() else 0.0,
+        power=share(simulated_outcomes, is_real),
         detectable=detectable,
-        width=nan_mean_or_none(found.high - found.low),
+        width=nan_mean_or_none(simulated_outcomes.high - simulated_outcomes.low),
         labels=float(size),
         warnings=warnings,
         detail={
             "by_pair": by_pair,
             "all_found": float(np.mean(is_found[:, is_real].all(axis=1))) if is_real.any() else None,
-            "n_undefined": int(np.isnan(found.pvalue).sum()),
+            "n_undefined": int(np.isnan(simulated_outcomes.pvalue).sum()),
         },
-        settings={"preferences": wanted.tolist(), "mode": mode, "tau": tau, "margin": margin, **generator_options},
+        settings={
+            "preferences": probabilities.tolist(),
+            "mode": mode,
+            "tau": tau,
+            "margin": margin,
+            **generator_options,
+        },
     )
 
 
-def _spa_values(made: generators.SpaAnswers, mode: str, tau: float | None) -> FloatArray:
-    values = spa.combine_orders(made.xy_percent, made.yx_percent) if mode == "recommended" else made.xy_percent / 100
+def _spa_values(simulated: generators.SpaAnswers, mode: str, tau: float | None) -> FloatArray:
+    values = (
+        spa.combine_orders(simulated.xy_percent, simulated.yx_percent)
+        if mode == "recommended"
+        else simulated.xy_percent / 100
+    )
     if tau is None:
         return np.asarray(values)
     # The rule judges each annotator alone, so all runs' annotators are judged in one call.
-    flat = (-1, made.xy_percent.shape[2])
-    flags = spa.tau_incoherence_flags(made.xy_percent.reshape(flat), made.yx_percent.reshape(flat), tau=tau)
-    incoherent = flags.incoherent.reshape(made.xy_percent.shape[:2])
+    flat = (-1, simulated.xy_percent.shape[2])
+    flags = spa.tau_incoherence_flags(simulated.xy_percent.reshape(flat), simulated.yx_percent.reshape(flat), tau=tau)
+    incoherent = flags.incoherent.reshape(simulated.xy_percent.shape[:2])
     return np.where(incoherent[:, :, None], np.nan, values)
 
 
-def _beside(each: Sequence[Outcomes]) -> Outcomes:
-    equivalent = [one.is_equivalent for one in each if one.is_equivalent is not None]
+def _beside(parts: Sequence[Outcomes]) -> Outcomes:
+    equivalent = [part.is_equivalent for part in parts if part.is_equivalent is not None]
     return Outcomes(
-        np.stack([one.estimate for one in each], axis=1),
-        np.stack([one.low for one in each], axis=1),
-        np.stack([one.high for one in each], axis=1),
-        np.stack([one.pvalue for one in each], axis=1),
+        np.stack([part.estimate for part in parts], axis=1),
+        np.stack([part.low for part in parts], axis=1),
+        np.stack([part.high for part in parts], axis=1),
+        np.stack([part.pvalue for part in parts], axis=1),
         np.stack(equivalent, axis=1) if equivalent else None,
     )
 

@@ -9,23 +9,27 @@ from analysis.stats.power._means import (
     equivalence_power,
     n_for_equivalence,
     n_for_t_test,
-    n_for_two_sample_t_test,
     power_from_tails,
     t_test_detectable_difference,
     t_test_power,
-    two_sample_detectable_difference,
-    two_sample_t_test_power,
 )
-from analysis.stats.power._shares import (
+from analysis.stats.power._paired_shares import (
     n_for_paired_proportions,
-    n_for_proportion,
-    n_for_two_proportions,
     paired_proportions_detectable_difference,
     paired_proportions_power,
+)
+from analysis.stats.power._shares import (
+    n_for_proportion,
+    n_for_two_proportions,
     proportion_detectable_difference,
     proportion_power,
     two_proportions_detectable_difference,
     two_proportions_power,
+)
+from analysis.stats.power._two_samples import (
+    n_for_two_sample_t_test,
+    two_sample_detectable_difference,
+    two_sample_t_test_power,
 )
 
 __all__ = [

@@ -1,23 +1,23 @@
-"""Power of exact tests of shares: one, two, and paired."""
+"""Power of exact tests of one share and of two independent shares."""
 
 import math
 
-import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, validate_level, validate_share
+from analysis.stats.arrays import validate_level, validate_share
 from analysis.stats.power._means import power_from_tails
+from analysis.stats.power._regions import (
+    binomial_pmf,
+    binomial_region,
+    fisher_region,
+    likely_outcomes,
+)
 from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 
-# Exact tests on counts take time in proportion to what they enumerate.
+# The time of an exact test is proportional to the number of tables that it enumerates.
 MAX_EXACT_N = 1_000_000
 MAX_FISHER_N = 20_000
-# Outcomes further than this many standard deviations from the mean do not change a power in double precision.
-REACH = 9.0
-# Two tables are equally likely if their probabilities differ by no more than rounding; scipy uses the same.
-TIE = 1e-7
-# How many sizes on an exact test's power may still fall back below what one size had reached.
+# Number of larger sizes to check, because the power of an exact test can fall again.
 TEETH = 25
 
 
@@ -56,7 +56,7 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
         raise ValueError(f"null: {null!r} is not strictly between 0 and 1")
     if n < 1:
         raise ValueError(f"n: {n} is less than 1")
-    low, high = _binomial_region(n, null, significance)
+    low, high = binomial_region(n, null, significance)
     below = float(special.bdtr(low, n, p)) if low >= 0 else 0.0
     above = float(special.bdtrc(high - 1, n, p)) if high <= n else 0.0
     return power_from_tails(above, below)
@@ -65,10 +65,33 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
 def proportion_detectable_difference(
     n: int, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest distance above `null` of a share that the exact test finds with probability `power`.
+    """Smallest distance above `null` of a share that the exact binomial test finds with probability `power`.
 
-    Raise ValueError if even a share of 1 is not found: n is then too small for the test to reject.
+    Parameters
+    ----------
+    n : int
+        Number of independent units.
+    null : float, default 0.5
+        Share under the null hypothesis.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
 
+    Returns
+    -------
+    float
+        The distance, as a share (0.1 is ten percentage points).
+
+    Raises
+    ------
+    ValueError
+        If even a share of 1 is not found: n is then too small for the test to reject.
+
+    Examples
+    --------
     >>> round(proportion_detectable_difference(210), 3)
     0.097
     """
@@ -86,6 +109,31 @@ def n_for_proportion(
 ) -> int:
     """Least n from which `proportion_power` stays at `power` or above.
 
+    Parameters
+    ----------
+    p : float
+        True share.
+    null : float, default 0.5
+        Share under the null hypothesis.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
+
+    Returns
+    -------
+    int
+        Number of independent units.
+
+    Raises
+    ------
+    ValueError
+        If `p` equals `null`, or more than a million units are needed.
+
+    Examples
+    --------
     >>> n_for_proportion(0.60), n_for_proportion(0.65), n_for_proportion(0.9, null=0.8)
     (210, 97, 120)
     """
@@ -97,7 +145,7 @@ def n_for_proportion(
     level = significance / tests
     reach = special.ndtri(1 - level / 2) * math.sqrt(null * (1 - null)) + special.ndtri(power) * math.sqrt(p * (1 - p))
     centre = max(1.0, (float(reach) / (p - null)) ** 2)
-    # A tooth of the saw is some multiple of sqrt(n); well beyond that nothing falls short any more.
+    # A tooth of the sawtooth is a multiple of sqrt(n) long; further on the power does not fall below again.
     high = int(centre + 20 * math.sqrt(centre) + 100)
     if high > MAX_EXACT_N:
         raise ValueError(f"p: more than {MAX_EXACT_N} units would be needed")
@@ -140,18 +188,38 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
     for name, n in (("n_x", n_x), ("n_y", n_y)):
         if n < 1:
             raise ValueError(f"{name}: {n} is less than 1")
-    of_x, of_y = _likely(n_x, p_x), _likely(n_y, p_y)
-    low, high = _fisher_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
+    of_x, of_y = likely_outcomes(n_x, p_x), likely_outcomes(n_y, p_y)
+    low, high = fisher_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
     row = of_x[:, None] + of_y[None, :] - (of_x[0] + of_y[0])
     is_rejected = (of_x[:, None] <= low[row]) | (of_x[:, None] >= high[row])
-    return power_from_tails(float(_binomial_pmf(of_x, n_x, p_x) @ is_rejected @ _binomial_pmf(of_y, n_y, p_y)))
+    return power_from_tails(float(binomial_pmf(of_x, n_x, p_x) @ is_rejected @ binomial_pmf(of_y, n_y, p_y)))
 
 
 def two_proportions_detectable_difference(
     p_y: float, n_x: int, n_y: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """Smallest distance above p_y of the other share that Fisher's test finds with probability `power`.
+    """Smallest distance above `p_y` of the other share that Fisher's exact test finds with probability `power`.
 
+    Parameters
+    ----------
+    p_y : float
+        True share of the second group.
+    n_x, n_y : int
+        Independent units in each group.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
+
+    Returns
+    -------
+    float
+        The distance p_x - p_y.
+
+    Examples
+    --------
     >>> round(two_proportions_detectable_difference(0.5, 93, 93), 3)
     0.211
     """
@@ -168,10 +236,33 @@ def two_proportions_detectable_difference(
 def n_for_two_proportions(
     p_x: float, p_y: float, *, ratio: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> tuple[int, int]:
-    """Least units in each group, n_y = ratio n_x rounded up, from which Fisher's test keeps `power`.
+    """Least number of units in each group from which Fisher's exact test keeps `power`.
 
-    The power is a sawtooth in n, so the search checks the next 25 sizes.
+    Parameters
+    ----------
+    p_x, p_y : float
+        True shares.
+    ratio : float, default 1.0
+        n_y / n_x; n_y is rounded up.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
 
+    Returns
+    -------
+    tuple[int, int]
+        n_x and n_y. The power is a sawtooth in n, so the search also checks the next 25 sizes.
+
+    Raises
+    ------
+    ValueError
+        If the shares are equal, or `ratio` is not positive.
+
+    Examples
+    --------
     >>> n_for_two_proportions(0.5, 0.7)
     (102, 102)
     """
@@ -191,161 +282,3 @@ def n_for_two_proportions(
     while n > 1 and enough(n - 1):
         n -= 1
     return n, max(1, math.ceil(ratio * n - 1e-9))
-
-
-def paired_proportions_power(only_x: float, only_y: float, n: int, *, significance: float = 0.05) -> float:
-    """Power of McNemar's exact test of paired shares.
-
-    Parameters
-    ----------
-    only_x, only_y : float
-        Shares of units that say yes to x alone, and to y alone.
-    n : int
-        Number of units that answer for both.
-    significance : float, default 0.05
-        Significance level of the test.
-
-    Returns
-    -------
-    float
-        The exact power.
-
-    Raises
-    ------
-    ValueError
-        If a share or `n` is outside its range.
-
-    Notes
-    -----
-    Given D discordant units, the test is the exact binomial test of one half (`basic.sign_test`); D is binomial(n,
-    only_x + only_y).
-
-    References
-    ----------
-    McNemar 1947; Duffy 1984, for the unconditional power.
-
-    Examples
-    --------
-    >>> round(paired_proportions_power(0.25, 0.10, 100), 3)
-    0.674
-    """
-    validate_level(significance)
-    for name, share in (("only_x", only_x), ("only_y", only_y)):
-        validate_share(share, name)
-    discordant = only_x + only_y
-    if discordant > 1 or discordant == 0:
-        raise ValueError(f"only_x: with only_y it makes {discordant:g}, which is not in 0..1 or nothing to count")
-    if n < 1:
-        raise ValueError(f"n: {n} is less than 1")
-    seen = _likely(n, discordant)
-    critical = _sign_critical(seen, significance)
-    share = only_x / discordant
-    is_possible = critical <= seen
-    below, above = np.zeros(len(seen)), np.zeros(len(seen))
-    below[is_possible] = special.bdtr((seen - critical)[is_possible], seen[is_possible], share)
-    above[is_possible] = special.bdtrc((critical - 1)[is_possible], seen[is_possible], share)
-    return power_from_tails(float(_binomial_pmf(seen, n, discordant) @ (below + above)))
-
-
-def n_for_paired_proportions(
-    only_x: float, only_y: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
-) -> int:
-    """Least number of units for the given `power` of McNemar's exact test.
-
-    >>> n_for_paired_proportions(0.25, 0.10)
-    129
-    """
-    validate_level(power)
-    validate_n_tests(tests)
-    if only_x == only_y:
-        raise ValueError("only_x: no number of units finds a difference of 0")
-    return least_n(
-        lambda n: paired_proportions_power(only_x, only_y, n, significance=significance / tests) >= power,
-        largest=MAX_EXACT_N,
-    )
-
-
-def paired_proportions_detectable_difference(
-    discordant: float, n: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
-) -> float:
-    """Smallest difference of paired shares, only_x - only_y, that is found if `discordant` of the units differ.
-
-    >>> round(paired_proportions_detectable_difference(0.35, 100), 3)
-    0.171
-    """
-    validate_n_tests(tests)
-    return least_effect(
-        lambda difference: paired_proportions_power(
-            (discordant + difference) / 2, (discordant - difference) / 2, n, significance=significance / tests
-        ),
-        power,
-        start=discordant / 2,
-        end=discordant,
-    )
-
-
-def _likely(n: int, p: float) -> IntArray:
-    """The outcomes of a binomial that are not beyond reach."""
-    half = REACH * math.sqrt(n * p * (1 - p)) + REACH**2
-    return np.arange(max(0, math.floor(n * p - half)), min(n, math.ceil(n * p + half)) + 1, dtype=np.int64)
-
-
-def _binomial_pmf(k: IntArray, n: int, p: float) -> FloatArray:
-    log_ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return np.asarray(np.exp(log_ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)))
-
-
-def _rejected(likelihood: FloatArray, significance: float) -> npt.NDArray[np.bool_]:
-    """Which outcomes of each row are among its least likely, ties whole, within `significance` of probability."""
-    order = np.argsort(likelihood, axis=-1)
-    ascending = np.take_along_axis(likelihood, order, axis=-1)
-    total = np.cumsum(ascending, axis=-1)
-    ends = np.ones(likelihood.shape, dtype=np.bool_)
-    ends[..., :-1] = ascending[..., 1:] > ascending[..., :-1] * (1 + TIE)
-    allowed = ends & (total <= significance)
-    # The largest likelihood at which a whole group of ties still fits; -1 rejects nothing.
-    threshold = np.max(np.where(allowed, ascending, -1.0), axis=-1, keepdims=True)
-    return np.asarray(likelihood <= threshold * (1 + TIE))
-
-
-def _binomial_region(n: int, null: float, significance: float) -> tuple[int, int]:
-    """The test rejects at most `low` (-1: none) and at least `high` (n + 1: none) successes."""
-    k = _likely(n, null)
-    is_rejected = _rejected(_binomial_pmf(k, n, null), significance)
-    accepted = k[~is_rejected]
-    low, high = int(accepted[0]) - 1, int(accepted[-1]) + 1
-    return low, high
-
-
-def _fisher_region(n_x: int, n_y: int, first: int, last: int, significance: float) -> tuple[IntArray, IntArray]:
-    """For each total of successes first..last: Fisher's test rejects at most `low` and at least `high` of them in x."""
-    n = n_x + n_y
-    total = np.arange(first, last + 1)[:, None]
-    centre = np.floor(total * (n_x / n)).astype(np.int64)
-    half = math.ceil(REACH * math.sqrt(n_x * n_y / (4 * max(1, n - 1))) + REACH**2)
-    k = centre + np.arange(-half, half + 1)[None, :]
-    is_there = (k >= np.maximum(0, total - n_y)) & (k <= np.minimum(n_x, total))
-    inside = np.where(is_there, k, np.maximum(0, total - n_y))
-    log_pmf = _log_choose(n_x, inside) + _log_choose(n_y, total - inside) - _log_choose(n, total)
-    pmf = np.where(is_there, np.exp(log_pmf), 0.0)
-    accepted = is_there & ~_rejected(pmf, significance)
-    # The distribution has one peak, so what is accepted is a run of outcomes around it.
-    low = np.take_along_axis(k, np.argmax(accepted, axis=1)[:, None], axis=1)[:, 0] - 1
-    backwards = np.argmax(accepted[:, ::-1], axis=1)
-    high = np.take_along_axis(k, (k.shape[1] - 1 - backwards)[:, None], axis=1)[:, 0] + 1
-    return low, high
-
-
-def _log_choose(n: int, k: IntArray) -> FloatArray:
-    return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
-
-
-def _sign_critical(n: IntArray, significance: float) -> IntArray:
-    """The least c with P(S >= c) <= significance / 2 for S binomial(n, 1/2); n + 1 where there is none."""
-    low, high = n // 2, n + 1
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        tail = special.bdtrc(middle - 1, n, 0.5)
-        is_enough = (tail <= significance / 2) & (middle > 0)
-        low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
-    return np.asarray(high, dtype=np.int64)

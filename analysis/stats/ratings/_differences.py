@@ -163,8 +163,8 @@ def paired_mean_difference(
         result = clusters.two_way_clustered_mean(first - second, annotators, prompts, **common)
     else:
         labels = np.asarray(annotators)
-        here = ~np.isnan(first - second)
-        is_one_each = labels.shape == first.shape and len(np.unique(labels[here])) == int(here.sum())
+        is_complete = ~np.isnan(first - second)
+        is_one_each = labels.shape == first.shape and len(np.unique(labels[is_complete])) == int(is_complete.sum())
         if is_one_each:
             del common["null"]
             result = basic.paired_t_test(first, second, **common)
@@ -245,19 +245,19 @@ def probability_of_superiority(
     labels = np.asarray(annotators)
     tested = clusters.clustered_mean(scores, labels, null=0.5, **common)
     resampled = bootstrap.bootstrap_mean(scores, clusters=labels, method=method, resamples=resamples, rng=rng, **common)
-    kept = scores[~np.isnan(scores)]
+    observed = scores[~np.isnan(scores)]
     detail = {
         **tested.detail,
         "cliff_delta": None if tested.estimate is None else 2 * tested.estimate - 1,
-        "n_above": int(np.sum(kept == 1)),
-        "n_ties": int(np.sum(kept == 0.5)),
-        "n_below": int(np.sum(kept == 0)),
+        "n_above": int(np.sum(observed == 1)),
+        "n_ties": int(np.sum(observed == 0.5)),
+        "n_below": int(np.sum(observed == 0)),
     }
     if tested.status == "ok" and resampled.interval is not None:
         tested = replace(tested, interval=resampled.interval)
-    found = {warning.code: warning for warning in (*resampled.warnings, *tested.warnings)}
+    warnings = {warning.code: warning for warning in (*resampled.warnings, *tested.warnings)}
     settings = {**tested.settings, "interval_method": method, "resamples": resamples}
-    return replace(tested, detail=detail, warnings=tuple(found.values()), settings=settings)
+    return replace(tested, detail=detail, warnings=tuple(warnings.values()), settings=settings)
 
 
 def sign_and_wilcoxon_tests(
@@ -296,9 +296,9 @@ def sign_and_wilcoxon_tests(
     """
     first, second = _rated(x, y, None)
     difference = first - second
-    here = ~np.isnan(difference)
-    positions, n_annotators = label_codes(np.asarray(annotators)[here], "annotators", int(here.sum()))
-    means = group_sums(positions, difference[here], n_annotators) / group_sizes(positions, n_annotators)
+    is_complete = ~np.isnan(difference)
+    positions, n_annotators = label_codes(np.asarray(annotators)[is_complete], "annotators", int(is_complete.sum()))
+    means = group_sums(positions, difference[is_complete], n_annotators) / group_sizes(positions, n_annotators)
     return (
         basic.sign_test(means, analysis=f"{analysis}.sign_test", unit=unit),
         basic.wilcoxon(means, analysis=f"{analysis}.wilcoxon", unit=unit),

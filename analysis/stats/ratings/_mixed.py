@@ -70,31 +70,31 @@ def crossed_mixed_model(
     1.0
     """
     validate_level(level)
-    kept, treated, here = select_two_systems(ratings, systems, system, reference)
-    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
-    prompt_codes, n_prompts = label_codes_where(prompts, "prompts", here)
+    observed, treated, is_used = select_two_systems(ratings, systems, system, reference)
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_used)
+    prompt_codes, n_prompts = label_codes_where(prompts, "prompts", is_used)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "difference of mean ratings, system - reference",
         "unit": unit,
         "n": n_annotators,
-        "n_clusters": min(n_annotators, n_prompts) if len(kept) else 0,
-        "n_rows": len(kept),
+        "n_clusters": min(n_annotators, n_prompts) if len(observed) else 0,
+        "n_rows": len(observed),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
     edge = missing_rating_estimate(treated, common)
     if edge is not None:
         return edge
-    difference = float(np.mean(kept[treated == 1])) - float(np.mean(kept[treated == 0]))
+    difference = float(np.mean(observed[treated == 1])) - float(np.mean(observed[treated == 0]))
     if min(n_annotators, n_prompts) < 2:
         reason = "one annotator, or one prompt, has no spread"
         return Estimate(status="n_lt_2", reason=reason, estimate=difference, **common)
-    if float(np.std(kept)) < MIN_SPREAD:
+    if float(np.std(observed)) < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="all ratings are equal", estimate=difference, **common)
-    fitted = _fit_mixed(kept, treated, annotator_codes, prompt_codes)
+    fitted = _fit_mixed(observed, treated, annotator_codes, prompt_codes)
     warnings: tuple[ResultWarning, ...] = ()
     if isinstance(fitted, str):
-        value, se = difference, _two_way_contrast_se(kept, treated, annotator_codes, prompt_codes)
+        value, se = difference, _two_way_contrast_se(observed, treated, annotator_codes, prompt_codes)
         warnings = (ResultWarning("mixed_not_converged", "warn", {"reason": fitted}),)
         detail: dict[str, Any] = {"method": "two_way_cluster"}
     else:
@@ -138,22 +138,27 @@ def _fit_mixed(
         scales = np.repeat(ratios, sizes)
         root = np.linalg.cholesky(np.eye(len(scales)) + scales[:, None] * crossed * scales)
         projected = linalg.solve_triangular(root, scales[:, None] * shared, lower=True)
-        left = plain - projected.T @ projected
-        fixed = np.linalg.solve(left[:2, :2], left[:2, 2])
-        return 2 * float(np.log(np.diag(root)).sum()), left[:2, :2], fixed, float(left[2, 2] - left[:2, 2] @ fixed)
+        remaining = plain - projected.T @ projected
+        fixed = np.linalg.solve(remaining[:2, :2], remaining[:2, 2])
+        return (
+            2 * float(np.log(np.diag(root)).sum()),
+            remaining[:2, :2],
+            fixed,
+            float(remaining[2, 2] - remaining[:2, 2] @ fixed),
+        )
 
     def misfit(ratios: FloatArray) -> float:
         log_det, precision, _, rest = solved(ratios)
         return log_det + float(np.linalg.slogdet(precision)[1]) + (n - 2) * math.log(max(rest, 1e-300))
 
     try:
-        found = [
+        optima = [
             optimize.minimize(
                 misfit, start, method="L-BFGS-B", bounds=[(0.0, MAX_RATIO)] * 2, options={"ftol": 1e-14, "gtol": 1e-9}
             )
             for start in STARTS
         ]
-        best = min(found, key=lambda one: float(one.fun))
+        best = min(optima, key=lambda optimum: float(optimum.fun))
         _, precision, fixed, rest = solved(best.x)
         residual = rest / (n - 2)
         se = math.sqrt(residual * float(np.linalg.inv(precision)[1, 1]))

@@ -72,33 +72,36 @@ def cumulative_logit(
     ('ok', True)
     """
     validate_level(level)
-    kept, treated, here = select_two_systems(ratings, systems, system, reference)
-    positions, n_annotators = label_codes_where(annotators, "annotators", here)
+    observed, treated, is_used = select_two_systems(ratings, systems, system, reference)
+    positions, n_annotators = label_codes_where(annotators, "annotators", is_used)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "log odds ratio of a higher rating, system against reference",
         "unit": unit,
         "n": n_annotators,
         "n_clusters": n_annotators,
-        "n_rows": len(kept),
+        "n_rows": len(observed),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
     edge = missing_rating_estimate(treated, common)
     if edge is not None:
         return edge
-    points = np.unique(kept)
+    points = np.unique(observed)
     if len(points) == 1:
         return Estimate(status="zero_variance", reason="all ratings are equal", **common)
     if n_annotators < 2:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
-    ours, theirs = kept[treated == 1], kept[treated == 0]
-    if ours.min() >= theirs.max() or theirs.min() >= ours.max():
+    system_ratings, reference_ratings = observed[treated == 1], observed[treated == 0]
+    if system_ratings.min() >= reference_ratings.max() or reference_ratings.min() >= system_ratings.max():
         return Estimate(status="separation", reason="one system's ratings all lie above the other's", **common)
-    detail = {"by_threshold": [_threshold(ours, theirs, point) for point in points[:-1]], "points": points}
-    if len(points) == len(kept):
+    detail = {
+        "by_threshold": [_threshold(system_ratings, reference_ratings, point) for point in points[:-1]],
+        "points": points,
+    }
+    if len(points) == len(observed):
         reason = "no two ratings are equal, so every one has a parameter of its own"
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
-    fitted = _fit_ordered(kept, treated, positions)
+    fitted = _fit_ordered(observed, treated, positions)
     if isinstance(fitted, str):
         return Estimate(status="failed", reason=fitted, detail=detail, **common)
     value, se = fitted
@@ -116,10 +119,10 @@ def cumulative_logit(
     )
 
 
-def _threshold(ours: FloatArray, theirs: FloatArray, point: float) -> float | None:
+def _threshold(system_ratings: FloatArray, reference_ratings: FloatArray, point: float) -> float | None:
     """Return the log odds ratio of a rating above `point`."""
-    above, below = float(np.sum(ours > point)), float(np.sum(ours <= point))
-    other_above, other_below = float(np.sum(theirs > point)), float(np.sum(theirs <= point))
+    above, below = float(np.sum(system_ratings > point)), float(np.sum(system_ratings <= point))
+    other_above, other_below = float(np.sum(reference_ratings > point)), float(np.sum(reference_ratings <= point))
     if min(above, below, other_above, other_below) == 0:
         return None
     return math.log(above / below) - math.log(other_above / other_below)
@@ -136,25 +139,25 @@ def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) 
     counts = group_sizes(row * (n_cuts + 1) + level, 2 * (n_cuts + 1)).reshape(2, n_cuts + 1)
     above = np.cumsum(counts.sum(axis=0)) / counts.sum()
     point = np.append(special.logit(above[:-1]), 0.0)
-    now = _Cumulative.at(point, counts)
+    current = _Cumulative.at(point, counts)
     for _ in range(MAX_STEPS):
-        step = np.linalg.solve(now.information, now.slope)
+        step = np.linalg.solve(current.information, current.slope)
         following = _Cumulative.at(point + step, counts)
         # A step that is too long can reverse thresholds, so that the likelihood is undefined or lower.
         for _ in range(HALVINGS):
-            if following.log_likelihood >= now.log_likelihood - 1e-9 * (1 + abs(now.log_likelihood)):
+            if following.log_likelihood >= current.log_likelihood - 1e-9 * (1 + abs(current.log_likelihood)):
                 break
             step = step / 2
             following = _Cumulative.at(point + step, counts)
-        point, now = point + step, following
+        point, current = point + step, following
         if float(np.max(np.abs(step))) < TOLERANCE:
             break
     else:
         return "the fit did not converge"
-    scores = now.scores.reshape(-1, n_cuts + 1)
+    scores = current.scores.reshape(-1, n_cuts + 1)
     cells = positions * len(scores) + row * (n_cuts + 1) + level
     by_annotator = group_sizes(cells, n_annotators * len(scores)).reshape(n_annotators, -1) @ scores
-    bread = np.linalg.inv(now.information)
+    bread = np.linalg.inv(current.information)
     n_rows, k = len(ratings), n_cuts + 1
     factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)
     variance = factor * float((bread @ (by_annotator.T @ by_annotator) @ bread)[-1, -1])

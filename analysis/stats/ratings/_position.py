@@ -60,25 +60,25 @@ def rating_change_per_position(
     array, places = vector(ratings, "ratings"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where ratings has {len(array)}")
-    here = ~np.isnan(array) & ~np.isnan(places)
-    labels, n_annotators = label_codes_where(annotators, "annotators", here)
-    groups, n_groups = label_codes_where(np.zeros(len(array)) if systems is None else systems, "systems", here)
+    is_complete = ~np.isnan(array) & ~np.isnan(places)
+    labels, n_annotators = label_codes_where(annotators, "annotators", is_complete)
+    groups, n_groups = label_codes_where(np.zeros(len(array)) if systems is None else systems, "systems", is_complete)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "change of the rating per place",
         "unit": unit,
         "n": n_annotators,
         "n_clusters": n_annotators,
-        "n_rows": int(here.sum()),
+        "n_rows": int(is_complete.sum()),
         "settings": {"level": level, "within_systems": systems is not None},
     }
-    if not here.any():
+    if not is_complete.any():
         return Estimate(status="no_data", reason="no rating to analyse", **common)
     if n_annotators < 2:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
-    design = np.column_stack([np.eye(n_groups)[groups], places[here]])
+    design = np.column_stack([np.eye(n_groups)[groups], places[is_complete]])
     try:
-        fit = clusters.clustered_regression(design, array[here], labels)
+        fit = clusters.clustered_regression(design, array[is_complete], labels)
     except ValueError as problem:
         return Estimate(status="not_identified", reason=str(problem), **common)
     return clusters.t_estimate(

@@ -82,12 +82,12 @@ def z_scores_by_annotator(
     array = vector(values, "values")
     labels = np.asarray(annotators)
     positions, n_annotators = label_codes(labels, "annotators", len(array))
-    here = ~np.isnan(array)
-    size = group_sizes(positions[here], n_annotators)
+    is_observed = ~np.isnan(array)
+    size = group_sizes(positions[is_observed], n_annotators)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = group_sums(positions[here], array[here], n_annotators) / size
+        mean = group_sums(positions[is_observed], array[is_observed], n_annotators) / size
         centred = array - mean[positions]
-        sd = np.sqrt(group_sums(positions[here], centred[here] ** 2, n_annotators) / (size - 1))
+        sd = np.sqrt(group_sums(positions[is_observed], centred[is_observed] ** 2, n_annotators) / (size - 1))
     usable = (size >= max(2, min_ratings)) & (sd > MIN_SPREAD)
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.where(usable[positions], centred / sd[positions], np.nan)
@@ -210,9 +210,9 @@ def expected_utility(
     0.35
     """
     array = vector(values, "values")
-    here = ~np.isnan(array)
-    positions, n_annotators = label_codes_where(annotators, "annotators", here)
-    means = group_sums(positions, array[here], n_annotators) / group_sizes(positions, n_annotators)
+    is_observed = ~np.isnan(array)
+    positions, n_annotators = label_codes_where(annotators, "annotators", is_observed)
+    means = group_sums(positions, array[is_observed], n_annotators) / group_sizes(positions, n_annotators)
     result = basic.one_sample_t_test(
         means,
         null=0.0,
@@ -222,12 +222,12 @@ def expected_utility(
         unit=unit,
     )
     missing = () if has_references else (ResultWarning("no_references", "warn"),)
-    # The null of a mean utility is nothing anyone asked about: only differences are tested.
+    # A mean utility has no meaningful null: only differences are tested.
     return replace(
         result,
         test=None,
         effect=None,
-        n_rows=int(here.sum()),
+        n_rows=int(is_observed.sum()),
         warnings=(*result.warnings, *missing),
         settings={"level": level, "has_references": has_references},
     )
@@ -268,19 +268,19 @@ def scale_usage_by_annotator(
     rows: list[Mapping[str, Any]] = []
     for number in range(n_annotators):
         member = positions == number
-        kept = array[member & ~np.isnan(array)]
-        row: dict[str, Any] = {"annotator": labels[member][0].item(), "n": len(kept)}
-        if len(kept):
-            _, counts = np.unique(kept, return_counts=True)
-            shares = counts / len(kept)
-            row["mean"] = float(np.mean(kept))
-            row["sd"] = float(np.std(kept, ddof=1)) if len(kept) > 1 else None
-            row["used_range"] = float(np.ptp(kept)) / (scale[1] - scale[0])
+        observed = array[member & ~np.isnan(array)]
+        row: dict[str, Any] = {"annotator": labels[member][0].item(), "n": len(observed)}
+        if len(observed):
+            _, counts = np.unique(observed, return_counts=True)
+            shares = counts / len(observed)
+            row["mean"] = float(np.mean(observed))
+            row["sd"] = float(np.std(observed, ddof=1)) if len(observed) > 1 else None
+            row["used_range"] = float(np.ptp(observed)) / (scale[1] - scale[0])
             row["entropy"] = float(-np.sum(shares * np.log2(shares))) + 0.0
         rows.append(row)
     return rows
 
 
-def _labels(labels: npt.NDArray[Any], positions: IntArray, wanted: npt.NDArray[np.intp]) -> tuple[Any, ...]:
+def _labels(labels: npt.NDArray[Any], positions: IntArray, codes: npt.NDArray[np.intp]) -> tuple[Any, ...]:
     first = {int(position): row for row, position in reversed(list(enumerate(positions.tolist())))}
-    return tuple(labels[[first[int(number)] for number in wanted]].tolist())
+    return tuple(labels[[first[int(number)] for number in codes]].tolist())

@@ -17,8 +17,8 @@ def select_two_systems(
     if names.shape != array.shape:
         raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
     is_system = np.asarray(names == system)
-    here = ~np.isnan(array) & (is_system | np.asarray(names == reference))
-    return array[here], is_system[here].astype(np.float64), here
+    is_used = ~np.isnan(array) & (is_system | np.asarray(names == reference))
+    return array[is_used], is_system[is_used].astype(np.float64), is_used
 
 
 def missing_rating_estimate(is_system: FloatArray, common: dict[str, Any]) -> Estimate | None:

@@ -6,7 +6,7 @@ systems much more often than its stated error. The other rules are e-processes. 
 every unit and stop for any reason. The probability of an error is at most 1 - level over all checks.
 
 E-processes need that, given all earlier units, each unit has the mean in question. So units are annotators, not
-labels, with one value each, in the order in which they claimed their work (see `annotator_units`).
+labels, with one value each, in the order in which they claimed their work (see `annotator_unit_means`).
 
 References: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, section 3.2
 (paper mode); Robbins 1970 (the mixture), Waudby-Smith and Ramdas 2024 (betting), Howard et al. 2021 (confidence

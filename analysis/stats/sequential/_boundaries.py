@@ -208,7 +208,7 @@ def beta_binomial_boundaries(
     margin : float, optional
         Equivalence margin on the scale of the estimate.
     concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, see `log_e_beta_binomial`.
+        Parameter of the Beta prior, see `beta_binomial_log_e_values`.
 
     Returns
     -------
@@ -263,12 +263,12 @@ def find_boundary_crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, r
 
     Examples
     --------
-    >>> found = find_boundary_crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
-    >>> found.n.tolist(), found.winner.tolist()
+    >>> result = find_boundary_crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
+    >>> result.n.tolist(), result.winner.tolist()
     ([10], [1])
     """
     if reading not in READINGS:
-        raise ValueError(f"reading: {reading!r} is none of {', '.join(READINGS)}")
+        raise ValueError(f"reading: {reading!r} is not one of {', '.join(READINGS)}")
     series = np.atleast_2d(np.asarray(answers))
     if series.ndim != 2 or series.shape[1] > len(boundaries.upper):
         raise ValueError(f"answers: shape {series.shape}, where the boundaries are for {len(boundaries.upper)} answers")
@@ -285,9 +285,9 @@ def find_boundary_crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, r
         at_a, at_b = _first_true(is_a), _first_true(is_b)
     else:
         at_a, at_b = _start_of_last_run(is_a), _start_of_last_run(is_b)
-    found = np.minimum(at_a, at_b)
+    first_crossing = np.minimum(at_a, at_b)
     winner = np.where(at_a < at_b, 1, -1)
-    return Crossings(np.where(found > n, 0, found), np.where(found > n, 0, winner))
+    return Crossings(np.where(first_crossing > n, 0, first_crossing), np.where(first_crossing > n, 0, winner))
 
 
 def _beyond(n: IntArray, radius: FloatArray) -> IntArray:

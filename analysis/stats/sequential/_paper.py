@@ -32,7 +32,7 @@ def hoeffding_decision(
     delta : float, default 0.01
         Probability of an error on one side.
     reading : {"first", "stays"}, default 'first'
-        As in `crossings`.
+        As in `find_boundary_crossings`.
     analysis, unit : str, optional
         Labels that are copied to the record.
 
@@ -63,7 +63,7 @@ def hoeffding_decision(
     ('a', 14)
     """
     series = vector(answers, "answers")
-    kept = series[~np.isnan(series)]
+    observed = series[~np.isnan(series)]
     settings = {"delta": delta, "reading": reading}
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -74,17 +74,17 @@ def hoeffding_decision(
     }
     validate_level(1 - delta)
     if reading not in READINGS:
-        raise ValueError(f"reading: {reading!r} is none of {', '.join(READINGS)}")
-    if len(kept) == 0:
+        raise ValueError(f"reading: {reading!r} is not one of {', '.join(READINGS)}")
+    if len(observed) == 0:
         return Estimate(n=0, status="no_data", reason="no answer to analyse", **common)
-    found = find_boundary_crossings(kept, hoeffding_boundaries(len(kept), delta=delta), reading=reading)
-    n, winner = int(found.n[0]), int(found.winner[0])
-    used = n or len(kept)
-    mean, radius = float(np.mean(kept[:used])), float(hoeffding_radius(used, delta))
+    crossings = find_boundary_crossings(observed, hoeffding_boundaries(len(observed), delta=delta), reading=reading)
+    n, winner = int(crossings.n[0]), int(crossings.winner[0])
+    used = n or len(observed)
+    mean, radius = float(np.mean(observed[:used])), float(hoeffding_radius(used, delta))
     low, high = mean - radius, mean + radius
     warnings = [ResultWarning("fixed_n_bound", "block", {"delta": delta})]
     if reading == "stays":
-        warnings.append(ResultWarning("hindsight", "block", {"n_answers": len(kept)}))
+        warnings.append(ResultWarning("hindsight", "block", {"n_answers": len(observed)}))
     return Estimate(
         n=used,
         n_rows=used,
@@ -96,8 +96,8 @@ def hoeffding_decision(
         detail={
             "winner": {1: "a", -1: "b", 0: None}[winner],
             "n_decision": n or None,
-            "n_answers": len(kept),
-            "n_missing": len(series) - len(kept),
+            "n_answers": len(observed),
+            "n_missing": len(series) - len(observed),
         },
         **common,
     )

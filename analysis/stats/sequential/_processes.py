@@ -78,7 +78,7 @@ def beta_binomial_interval(
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     concentration : float, default CONCENTRATION
-        Parameter of the Beta prior, see `log_e_beta_binomial`.
+        Parameter of the Beta prior, see `beta_binomial_log_e_values`.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def anytime_pvalues(log_e: npt.ArrayLike) -> FloatArray:
 
 
 def _log_mixture(successes: FloatArray, n: FloatArray, concentration: float) -> FloatArray:
-    """The log-probability of one order of the labels, averaged over the Beta prior of their mean."""
+    """Return the log-probability of one order of the labels, averaged over the Beta prior of their mean."""
     of_all = special.betaln(concentration + successes, concentration + n - successes)
     return np.asarray(of_all - special.betaln(concentration, concentration))
 
@@ -186,11 +186,11 @@ def _log_mixture(successes: FloatArray, n: FloatArray, concentration: float) -> 
 def checked_sequential_values(values: npt.ArrayLike, process: str) -> FloatArray:
     """Return `values` as a series for `process`. Raise ValueError with the row for a missing or invalid value."""
     if process not in PROCESSES:
-        raise ValueError(f"process: {process!r} is none of {', '.join(PROCESSES)}")
+        raise ValueError(f"process: {process!r} is not one of {', '.join(PROCESSES)}")
     series = vector(values, "values")
     missing = np.flatnonzero(np.isnan(series))
     if len(missing):
-        raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_units")
+        raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_unit_means")
     validate_within_bounds(series, (0.0, 1.0), "values")
     broken = np.flatnonzero((series != 0) & (series != 1))
     if process == "beta_binomial" and len(broken):

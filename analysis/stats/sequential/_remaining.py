@@ -12,7 +12,7 @@ from analysis.stats.results import Record
 from analysis.stats.sequential._boundaries import Boundaries, beta_binomial_boundaries
 from analysis.stats.sequential._processes import CONCENTRATION, checked_sequential_values, validate_null_and_margin
 
-# How far `predict_remaining_units` looks ahead where no budget ends the study.
+# Number of units that `predict_remaining_units` simulates if no budget ends the study.
 HORIZON = 5000
 RUNS = 500
 
@@ -116,13 +116,13 @@ def predict_remaining_units(
             stops[run] = _stop_on_counts(np.cumsum(path), rule)
         else:
             stops[run] = _stop_on_wealth(betting.log_wealth(path, nulls, level=level), threshold)
-    more = np.sort(np.maximum(0.0, stops - n))
+    n_further = np.sort(np.maximum(0.0, stops - n))
 
     def quantile(share: float) -> int | None:
-        found = float(more[math.ceil(share * runs) - 1])
-        return int(found) if math.isfinite(found) else None
+        value = float(n_further[math.ceil(share * runs) - 1])
+        return int(value) if math.isfinite(value) else None
 
-    return RemainingUnits(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(more))), horizon, runs, unit)
+    return RemainingUnits(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(n_further))), horizon, runs, unit)
 
 
 def _stop_on_counts(successes: FloatArray, rule: Boundaries) -> float:

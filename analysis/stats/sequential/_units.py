@@ -73,19 +73,19 @@ def annotator_unit_means(
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))
     """
     if returning not in RETURNING:
-        raise ValueError(f"returning: {returning!r} is none of {', '.join(RETURNING)}")
+        raise ValueError(f"returning: {returning!r} is not one of {', '.join(RETURNING)}")
     labels = vector(values, "values")
     validate_within_bounds(labels, (0.0, 1.0), "values")
     if not 0 <= missing <= 1:
         raise ValueError(f"missing: {missing!r} is outside 0..1")
-    who, _ = label_codes(np.asarray(annotators), "annotators", len(labels))
+    annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(labels))
     batch, n_claims = label_codes(np.asarray(claims), "claims", len(labels))
     settled = np.ones(len(labels), dtype=bool) if is_settled is None else np.asarray(is_settled, dtype=bool)
     if settled.shape != labels.shape:
         raise ValueError(f"is_settled: expected {len(labels)} values, got an array of shape {settled.shape}")
     owner = np.zeros(n_claims, dtype=np.int64)
-    owner[batch] = who
-    shared = np.flatnonzero(owner[batch] != who)
+    owner[batch] = annotator_codes
+    shared = np.flatnonzero(owner[batch] != annotator_codes)
     if len(shared):
         raise ValueError(f"claims: row {int(shared[0])} has a claim that is also another annotator's")
     is_open = np.bincount(batch, weights=~settled, minlength=n_claims) > 0
@@ -93,19 +93,21 @@ def annotator_unit_means(
     n_waiting = int(np.sum(~is_open[prefix:]))
 
     order = np.arange(n_claims)
-    place = np.full(int(who.max()) + 1 if len(who) else 0, n_claims if returning == "first" else -1)
+    claim_places = np.full(
+        int(annotator_codes.max()) + 1 if len(annotator_codes) else 0, n_claims if returning == "first" else -1
+    )
     if returning == "first":
-        np.minimum.at(place, owner, order)
-        counted = place[owner] == order
+        np.minimum.at(claim_places, owner, order)
+        counted = claim_places[owner] == order
     else:
-        np.maximum.at(place, owner, order)
+        np.maximum.at(claim_places, owner, order)
         counted = np.ones(n_claims, dtype=bool)
-    entered = np.sort(place[place < prefix])
-    rows = counted[batch] & (place[who] < prefix)
-    given = ~np.isnan(labels)
-    filled = np.where(given, labels, missing)
-    sizes = np.bincount(place[who[rows]], minlength=n_claims)[entered]
-    sums = group_sums(place[who[rows]], filled[rows], n_claims)[entered]
+    entered = np.sort(claim_places[claim_places < prefix])
+    rows = counted[batch] & (claim_places[annotator_codes] < prefix)
+    is_observed = ~np.isnan(labels)
+    filled = np.where(is_observed, labels, missing)
+    sizes = np.bincount(claim_places[annotator_codes[rows]], minlength=n_claims)[entered]
+    sums = group_sums(claim_places[annotator_codes[rows]], filled[rows], n_claims)[entered]
     names = np.empty(n_claims, dtype=object)
     names[batch] = np.asarray(annotators)
     numbers = np.zeros(n_claims, dtype=np.int64)
@@ -116,6 +118,6 @@ def annotator_unit_means(
         claims=numbers[entered],
         n_labels=np.asarray(sizes, dtype=np.int64),
         n_waiting=n_waiting,
-        n_missing=int(np.sum(rows & ~given)),
+        n_missing=int(np.sum(rows & ~is_observed)),
         n_ignored=int(np.sum(~counted[:prefix])),
     )

@@ -123,7 +123,7 @@ def sequential_test(
     validate_null_and_margin(null, margin)
     unknown = sorted(set(stops) - set(STOPPING_VERDICTS))
     if unknown:
-        raise ValueError(f"stops: {unknown[0]!r} is none of {', '.join(STOPPING_VERDICTS)}")
+        raise ValueError(f"stops: {unknown[0]!r} is not one of {', '.join(STOPPING_VERDICTS)}")
     if budget is not None and budget < 1:
         raise ValueError(f"budget: {budget} is less than one unit")
     series = checked_sequential_values(values, process)
@@ -140,8 +140,8 @@ def sequential_test(
     pvalues = anytime_pvalues(log_e)
     is_excluded = np.maximum.accumulate(log_e) >= math.log(1 / (1 - level)) if len(log_e) else np.zeros(0, dtype=bool)
     sequence = _sharpened(sequence, is_excluded, null)
-    found = _verdicts(sequence, is_excluded, null, margin)
-    within = found[: budget if budget is not None else len(found)]
+    verdicts = _verdicts(sequence, is_excluded, null, margin)
+    within = verdicts[: budget if budget is not None else len(verdicts)]
     stopping = np.flatnonzero(np.isin(within, [VERDICTS.index(word) for word in stops]))
     drift_at = sequence.drift_at if sequence.drift_at is not None and sequence.drift_at <= len(within) else None
     stopped_at = int(stopping[0]) + 1 if len(stopping) else None
@@ -176,7 +176,7 @@ def sequential_test(
             **common,
         )
     else:
-        verdict = VERDICTS[int(found[n - 1])]
+        verdict = VERDICTS[int(verdicts[n - 1])]
         if verdict == "inconclusive" and budget is not None and n >= budget:
             verdict = "budget_exhausted"
         estimate = Estimate(
@@ -208,11 +208,11 @@ def _sharpened(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float
 
 def _verdicts(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float, margin: float | None) -> IntArray:
     """Return the place in VERDICTS of the verdict after each unit."""
-    found = np.full(len(is_excluded), VERDICTS.index("inconclusive"))
-    found[is_excluded & (sequence.low >= null)] = VERDICTS.index("a_better")
-    found[is_excluded & (sequence.high <= null)] = VERDICTS.index("b_better")
+    verdicts = np.full(len(is_excluded), VERDICTS.index("inconclusive"))
+    verdicts[is_excluded & (sequence.low >= null)] = VERDICTS.index("a_better")
+    verdicts[is_excluded & (sequence.high <= null)] = VERDICTS.index("b_better")
     if margin is not None:
         is_small = (sequence.low > null - margin) & (sequence.high < null + margin)
-        found[is_small & ~is_excluded] = VERDICTS.index("equivalent")
-        found[is_small & is_excluded] = VERDICTS.index("different_but_trivial")
-    return found
+        verdicts[is_small & ~is_excluded] = VERDICTS.index("equivalent")
+        verdicts[is_small & is_excluded] = VERDICTS.index("different_but_trivial")
+    return verdicts

@@ -40,8 +40,8 @@ def combine_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> Floa
     [0.7, 0.6, nan]
     """
     xy, yx = checked_orders(xy_percent, yx_percent)
-    both = xy + 100 - yx
-    halves = np.where(np.isnan(both), np.where(np.isnan(xy), 2 * (100 - yx), 2 * xy), both)
+    total = xy + 100 - yx
+    halves = np.where(np.isnan(total), np.where(np.isnan(xy), 2 * (100 - yx), 2 * xy), total)
     return np.asarray(halves / 200, dtype=np.float64)
 
 
@@ -74,5 +74,5 @@ def checked_order_tables(
     if len(names) != xy.shape[1]:
         raise ValueError(f"names: {len(names)} names where xy_percent has {xy.shape[1]} pairs")
     if len(set(names)) != len(names):
-        raise ValueError("names: a pair stands twice")
+        raise ValueError("names: a pair occurs twice")
     return xy, yx

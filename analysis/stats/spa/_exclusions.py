@@ -55,13 +55,13 @@ def exclusion_effects_by_rule(
     -----
     Both means are computed in each resample of annotators, because those who remain are part of all. A t test would
     treat the two groups as different people. Use this only for rules that judge annotators by their own answers; for
-    the others use `relative_exclusion_effect`.
+    the others use `exclusion_effect_of_relative_rule`.
 
     Examples
     --------
-    >>> found = exclusion_effects_by_rule([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
+    >>> result = exclusion_effects_by_rule([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
     ...                      rng=np.random.default_rng(0), resamples=999)
-    >>> round(found["too_fast"]["a > b"].estimate, 4)
+    >>> round(result["too_fast"]["a > b"].estimate, 4)
     0.15
     """
     validate_level(level)
@@ -75,8 +75,8 @@ def exclusion_effects_by_rule(
         if array.shape != (n_annotators,) or array.dtype != np.bool_:
             raise ValueError(f"kept: {rule}: expected {n_annotators} booleans")
         masks[rule] = array
-    here = ~np.isnan(table)
-    filled, ones = np.where(here, table, 0.0), here.astype(np.float64)
+    is_observed = ~np.isnan(table)
+    filled, ones = np.where(is_observed, table, 0.0), is_observed.astype(np.float64)
     sides = [np.ones(n_annotators, dtype=np.bool_), *masks.values()]
     sums = np.concatenate([filled * side[:, None] for side in sides], axis=1)
     counts = np.concatenate([ones * side[:, None] for side in sides], axis=1)
@@ -158,11 +158,11 @@ def exclusion_effect_of_relative_rule(
         if mask.shape != rows.shape:
             raise ValueError(f"rule: {rule_name} returned shape {mask.shape} for {len(rows)} annotators")
         chosen = array[rows]
-        here = ~np.isnan(chosen)
-        kept = here & mask
+        is_observed = ~np.isnan(chosen)
+        kept = is_observed & mask
         return (
-            np.array([chosen[here].sum(), chosen[kept].sum()]),
-            np.array([here.sum(), kept.sum()], dtype=np.float64),
+            np.array([chosen[is_observed].sum(), chosen[kept].sum()]),
+            np.array([is_observed.sum(), kept.sum()], dtype=np.float64),
         )
 
     sums, counts = parts(np.arange(n_annotators))
@@ -201,7 +201,7 @@ def _change(
         reason = "the rule excludes nobody"
         return Estimate(status="not_applicable", reason=reason, estimate=0.0, detail=detail, **common)
     defined = draws[np.isfinite(draws)]
-    # A resample in which the rule kept nobody has no mean after it; leaving many out would narrow the interval.
+    # A resample without kept annotators has no mean after the rule; leaving out many would narrow the interval.
     interval = None
     if len(defined) >= 0.99 * len(draws):
         interval = bootstrap.percentile_interval(defined, float(settings["level"]))

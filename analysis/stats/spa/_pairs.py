@@ -81,7 +81,7 @@ def pair_preference_recommended(
     batches: npt.ArrayLike | None = None,
     **options: Any,
 ) -> Estimate:
-    """The recommended estimate for one pair; see `pairs_recommended`.
+    """The recommended estimate for one pair; see `pair_preferences_recommended`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def pair_preference_recommended(
     batches : array_like, shape (n,), optional
         Label of each annotator's batch.
     **options : Any
-        Other arguments of `pairs_recommended`.
+        Other arguments of `pair_preferences_recommended`.
 
     Returns
     -------
@@ -113,8 +113,10 @@ def pair_preference_recommended(
     xy, yx = vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent")
     if xy.shape != yx.shape:
         raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
-    found = pair_preferences_recommended(xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options)
-    return found["pair"]
+    estimates = pair_preferences_recommended(
+        xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options
+    )
+    return estimates["pair"]
 
 
 def pair_preferences_recommended(
@@ -171,20 +173,21 @@ def pair_preferences_recommended(
     -----
     Sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test. With
     `tau`: the estimate after the paper's rule and after the symmetric rule. With `margin`: TOST
-    ("spa.pair.equivalence"; adjust and judge both with `equivalence.adjust_with_verdicts`).
+    ("spa.pair.equivalence"; adjust and judge both with `equivalence.adjust_and_add_verdicts`).
 
     All pairs share one set of resamples. Pass the whole study at once: an annotator above tau in one pair is excluded
     from all pairs in that sensitivity.
 
     Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
     the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `basic.one_sample`. On the sensitivities after tau: `tau_asymmetric` (see `tau_asymmetry`) and `all_excluded`.
+    `basic.one_sample_t_test`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry`) and
+    `all_excluded`.
 
     Examples
     --------
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
-    >>> found = pair_preferences_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
-    >>> found["a > b"].detail["n_both"], [other.analysis for other in found["a > b"].sensitivity][:2]
+    >>> result = pair_preferences_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
+    >>> result["a > b"].detail["n_both"], [other.analysis for other in result["a > b"].sensitivity][:2]
     (4, ['spa.pair.sign_flip', 'spa.pair.wilcoxon'])
     """
     validate_level(level)
@@ -216,11 +219,11 @@ def pair_preferences_recommended(
         if flags is not None and counts["n_both"]:
             sensitivity += estimates_after_tau_exclusion(xy, yx, values, flags, column, analysis=analysis, **common)
         if labels is not None:
-            by_batch, components, found = _by_batch(values[:, column], labels, analysis=analysis, level=level)
+            by_batch, components, batch_warnings = _by_batch(values[:, column], labels, analysis=analysis, level=level)
             if by_batch is not None:
                 sensitivity.append(by_batch)
                 detail["batches"] = components
-            warnings += found
+            warnings += batch_warnings
         if margin is not None:
             sensitivity.append(
                 equivalence.equivalence_test(
@@ -249,17 +252,17 @@ def pair_preferences_recommended(
 def _by_batch(
     values: FloatArray, labels: IntArray, *, analysis: str, level: float
 ) -> tuple[Estimate | None, clusters.VarianceComponents | None, list[ResultWarning]]:
-    here = ~np.isnan(values)
-    kept, labels = values[here], labels[here]
+    is_observed = ~np.isnan(values)
+    observed, labels = values[is_observed], labels[is_observed]
     n_batches = len(np.unique(labels))
-    if n_batches == len(kept) or n_batches < 2:
-        only = n_batches == 1 and len(kept) > 1
+    if n_batches == len(observed) or n_batches < 2:
+        only = n_batches == 1 and len(observed) > 1
         # With one batch for all annotators, the claim is about these prompts only.
         return None, None, [ResultWarning("few_batches", "warn", {"n_batches": 1})] if only else []
     estimate = clusters.clustered_mean(
-        kept, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"
+        observed, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"
     )
-    found = []
+    batch_warnings = []
     warnings = tuple(
         replace(warning, code="few_batches") if warning.code == "few_clusters" else warning
         for warning in estimate.warnings
@@ -267,8 +270,8 @@ def _by_batch(
     )
     if any(warning.code == "few_batches" for warning in warnings):
         detail = {"n_batches": n_batches, "effective": estimate.detail["effective_clusters"]}
-        found.append(ResultWarning("few_batches", "warn", detail))
-    return replace(estimate, warnings=warnings), clusters.variance_components(kept, labels), found
+        batch_warnings.append(ResultWarning("few_batches", "warn", detail))
+    return replace(estimate, warnings=warnings), clusters.variance_components(observed, labels), batch_warnings
 
 
 def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:
@@ -284,18 +287,18 @@ def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:
 def _order_warnings(counts: Mapping[str, int]) -> list[ResultWarning]:
     if counts["n_xy"] + counts["n_yx"] == 0:
         return []
-    found = []
+    warnings = []
     if counts["n_single"]:
-        found.append(ResultWarning("single_order", "info", {"n": counts["n_single"]}))
+        warnings.append(ResultWarning("single_order", "info", {"n": counts["n_single"]}))
     if counts["n_xy"] == 0 or counts["n_yx"] == 0:
-        found.append(ResultWarning("order_not_identified", "warn", {"n_xy": counts["n_xy"], "n_yx": counts["n_yx"]}))
-    return found
+        warnings.append(ResultWarning("order_not_identified", "warn", {"n_xy": counts["n_xy"], "n_yx": counts["n_yx"]}))
+    return warnings
 
 
 def _shares(values: FloatArray) -> dict[str, Any]:
-    kept = values[~np.isnan(values)]
-    n = len(kept)
-    above, below = int(np.sum(kept > 0.5)), int(np.sum(kept < 0.5))
+    observed = values[~np.isnan(values)]
+    n = len(observed)
+    above, below = int(np.sum(observed > 0.5)), int(np.sum(observed < 0.5))
     return {
         name: share_with_wilson_interval(k, n)
         for name, k in (("above", above), ("equal", n - above - below), ("below", below))

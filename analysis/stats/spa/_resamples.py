@@ -23,11 +23,11 @@ class Resamples:
 
     def sensitivity(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
         """Return the sensitivity analyses of one pair."""
-        kept = self.values[:, column]
-        here = ~np.isnan(kept)
-        kept = kept[here]
-        n, mean = len(kept), float(np.mean(kept))
-        varies = float(np.std(kept)) >= MIN_SPREAD
+        observed = self.values[:, column]
+        is_observed = ~np.isnan(observed)
+        observed = observed[is_observed]
+        n, mean = len(observed), float(np.mean(observed))
+        varies = float(np.std(observed)) >= MIN_SPREAD
         common: dict[str, Any] = {"unit": unit, "n": n, "n_rows": n}
         settings = {"null": 0.5, "level": level, "resamples": self.resamples}
         constant: dict[str, Any] = {"status": "zero_variance", "reason": "all values are equal"}
@@ -39,10 +39,10 @@ class Resamples:
             )
             flip = {"test": test, "detail": {"is_exact": self.is_exact}}
             ones = np.ones(n)
-            found = bootstrap.interval_from_draws(
-                mean, self.bootstrap[:, column], kept, ones, method="bca", level=level
+            bca = bootstrap.interval_from_draws(
+                mean, self.bootstrap[:, column], observed, ones, method="bca", level=level
             )
-            interval = {"interval": found}
+            interval = {"interval": bca}
         posterior: Estimate
         estimand = "posterior probability that the mean exceeds 0.5"
         named = {"analysis": f"{analysis}.bayesian_bootstrap", "estimand": estimand, **common, "settings": settings}
@@ -57,12 +57,12 @@ class Resamples:
             Estimate(
                 analysis=f"{analysis}.sign_flip", estimand="mean", estimate=mean, settings=settings, **common, **flip
             ),
-            basic.wilcoxon(kept, null=0.5, analysis=f"{analysis}.wilcoxon", unit=unit),
+            basic.wilcoxon(observed, null=0.5, analysis=f"{analysis}.wilcoxon", unit=unit),
             Estimate(
                 analysis=f"{analysis}.bca", estimand="mean", estimate=mean, settings=settings, **common, **interval
             ),
             posterior,
-            basic.sign_test(kept, null=0.5, level=level, analysis=f"{analysis}.sign_test", unit=unit),
+            basic.sign_test(observed, null=0.5, level=level, analysis=f"{analysis}.sign_test", unit=unit),
         ]
 
 
@@ -70,8 +70,8 @@ def draw_shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.
     """Draw the bootstrap, the Bayesian bootstrap and the sign flips of all pairs; `values` has shape (n_annotators,
     n_pairs).
     """
-    here = ~np.isnan(values)
-    filled, ones = np.where(here, values, 0.0), here.astype(np.float64)
+    is_observed = ~np.isnan(values)
+    filled, ones = np.where(is_observed, values, 0.0), is_observed.astype(np.float64)
     n_annotators, n_pairs = values.shape
     if n_annotators == 0:
         empty = np.empty((0, n_pairs))

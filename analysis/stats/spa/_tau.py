@@ -133,9 +133,9 @@ def tau_exclusion_asymmetry(
     True
     """
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
-    both = ~np.isnan(xy) & ~np.isnan(yx)
-    gap, preference = xy[both] + yx[both] - 100, xy[both] - yx[both]
-    n = int(both.sum())
+    is_complete = ~np.isnan(xy) & ~np.isnan(yx)
+    gap, preference = xy[is_complete] + yx[is_complete] - 100, xy[is_complete] - yx[is_complete]
+    n = int(is_complete.sum())
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "correlation of the gap with the combined answer",
@@ -151,9 +151,9 @@ def tau_exclusion_asymmetry(
     pearson, spearman = _correlation(gap, preference), _correlation(stats.rankdata(gap), stats.rankdata(preference))
     statistic, pvalue = _correlation_test(pearson, n)
     _, spearman_pvalue = _correlation_test(spearman, n)
-    found: tuple[ResultWarning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if min(pvalue, spearman_pvalue) < significance:
-        found = (
+        warnings = (
             ResultWarning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),
         )
     centre, half = (
@@ -164,12 +164,12 @@ def tau_exclusion_asymmetry(
         estimate=pearson,
         interval=Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z"),
         test=HypothesisTest(name="pitman_morgan", null=0.0, statistic=statistic, df=n - 2, pvalue=pvalue),
-        warnings=found,
+        warnings=warnings,
         detail={
             "spearman": spearman,
             "spearman_pvalue": spearman_pvalue,
-            "variance_xy": float(np.var(xy[both] / 100, ddof=1)),
-            "variance_yx": float(np.var(yx[both] / 100, ddof=1)),
+            "variance_xy": float(np.var(xy[is_complete] / 100, ddof=1)),
+            "variance_yx": float(np.var(yx[is_complete] / 100, ddof=1)),
         },
         **common,
     )
@@ -214,8 +214,8 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 
 
 def _correlation_test(correlation: float, n: int) -> tuple[float | None, float]:
-    left = 1 - correlation**2
-    if left < MIN_SPREAD:
+    unexplained = 1 - correlation**2
+    if unexplained < MIN_SPREAD:
         return None, 0.0
-    statistic = correlation * math.sqrt((n - 2) / left)
+    statistic = correlation * math.sqrt((n - 2) / unexplained)
     return statistic, min(1.0, 2 * float(special.stdtr(n - 2, -abs(statistic))))

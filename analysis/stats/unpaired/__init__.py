@@ -1,15 +1,15 @@
-"""Ratings of two systems that nobody judged side by side, and systems in clusters as shared tasks print them.
+"""Ratings of two systems that nobody judged side by side, and clusters of systems as in shared tasks.
 
-Where annotators rate both systems for the same prompt, use `ratings`: it compares within annotators. Here nobody did, so
-the ratings of x are compared with those of y as two samples. Annotators and prompts are both samples of more: people may
-have judged one system alone, or each system on other prompts, and the prompts of x and y may be the same or not. An
-annotator or a prompt that has ratings of both systems is one cluster, so whatever it adds to both cancels from the
-standard error. The clusters of systems are those of the translation shared tasks: a line between systems that all those
-above beat all those below.
+If annotators rate both systems for the same prompt, use `ratings`, which compares within annotators. Here the
+ratings of x and y are compared as two samples. Annotators and prompts both are samples: annotators may have judged
+one system only, and the prompts of x and y may be the same or not. An annotator or prompt with ratings of both
+systems is one cluster, so an equal effect on both cancels from the standard error. The clusters of systems are
+those of the translation shared tasks: all systems above a line beat all systems below it.
 
-Sources: Brunner and Munzel 2000, The nonparametric Behrens-Fisher problem; Cameron, Gelbach and Miller 2011, Robust
-inference with multiway clustering; Bell and McCaffrey 2002, Bias reduction in standard errors for linear regression with
-multi-stage samples; Bojar et al. 2016, Findings of the 2016 Conference on Machine Translation, section 3, for the clusters.
+References: Brunner and Munzel 2000, The nonparametric Behrens-Fisher problem; Cameron, Gelbach and Miller 2011,
+Robust inference with multiway clustering; Bell and McCaffrey 2002, Bias reduction in standard errors for linear
+regression with multi-stage samples; Bojar et al. 2016, Findings of the 2016 Conference on Machine Translation,
+section 3, for the clusters.
 """
 
 from analysis.stats.unpaired._difference import mean_difference

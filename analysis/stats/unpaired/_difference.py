@@ -61,13 +61,13 @@ def mean_difference(
     Examples
     --------
     >>> x, y = [4, 5, 3, 4, 5, 4], [3, 3, 2, 4, 1, 3]
-    >>> found = mean_difference(x, y, x_annotators=list("aabbcc"), y_annotators=list("ddeeff"),
+    >>> result = mean_difference(x, y, x_annotators=list("aabbcc"), y_annotators=list("ddeeff"),
     ...                         x_prompts=[1, 2, 3, 1, 2, 3], y_prompts=[1, 2, 3, 1, 2, 3], scale=(1, 5))
-    >>> round(found.estimate, 4), found.n, found.detail["n_prompts_both"], found.detail["n_annotators_both"]
+    >>> round(result.estimate, 4), result.n, result.detail["n_prompts_both"], result.detail["n_annotators_both"]
     (1.5, 6, 3, 0)
     """
     validate_level(level)
-    rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+    rows = _TwoSamples.from_arrays(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
     if scale is not None:
         validate_within_bounds(rows.values, scale, "x and y")
     reach = None if scale is None else scale[1] - scale[0]
@@ -78,14 +78,14 @@ def mean_difference(
     )
     if min(rows.sizes) == 0:
         return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
-    mean_x, mean_y = (float(np.mean(rows.values[rows.is_x == one])) for one in (1, 0))
+    mean_x, mean_y = (float(np.mean(rows.values[rows.is_x == side])) for side in (1, 0))
     estimate = mean_x - mean_y
     common["detail"] |= {"mean_x": mean_x, "mean_y": mean_y}
     if reach is not None:
         common["detail"]["share_of_range"] = estimate / reach
     if (edge := rows.too_few(systems)) is not None:
         return Estimate(status=edge[0], reason=edge[1], estimate=estimate, warnings=warnings, **common)
-    spread = _Spread.of(rows, rows.values)
+    spread = _Spread.from_rows(rows, rows.values)
     common["detail"] |= spread.detail()
     return clusters.t_estimate(
         estimate,

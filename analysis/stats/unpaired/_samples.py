@@ -1,4 +1,4 @@
-"""The two samples, their shared annotators and prompts, and how far their sum spreads."""
+"""The ratings of two systems with their shared annotators and prompts, and the variance of their difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from analysis.stats.arrays import (
 from analysis.stats.results import Estimate, ResultWarning
 
 BOUNDS = (0.0, 1.0)
-# Up to so many distinct ratings a bootstrap resamples their counts instead of rows.
+# Up to this many distinct ratings, the bootstrap resamples their counts instead of rows.
 FEW_POINTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _TwoSamples:
-    """The ratings of two systems, x before y, with the codes of their annotators and prompts; all arrays (n_rows,).
+    """The ratings of x, then those of y, with the codes of their annotators and prompts; all arrays (n_rows,).
 
-    `is_x` is 1 beside a rating of x and 0 beside one of y.
+    `is_x` is 1 for a rating of x and 0 for one of y.
     """
 
     values: FloatArray
@@ -38,7 +38,7 @@ class _TwoSamples:
     n_missing: int
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         x: npt.ArrayLike,
         y: npt.ArrayLike,
@@ -47,52 +47,54 @@ class _TwoSamples:
         x_prompts: npt.ArrayLike,
         y_prompts: npt.ArrayLike,
     ) -> "_TwoSamples":
-        """Raises ValueError where an array of labels is not as long as its ratings. NaN ratings are left out and counted."""
+        """Build from arrays. NaN ratings are left out and counted. Raise ValueError for a wrong number of labels."""
         first, second = vector(x, "x"), vector(y, "y")
         values = np.concatenate([first, second])
-        here = ~np.isnan(values)
+        is_observed = ~np.isnan(values)
         labels: list[IntArray] = []
         for name, of_x, of_y in (("annotators", x_annotators, y_annotators), ("prompts", x_prompts, y_prompts)):
             pair = (np.asarray(of_x), np.asarray(of_y))
-            for system, given, ratings in zip("xy", pair, (first, second), strict=True):
-                label_codes(given, f"{system}_{name}", len(ratings))
-            labels.append(label_codes_where(np.concatenate(pair), name, here)[0])
+            for system, labels_given, ratings in zip("xy", pair, (first, second), strict=True):
+                label_codes(labels_given, f"{system}_{name}", len(ratings))
+            labels.append(label_codes_where(np.concatenate(pair), name, is_observed)[0])
         is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
-        who, prompts = labels
-        return cls(values[here], is_x[here], who, prompts, int((~here).sum()))
+        annotator_codes, prompts = labels
+        return cls(values[is_observed], is_x[is_observed], annotator_codes, prompts, int((~is_observed).sum()))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many ratings x and y have."""
+        """Return the numbers of ratings of x and of y."""
         n_x = int(self.is_x.sum())
         return n_x, len(self.is_x) - n_x
 
     def counts(self, labels: IntArray) -> FloatArray:
-        """How many ratings of x and of y each cluster holds; shape (G, 2)."""
+        """Return the numbers of ratings of x and of y in each cluster; shape (G, 2)."""
         n = int(labels.max(initial=-1)) + 1
         return np.stack([group_sums(labels, self.is_x, n), group_sums(labels, 1 - self.is_x, n)], axis=1)
 
     def described(self) -> dict[str, Any]:
-        """How many annotators and prompts each system has, how many have ratings of both, and how many annotators rated both for
-        the same prompt."""
+        """Return the numbers of annotators and prompts of each system and of both.
+
+        `n_annotators_side_by_side` counts the annotators who rated both systems for the same prompt.
+        """
         n_x, n_y = self.sizes
-        found: dict[str, Any] = {"n_x": n_x, "n_y": n_y, "n_missing": self.n_missing}
+        counts: dict[str, Any] = {"n_x": n_x, "n_y": n_y, "n_missing": self.n_missing}
         for name, labels in (("annotators", self.annotators), ("prompts", self.prompts)):
             has = self.counts(labels) > 0
-            found |= {
+            counts |= {
                 f"n_{name}": len(has),
                 f"n_{name}_x": int(has[:, 0].sum()),
                 f"n_{name}_y": int(has[:, 1].sum()),
                 f"n_{name}_both": int(has.all(axis=1).sum()),
             }
         of_x, of_y = (
-            set(zip(*(labels[self.is_x == one].tolist() for labels in (self.annotators, self.prompts)), strict=True))
-            for one in (1, 0)
+            set(zip(*(labels[self.is_x == side].tolist() for labels in (self.annotators, self.prompts)), strict=True))
+            for side in (1, 0)
         )
-        return found | {"n_annotators_side_by_side": len({annotator for annotator, _ in of_x & of_y})}
+        return counts | {"n_annotators_side_by_side": len({annotator for annotator, _ in of_x & of_y})}
 
     def too_few(self, systems: tuple[str, str] = ("x", "y")) -> tuple[str, str] | None:
-        """Status and reason where there is an estimate and no spread; None where there is one."""
+        """Return status and reason if there are too few clusters for a standard error, else None."""
         described = self.described()
         for whose, name in (("by one annotator", "annotators"), ("of one prompt", "prompts")):
             for role, system in zip("xy", systems, strict=True):
@@ -101,33 +103,33 @@ class _TwoSamples:
         return None
 
     def warnings(self, unit: str) -> tuple[ResultWarning, ...]:
-        """`clusters.cluster_warnings` of the annotators and the prompts of each system, the graver system's alone."""
-        found: dict[tuple[str, str], ResultWarning] = {}
+        """Return the cluster warnings for annotators and prompts, the more severe ones of the two systems."""
+        gravest: dict[tuple[str, str], ResultWarning] = {}
         for name, labels in ((unit, self.annotators), ("prompt", self.prompts)):
             for column in self.counts(labels).T:
                 for warning in clusters.cluster_warnings(column[column > 0], name=name):
                     key = (warning.code, name)
                     if name == unit or warning.code == "few_clusters":
-                        worse = warning.severity == "block" or key not in found
-                        found[key] = warning if worse else found[key]
-        return tuple(found.values())
+                        worse = warning.severity == "block" or key not in gravest
+                        gravest[key] = warning if worse else gravest[key]
+        return tuple(gravest.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """The two-way clustered variance of a difference of two means, and the degrees of freedom of its t reference."""
+    """The two-way clustered variance of a difference of two means, and the degrees of freedom of its t distribution."""
 
     two_way: clusters.TwoWayVariance
     df: float
 
     @classmethod
-    def of(cls, rows: _TwoSamples, values: FloatArray) -> "_Spread":
-        """Of mean(values of x) - mean(values of y), every system with at least two annotators and two prompts.
+    def from_rows(cls, rows: _TwoSamples, values: FloatArray) -> "_Spread":
+        """Compute it for mean(values of x) - mean(values of y); each system needs two annotators and two prompts.
 
-        Each term is the jackknife that leaves one cluster out (CV3): V = V_a + V_p - V_ap, never less than V_a or V_p.
-        Each way has the degrees of freedom of Bell and McCaffrey: G - 1 where all clusters hold both systems alike,
-        G - 2 where each holds one, nearer to those of the smaller sample where one has few clusters. They are combined
-        as Satterthwaite does.
+        Each term is the jackknife that leaves one cluster out (CV3): V = V_a + V_p - V_ap, at least V_a and V_p. Each
+        way has the degrees of freedom of Bell and McCaffrey: G - 1 if all clusters have both systems alike, G - 2 if
+        each has one, and closer to those of the smaller sample if one has few clusters. They are combined by
+        Satterthwaite's rule.
         """
         design = np.column_stack([np.ones(len(values)), rows.is_x])
         pairs, _ = label_codes(rows.annotators * (int(rows.prompts.max()) + 1) + rows.prompts, "pairs", len(values))
@@ -149,9 +151,9 @@ class _Spread:
 
 
 def _bell_mccaffrey(counts: FloatArray) -> float:
-    """Degrees of freedom of the clustered variance of a difference of two means; `counts` (G, 2) ratings of x and y.
+    """Return the degrees of freedom of the clustered variance of a difference of means; `counts` (G, 2) of x and y.
 
-    tr(M)^2 / tr(M^2), M the covariance of the clusters' sums of weighted residuals where all ratings are independent.
+    They are tr(M)^2 / tr(M^2). M is the covariance of the clusters' sums of weighted residuals for independent ratings.
 
     >>> round(_bell_mccaffrey(np.array([[3.0, 3.0]] * 10)), 6), round(_bell_mccaffrey(np.repeat(np.eye(2), 5, axis=0)), 6)
     (9.0, 8.0)
@@ -174,7 +176,7 @@ def _bell_mccaffrey(counts: FloatArray) -> float:
 def _common(
     rows: _TwoSamples, analysis: str, estimand: str, unit: str, mode: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """What every estimate of two samples that were not judged side by side says of itself."""
+    """Return the fields of all estimates of two samples that were not judged side by side."""
     described = rows.described()
     return {
         "analysis": analysis,
@@ -195,7 +197,7 @@ def _nothing_of(rows: _TwoSamples, systems: tuple[str, str]) -> str:
 
 
 def _fewest(described: dict[str, Any]) -> int:
-    """The fewest clusters of either system in either way."""
+    """Return the smallest number of clusters, over both systems and both ways."""
     return min(int(described[f"n_{name}_{system}"]) for name in ("annotators", "prompts") for system in "xy")
 
 
@@ -203,8 +205,8 @@ def _ratings(values: npt.ArrayLike, annotators: npt.ArrayLike | None, name: str)
     array = vector(values, name)
     labels = np.arange(len(array)) if annotators is None else np.asarray(annotators)
     label_codes(labels, f"{name}_annotators", len(array))
-    here = ~np.isnan(array)
-    return array[here], labels[here]
+    is_observed = ~np.isnan(array)
+    return array[is_observed], labels[is_observed]
 
 
 def _resampled(
@@ -219,7 +221,7 @@ def _resampled(
     rng: np.random.Generator,
     common: dict[str, Any],
 ) -> Estimate:
-    """The percentile bootstrap over annotators."""
+    """Return the percentile bootstrap over annotators."""
     n_x, n_y = int(of_x.max()) + 1, int(of_y.max()) + 1
     size_x, size_y = group_sizes(of_x, n_x), group_sizes(of_y, n_y)
     above = _wins(x, y, of_x, of_y, n_x, n_y)
@@ -236,12 +238,12 @@ def _resampled(
 def _wins(
     x: FloatArray, y: FloatArray, of_x: IntArray, of_y: IntArray, n_x: int, n_y: int
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """How often a resampled x is above a resampled y, from the weights (resamples, G) of the annotators."""
-    distinct, place = np.unique(np.concatenate([x, y]), return_inverse=True)
+    """Return a function of the annotators' weights (resamples, G): how often a resampled x is above a resampled y."""
+    distinct, rating_codes = np.unique(np.concatenate([x, y]), return_inverse=True)
     if len(distinct) <= FEW_POINTS:
-        # On a scale with few points it only matters how often each annotator used each point.
-        by_x = _histogram(place[: len(x)], of_x, n_x, len(distinct))
-        by_y = _histogram(place[len(x) :], of_y, n_y, len(distinct))
+        # On a scale with few points, the counts of each annotator's points are enough.
+        by_x = _histogram(rating_codes[: len(x)], of_x, n_x, len(distinct))
+        by_y = _histogram(rating_codes[len(x) :], of_y, n_y, len(distinct))
 
         def by_point(block_x: FloatArray, block_y: FloatArray) -> FloatArray:
             counts_y = block_y @ by_y
@@ -259,7 +261,7 @@ def _wins(
     return by_row
 
 
-def _histogram(place: IntArray, labels: IntArray, n_groups: int, n_distinct: int) -> FloatArray:
-    """How often each annotator gave each distinct rating; shape (n_groups, n_distinct)."""
-    counts = np.bincount(labels * n_distinct + place, minlength=n_groups * n_distinct)
+def _histogram(rating_codes: IntArray, labels: IntArray, n_groups: int, n_distinct: int) -> FloatArray:
+    """Return how often each annotator gave each distinct rating; shape (n_groups, n_distinct)."""
+    counts = np.bincount(labels * n_distinct + rating_codes, minlength=n_groups * n_distinct)
     return counts.reshape(n_groups, n_distinct).astype(np.float64)

@@ -98,7 +98,7 @@ def probability_of_superiority(
     if x_prompts is not None and y_prompts is not None:
         if x_annotators is None or y_annotators is None:
             raise ValueError("x_annotators: prompts are given, so annotators must be given too")
-        rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
+        rows = _TwoSamples.from_arrays(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
         return _two_way_superiority(rows, systems, level=level, analysis=analysis, unit=unit, mode=mode)
     if rng is None:
         raise ValueError("rng: the bootstrap over annotators needs a generator")
@@ -107,7 +107,7 @@ def probability_of_superiority(
     if x_annotators is not None and y_annotators is not None:
         in_both = sorted(set(who_x.tolist()) & set(who_y.tolist()), key=str)
         if in_both:
-            raise ValueError(f"y_annotators: {in_both[0]!r} rated both systems; use ratings.superiority")
+            raise ValueError(f"y_annotators: {in_both[0]!r} rated both systems; use ratings.probability_of_superiority")
     of_x, groups_x = label_codes(who_x, "x_annotators", len(first))
     of_y, groups_y = label_codes(who_y, "y_annotators", len(second))
     common: dict[str, Any] = {
@@ -153,8 +153,8 @@ def probability_of_superiority(
     is_one_each = groups_x == len(first) and groups_y == len(second)
     warnings: tuple[ResultWarning, ...] = ()
     if not is_one_each:
-        found = [*clusters.cluster_warnings(size_x, name=unit), *clusters.cluster_warnings(size_y, name=unit)]
-        warnings = tuple({warning.code: warning for warning in found}.values())
+        system_warnings = [*clusters.cluster_warnings(size_x, name=unit), *clusters.cluster_warnings(size_y, name=unit)]
+        warnings = tuple({warning.code: warning for warning in system_warnings}.values())
     name = "brunner_munzel" if is_one_each else "clustered_brunner_munzel"
     return clusters.t_estimate(
         se=se,
@@ -174,7 +174,7 @@ def probability_of_superiority(
 def _two_way_superiority(
     rows: _TwoSamples, systems: tuple[str, str], *, level: float, analysis: str, unit: str, mode: str
 ) -> Estimate:
-    """`superiority` with annotators and prompts as clusters."""
+    """Return `probability_of_superiority` with annotators and prompts as clusters."""
     estimand = "probability that a rating of x is above one of y, ties half (not side by side)"
     common = _common(rows, analysis, estimand, unit, mode, {"null": 0.5, "level": level})
     warnings = (ResultWarning("not_side_by_side", "info"),)
@@ -197,7 +197,7 @@ def _two_way_superiority(
         )
     if (edge := rows.too_few(systems)) is not None:
         return Estimate(status=edge[0], reason=edge[1], **common)
-    spread = _Spread.of(rows, placements)
+    spread = _Spread.from_rows(rows, placements)
     common["detail"] |= spread.detail()
     common["warnings"] = (*rows.warnings(unit), *warnings)
     return clusters.t_estimate(
@@ -216,7 +216,7 @@ def _two_way_superiority(
 def _mann_whitney(
     x: FloatArray, y: FloatArray, *, analysis: str, unit: str, mode: str, alternative: str = "two-sided"
 ) -> Estimate:
-    """U / (n_x n_y), and the test that both groups have one distribution."""
+    """Return U / (n_x n_y), and the test that both groups have one distribution."""
     from scipy import stats
 
     n_x, n_y = len(x), len(y)
@@ -235,19 +235,19 @@ def _mann_whitney(
         return Estimate(status="n_lt_2", reason="one value has no spread", estimate=estimate, **common)
     if np.ptp(np.concatenate([x, y])) == 0:
         return Estimate(status="zero_variance", reason="all values are equal", estimate=estimate, **common)
-    found = stats.mannwhitneyu(x, y, alternative=alternative)
+    outcome = stats.mannwhitneyu(x, y, alternative=alternative)
     test = HypothesisTest(
         name="mann_whitney",
         null=0.5,
-        statistic=float(found.statistic),
-        pvalue=min(1.0, float(found.pvalue)),
+        statistic=float(outcome.statistic),
+        pvalue=min(1.0, float(outcome.pvalue)),
         alternative=alternative,
     )
     return Estimate(estimate=estimate, test=test, **common)
 
 
 def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
-    """For each value the share of the others below it, ties half."""
+    """Return the share of the others below each value; ties count half."""
     ordered = np.sort(others)
     below = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
     return np.asarray(below / (2 * len(others)))

@@ -22,11 +22,11 @@ from analysis.stats.unpaired._superiority import _mann_whitney
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemClusters(Record):
-    """Systems from best to worst by their mean, and the clusters that significance draws among them.
+    """Systems from best to worst by their mean, and their clusters by significance.
 
-    `clusters` counts from 1; a new one begins where every system so far beats every later one. `rank_low` and
-    `rank_high` are 1 + the number of systems that beat this one and K - the number that it beats. `pairs` maps
-    (better, worse) to the estimate of one being above the other.
+    `clusters` counts from 1; a new one begins if every system so far beats every later one. `rank_low` is 1 + the
+    number of systems that beat this one, `rank_high` is K - the number that it beats. `pairs` maps (better, worse) to
+    the estimated probability that the better one is above the other.
     """
 
     systems: tuple[Any, ...]
@@ -41,7 +41,7 @@ class SystemClusters(Record):
     significance: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict; the pairs as a list, better system first."""
+        """Return a JSON-safe dict; the pairs are a list, with the better system first."""
         pairs = [
             {"better": json_safe(better), "worse": json_safe(worse), **estimate.as_dict()}
             for (better, worse), estimate in self.pairs.items()
@@ -66,7 +66,7 @@ def significance_clusters(
     Parameters
     ----------
     values : array_like, shape (n_rows,)
-        Values, usually `ratings.z_scores`; NaN is left out.
+        Values, usually `ratings.z_scores_by_annotator`; NaN is left out.
     systems, segments : array_like, shape (n_rows,)
         Labels of each row's system and segment.
     mode : {"recommended", "paper"}, default 'recommended'
@@ -103,21 +103,21 @@ def significance_clusters(
     --------
     >>> rng = np.random.default_rng(0)
     >>> values = np.concatenate([rng.normal(mean, 1, 80) for mean in (1.0, 0.9, 0.0)])
-    >>> found = significance_clusters(values, np.repeat(["a", "b", "c"], 80), np.tile(np.arange(80), 3))
-    >>> found.systems, found.clusters, found.rank_high
+    >>> result = significance_clusters(values, np.repeat(["a", "b", "c"], 80), np.tile(np.arange(80), 3))
+    >>> result.systems, result.clusters, result.rank_high
     (('a', 'b', 'c'), (1, 1, 2), (2, 2, 3))
     """
     validate_level(1 - significance)
     if mode not in MODES:
-        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
+        raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
     array = vector(values, "values")
     labels = np.asarray(systems)
     of_system, n_systems = label_codes(labels, "systems", len(array))
     of_segment, n_segments = label_codes(np.asarray(segments), "segments", len(array))
-    here = ~np.isnan(array)
+    is_observed = ~np.isnan(array)
     cells = of_system * n_segments + of_segment
-    counts = group_sizes(cells[here], n_systems * n_segments).reshape(n_systems, n_segments)
-    sums = group_sums(cells[here], array[here], n_systems * n_segments).reshape(n_systems, n_segments)
+    counts = group_sizes(cells[is_observed], n_systems * n_segments).reshape(n_systems, n_segments)
+    sums = group_sums(cells[is_observed], array[is_observed], n_systems * n_segments).reshape(n_systems, n_segments)
     names = [labels[of_system == number][0].item() for number in range(n_systems)]
     if planned is not None and (unplanned := [name for name in names if name not in list(planned)]):
         raise ValueError(f"systems: {unplanned[0]!r} is not among the planned systems")
@@ -132,7 +132,7 @@ def significance_clusters(
     pairs = _pairs(scores, order, n_planned, mode, analysis, {"significance": significance, "alternative": side})
     warnings = []
     if annotators is not None:
-        who, n_annotators = label_codes(np.asarray(annotators), "annotators", len(array))
+        annotator_codes, n_annotators = label_codes(np.asarray(annotators), "annotators", len(array))
         if n_annotators < len(array):
             warnings.append(ResultWarning("annotators_ignored", "warn", {"n_annotators": n_annotators}))
     if np.any((counts > 0).sum(axis=0) > 1):
@@ -140,21 +140,21 @@ def significance_clusters(
     beats = np.zeros((len(order), len(order)), dtype=np.bool_)
     for (better, worse), estimate in pairs.items():
         pvalue = None if estimate.test is None else estimate.test.pvalue_adjusted
-        # The order is that of the means, the test that of ranks: a few extreme ratings can set the two against each other.
+        # Systems are ordered by means and tested by ranks, so a few extreme ratings can make the two disagree.
         is_above = estimate.estimate is not None and estimate.estimate > 0.5
         beats[order.index(better), order.index(worse)] = is_above and pvalue is not None and pvalue < significance
-    number, found = 1, []
-    for place in range(len(order)):
-        if place and beats[:place, place:].all():
+    number, cluster_numbers = 1, []
+    for position in range(len(order)):
+        if position and beats[:position, position:].all():
             number += 1
-        found.append(number)
+        cluster_numbers.append(number)
     return SystemClusters(
         systems=tuple(order),
         means=tuple(float(np.mean(scores[name])) for name in order),
         n_segments=tuple(len(scores[name]) for name in order),
-        clusters=tuple(found),
-        rank_low=tuple(int(1 + beats[:, place].sum()) for place in range(len(order))),
-        rank_high=tuple(int(len(order) - beats[place].sum()) for place in range(len(order))),
+        clusters=tuple(cluster_numbers),
+        rank_low=tuple(int(1 + beats[:, position].sum()) for position in range(len(order))),
+        rank_high=tuple(int(len(order) - beats[position].sum()) for position in range(len(order))),
         pairs=pairs,
         warnings=tuple(warnings),
         mode=mode,
@@ -165,9 +165,9 @@ def significance_clusters(
 def _pairs(
     scores: dict[Any, FloatArray], order: list[Any], n_planned: int, mode: str, analysis: str, settings: dict[str, Any]
 ) -> dict[tuple[Any, Any], Estimate]:
-    found = {}
-    for place, better in enumerate(order):
-        for worse in order[place + 1 :]:
+    pairs = {}
+    for position, better in enumerate(order):
+        for worse in order[position + 1 :]:
             estimate = _mann_whitney(
                 scores[better],
                 scores[worse],
@@ -177,14 +177,14 @@ def _pairs(
                 alternative=settings["alternative"],
             )
             estimand = f"probability that a segment mean of {better} is above one of {worse}, ties half"
-            found[better, worse] = replace(estimate, estimand=estimand, settings=settings)
+            pairs[better, worse] = replace(estimate, estimand=estimand, settings=settings)
     if mode == "paper":
-        return {pair: replace(estimate, test=_unadjusted(estimate.test)) for pair, estimate in found.items()}
-    keys = {pair: f"pair {number}" for number, pair in enumerate(found)}
-    # A planned pair without data still counts, whatever it is called.
+        return {pair: replace(estimate, test=_unadjusted(estimate.test)) for pair, estimate in pairs.items()}
+    keys = {pair: f"pair {number}" for number, pair in enumerate(pairs)}
+    # A planned pair without data still counts in the family.
     absent = n_planned * (n_planned - 1) // 2 - len(keys)
     family = Family(f"{analysis}.pairs", (*keys.values(), *(f"absent {number}" for number in range(absent))))
-    after = adjust_family({keys[pair]: estimate for pair, estimate in found.items()}, family, star_scheme=None)
+    after = adjust_family({keys[pair]: estimate for pair, estimate in pairs.items()}, family, star_scheme=None)
     return {pair: after[key] for pair, key in keys.items()}
 
 

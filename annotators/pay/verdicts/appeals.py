@@ -47,13 +47,13 @@ def create_appeal(assignment: Assignment, text: str) -> Appeal:
             if verdict is None:
                 raise ActionRefused("Your work is not rejected, so you do not need to object.")
             due = timezone.now() + ANSWER_DEADLINE
-            made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
+            appeal = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
             audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
         raise ActionRefused(
             "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
         ) from None
-    return made
+    return appeal
 
 
 def answer_appeal(
@@ -61,7 +61,7 @@ def answer_appeal(
 ) -> Verdict | None:
     """Answer an appeal once, by a person other than the one who rejected.
 
-    If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``says_another``: the answering person
+    If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``denies_rejecting``: the answering person
     confirms that they did not reject the work at the panel; heval cannot know.
     """
     check_permission(by, Action.REJECT, appeal.verdict.assignment.study)
@@ -80,9 +80,9 @@ def answer_appeal(
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=answer_text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
             raise ActionRefused("This appeal is already answered. You need not do anything.")
-        said = {"says_another": True} if appeal.rejected_by_id is None else {}
+        denial = {"says_another": True} if appeal.rejected_by_id is None else {}
         audit.record(
-            "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **said
+            "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **denial
         )
         if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
             return reverse_rejection(verdict, by, answer_text)
@@ -90,7 +90,7 @@ def answer_appeal(
 
 
 def is_work_approved_at_panel(verdict: Verdict) -> bool:
-    """Whether the panel now pays the work, so that the appeal needs no answer."""
+    """Return whether the panel now pays the work, so that the appeal needs no answer."""
     return verdict.submission is not None and verdict.submission.state == APPROVED
 
 

@@ -12,8 +12,8 @@ def matched_undecided_submissions(recruitment: Recruitment) -> QuerySet[PanelSub
     """Return work that was finished at both and not rejected in heval."""
     rejected = Verdict.objects.filter(assignment=OuterRef("assignment"), kind=Verdict.Kind.REJECT, reversed_by=None)
     # If the panel rejected the work but shows it as undecided again, heval has no decision about it.
-    here = rejected.exclude(category=Verdict.AT_PANEL)
-    return submissions_with_match_status(recruitment).filter(~Exists(here), standing="matched")
+    rejected_in_heval = rejected.exclude(category=Verdict.AT_PANEL)
+    return submissions_with_match_status(recruitment).filter(~Exists(rejected_in_heval), standing="matched")
 
 
 def submissions_to_approve(recruitment: Recruitment) -> QuerySet[PanelSubmission]:

@@ -65,15 +65,12 @@ def get_work_by_submission(recruitment: Recruitment, submission_pk: int) -> Work
 
 def get_work_by_assignment(recruitment: Recruitment, assignment_pk: int) -> WorkUnderReview | None:
     """Return the work by its assignment, with the panel's submission if there is one."""
-    assignment = (
-        Assignment.objects.filter(recruitment=recruitment, pk=assignment_pk)
-        .select_related("study", "recruitment")
-        .first()
-    )
+    assignments = Assignment.objects.filter(recruitment=recruitment, pk=assignment_pk)
+    assignment = assignments.select_related("study", "recruitment").first()
     if assignment is None:
         return None
-    mine = PanelSubmission.objects.filter(recruitment=recruitment, assignment=assignment)
-    rows = mine.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))  # type: ignore[arg-type]  # Django takes a Q
+    submissions = PanelSubmission.objects.filter(recruitment=recruitment, assignment=assignment)
+    rows = submissions.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))  # type: ignore[arg-type]  # Django takes a Q
     pks = {is_sent: assignment_pk for assignment_pk, is_sent in rows}
     if pks:
         return get_work_by_submission(recruitment, pks.get(True) or pks[False])
@@ -83,8 +80,8 @@ def get_work_by_assignment(recruitment: Recruitment, assignment_pk: int) -> Work
 
 def unreversed_rejections(assignments) -> QuerySet[Verdict]:
     """Return rejections that were not taken back, carried out or not, the newest first."""
-    mine = Verdict.objects.filter(assignment__in=assignments, kind=Kind.REJECT, reversed_by=None)
-    return mine.order_by("-pk")
+    rejections = Verdict.objects.filter(assignment__in=assignments, kind=Kind.REJECT, reversed_by=None)
+    return rejections.order_by("-pk")
 
 
 def panel_order_for_verdict(verdict: Verdict) -> PanelOrder | None:
@@ -93,23 +90,23 @@ def panel_order_for_verdict(verdict: Verdict) -> PanelOrder | None:
 
 def effective_rejection(assignment: Assignment) -> Verdict | None:
     """Return the effective rejection: not taken back, not refused by the panel, not cancelled before sending."""
-    for one in unreversed_rejections([assignment]):
-        if one.category == Verdict.AT_PANEL:
-            if is_still_rejected_at_panel(one, current_panel_submission(assignment)):
-                return one
-        elif (order := panel_order_for_verdict(one)) is None or order.state not in INEFFECTIVE_STATES:
-            return one
+    for rejection in unreversed_rejections([assignment]):
+        if rejection.category == Verdict.AT_PANEL:
+            if is_still_rejected_at_panel(rejection, current_panel_submission(assignment)):
+                return rejection
+        elif (order := panel_order_for_verdict(rejection)) is None or order.state not in INEFFECTIVE_STATES:
+            return rejection
     return None
 
 
 def current_panel_submission(assignment: Assignment) -> PanelSubmission | None:
     """Return the panel's submission of this work: the last submitted one, otherwise the last."""
-    mine = list(PanelSubmission.objects.filter(assignment=assignment).order_by("-pk"))
-    return next((one for one in mine if one.state in SENT_STATES), mine[0] if mine else None)
+    rows = list(PanelSubmission.objects.filter(assignment=assignment).order_by("-pk"))
+    return next((row for row in rows if row.state in SENT_STATES), rows[0] if rows else None)
 
 
 def is_still_rejected_at_panel(verdict: Verdict, submission: PanelSubmission | None) -> bool:
-    """Whether a rejection made at the panel is still in force. The panel may change its state at any time."""
+    """Return whether a rejection made at the panel is still in force. The panel may change its state at any time."""
     return submission is not None and submission.pk == verdict.submission_id and submission.state == REJECTED
 
 
@@ -118,19 +115,19 @@ def record_panel_rejection(assignment: Assignment) -> Verdict | None:
 
     Return None if the panel shows no rejection, or if a rejection of this work was taken back in heval.
     """
-    shown = current_panel_submission(assignment)
+    submission = current_panel_submission(assignment)
     was_taken_back = Verdict.objects.filter(assignment=assignment, kind=Kind.REVERSE).exists()
-    if shown is None or shown.state != REJECTED or was_taken_back:
+    if submission is None or submission.state != REJECTED or was_taken_back:
         return None
-    made = Verdict.objects.create(
-        submission=shown,
+    verdict = Verdict.objects.create(
+        submission=submission,
         assignment=assignment,
         kind=Kind.REJECT,
         category=Verdict.AT_PANEL,
         message=REJECTED_AT_PANEL_MESSAGE,
     )
     audit.record("note rejection at the panel", study=assignment.study, by=None, assignment_code=assignment.code)
-    return made
+    return verdict
 
 
 def lock_annotator(annotator_id: int) -> None:
@@ -140,22 +137,23 @@ def lock_annotator(annotator_id: int) -> None:
 
 def reason_not_rejectable(work: WorkUnderReview) -> str:
     """Return why this work cannot be rejected, whatever the evidence; '' if it can."""
-    one = work.assignment
-    if one is None:
+    assignment = work.assignment
+    if assignment is None:
         return "The panel shows a person who is unknown in heval. This is never a reason to reject. Ask the person."
     if work.rejection_policy is None:
         return "heval does not reject work at this channel. Approve the work, or leave it undecided."
-    if one.origin != Assignment.Origin.LIVE:
+    if assignment.origin != Assignment.Origin.LIVE:
         return "This work has no real annotator: it is from a robot, a test run, or a file. You need not decide."
-    if one.withdrawn_at:
+    if assignment.withdrawn_at:
         return "The annotator has withdrawn and gets the promised pay. You need not decide about the work."
-    if one.released_reason and not one.submitted_at and one.released_reason not in ("expired", "returned"):
+    ending = assignment.released_reason
+    if ending and not assignment.submitted_at and ending not in ("expired", "returned"):
         return "heval ended this visit early. Pay the amount promised for this."
     if work.standing and work.standing not in REJECTABLE_STATUSES:
         return f"Status: {MATCH_STATUSES[work.standing][0]}. {MATCH_STATUSES[work.standing][1]}".strip()
-    if not work.standing and not one.submitted_at:
+    if not work.standing and not assignment.submitted_at:
         return "The work is not finished, and no panel shows it. Wait until it is submitted."
-    if effective_rejection(one):
+    if effective_rejection(assignment):
         return "The work is rejected already. To change this, take the rejection back."
     if effective_approval(work):
         return "The work is approved already. You need not do anything."
@@ -169,8 +167,8 @@ def effective_approval(work: WorkUnderReview) -> Verdict | None:
 
 
 def _find_approval(work: WorkUnderReview) -> Verdict | None:
-    mine = Verdict.objects.filter(kind=Kind.APPROVE)
-    return (mine.filter(submission=work.submission) if work.submission else mine.filter(**work.about)).first()
+    approvals = Verdict.objects.filter(kind=Kind.APPROVE)
+    return (approvals.filter(submission=work.submission) if work.submission else approvals.filter(**work.about)).first()
 
 
 def _latest_approval_order(submission: PanelSubmission | None) -> PanelOrder | None:
@@ -201,19 +199,19 @@ def validate_rejection(
     work: WorkUnderReview, category: str, message: str, note: str = ""
 ) -> tuple[WorkEvidence, RejectionGround, str]:
     """Return the evidence of a rejection, measured now, and the message to send. Raises ActionRefused with the reason."""
-    words, assignment, policy = reason_not_rejectable(work), work.assignment, work.rejection_policy
-    if words or assignment is None or policy is None:
-        raise ActionRefused(words)
-    found = measure_work_evidence(assignment)
-    open_to = {one.category: one for one in list_rejection_grounds(policy, found, bool(assignment.submitted_at))}
-    if category not in open_to:
+    assignment, policy = work.assignment, work.rejection_policy
+    if (reason := reason_not_rejectable(work)) or assignment is None or policy is None:
+        raise ActionRefused(reason)
+    evidence = measure_work_evidence(assignment)
+    grounds = {row.category: row for row in list_rejection_grounds(policy, evidence, bool(assignment.submitted_at))}
+    if category not in grounds:
         raise ActionRefused("The panel has no such category. Choose one of its categories.")
-    ground = open_to[category]
+    ground = grounds[category]
     if ground.missing:
         raise ActionRefused(f"{category} cannot be chosen: {ground.missing}. Choose another category.")
     if ground.needs_note and is_blank(note):
         raise ActionRefused(f"{category} has no measured evidence. Describe your observations in the note.")
-    return found, ground, clean_message_to_annotator(assignment.study, message, policy.min_message_length)
+    return evidence, ground, clean_message_to_annotator(assignment.study, message, policy.min_message_length)
 
 
 def reject_work(work: WorkUnderReview, category: str, message: str, by, note: str = "") -> Verdict:
@@ -225,29 +223,24 @@ def reject_work(work: WorkUnderReview, category: str, message: str, by, note: st
     check_permission(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _lock_and_reload(work)
-        found, _, message = validate_rejection(work, category, message, note)
-        made = Verdict.objects.create(
+        evidence, _, message = validate_rejection(work, category, message, note)
+        verdict = Verdict.objects.create(
             **work.about,
             kind=Kind.REJECT,
             category=category,
             message=message,
             note=note.strip(),
-            evidence=found.as_json(),
+            evidence=evidence.as_json(),
             by=by,
         )
         code = work.assignment.code if work.assignment else ""
         audit.record("reject", study=work.recruitment.study, by=by, assignment_code=code, category=category)
         if work.submission and "reject" in available_operations(work.recruitment):
+            token, submission = f"reject-{verdict.pk}", work.submission
             create_order(
-                work.recruitment,
-                "reject",
-                f"reject-{made.pk}",
-                submission=work.submission,
-                by=by,
-                category=category,
-                message=message,
+                work.recruitment, "reject", token, submission=submission, by=by, category=category, message=message
             )
-    return made
+    return verdict
 
 
 def approve_work(work: WorkUnderReview, by) -> Verdict:
@@ -258,25 +251,25 @@ def approve_work(work: WorkUnderReview, by) -> Verdict:
     check_permission(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _lock_and_reload(work)
-        if made := effective_approval(work):
-            return made
+        if verdict := effective_approval(work):
+            return verdict
         if work.assignment and effective_rejection(work.assignment):
             raise ActionRefused("The work is rejected. Take back the rejection instead.")
         if work.submission is None and not (work.assignment and work.assignment.submitted_at):
             raise ActionRefused("The work is not finished, and no panel shows it. Wait until it is submitted.")
         if work.submission and work.submission.state not in SENT_STATES:
-            _may_be_credited(work)
-        made = _find_approval(work) or Verdict.objects.create(**work.about, kind=Kind.APPROVE, by=by)
+            _require_renewable_credit(work)
+        verdict = _find_approval(work) or Verdict.objects.create(**work.about, kind=Kind.APPROVE, by=by)
         code = work.assignment.code if work.assignment else ""
         audit.record("approve", study=work.recruitment.study, by=by, assignment_code=code)
         submission = work.submission
         if submission and submission.state != APPROVED and "approve" in available_operations(work.recruitment):
             (token,) = _approval_tokens([submission])
             create_order(work.recruitment, "approve", token, submission=submission, by=by, message="")
-    return made
+    return verdict
 
 
-def _may_be_credited(work: WorkUnderReview) -> None:
+def _require_renewable_credit(work: WorkUnderReview) -> None:
     """Allow refused or revoked credit to be ordered again.
 
     Raises ActionRefused for all other work that was never submitted.
@@ -310,8 +303,8 @@ def approve_submissions(recruitment: Recruitment, submissions: Sequence[PanelSub
 def _approval_tokens(rows: Sequence[PanelSubmission]) -> dict[str, PanelSubmission]:
     """Return the token of each next approval. Refused and cancelled orders keep their own tokens."""
     orders = PanelOrder.objects.filter(submission__in=rows, operation="approve").order_by()
-    before = dict(orders.values_list("submission").annotate(n=Count("pk")))
-    return {f"approve-{row.pk}" + (f"-{n}" if (n := before.get(row.pk, 0)) else ""): row for row in rows}
+    n_earlier = dict(orders.values_list("submission").annotate(n=Count("pk")))
+    return {f"approve-{row.pk}" + (f"-{n}" if (n := n_earlier.get(row.pk, 0)) else ""): row for row in rows}
 
 
 def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
@@ -323,14 +316,14 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
     check_permission(by, Action.REJECT, verdict.assignment.study)
     if verdict.kind != Kind.REJECT:
         raise ActionRefused("This decision is not a rejection. Choose a rejection to take back.")
-    assignment = verdict.assignment
-    message = clean_message_to_annotator(assignment.study, message) if message.strip() else ""
+    assignment, study = verdict.assignment, verdict.assignment.study
+    message = clean_message_to_annotator(study, message) if message.strip() else ""
     try:
         with transaction.atomic():
             lock_annotator(assignment.annotator_id)
-            way = _way_to_take_back(verdict, by)
-            evidence = {"way": way} | (_compensated(assignment, by) if way == "hand" else {})
-            made = Verdict.objects.create(
+            method = _reversal_method(verdict, by)
+            evidence = {"way": method} | (_record_compensation(assignment, by) if method == "hand" else {})
+            reversal = Verdict.objects.create(
                 submission=verdict.submission,
                 assignment=assignment,
                 kind=Kind.REVERSE,
@@ -339,16 +332,16 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
                 reverses=verdict,
                 evidence=evidence,
             )
-            audit.record("reverse rejection", study=assignment.study, by=by, assignment_code=assignment.code, way=way)
-            submission = verdict.submission if way == "unsent" else None
+            audit.record("reverse rejection", study=study, by=by, assignment_code=assignment.code, way=method)
+            submission = verdict.submission if method == "unsent" else None
             if submission and submission.state == SUBMITTED:
-                approve_work(_found(get_work_by_submission(submission.recruitment, submission.pk)), by)
+                approve_work(_require_work(get_work_by_submission(submission.recruitment, submission.pk)), by)
     except IntegrityError:
         raise ActionRefused("The rejection was taken back already. You need not do anything.") from None
-    return made
+    return reversal
 
 
-def _compensated(assignment: Assignment, by) -> dict[str, str]:
+def _record_compensation(assignment: Assignment, by) -> dict[str, str]:
     """Record the amount that the panel will not pay any more, to be paid by hand."""
     if (owed := pay_statement(assignment)) is None:
         return {}
@@ -361,7 +354,7 @@ def _compensated(assignment: Assignment, by) -> dict[str, str]:
     return {"compensation": f"{amount:.2f}", "currency": owed.currency}
 
 
-def _way_to_take_back(verdict: Verdict, by) -> str:
+def _reversal_method(verdict: Verdict, by) -> str:
     order, submission = panel_order_for_verdict(verdict), verdict.submission
     if order and (order.state in INEFFECTIVE_STATES or cancel_order(order, by=by)):
         return "unsent"
@@ -390,15 +383,15 @@ def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
 
 def _lock_and_reload(work: WorkUnderReview) -> WorkUnderReview:
     """Return the current work, with its person locked."""
-    if (one := work.assignment or work.submission) is None:
+    if (row := work.assignment or work.submission) is None:
         raise ValueError("There is no work.")
-    lock_annotator(one.annotator_id)
+    lock_annotator(row.annotator_id)
     if work.submission:
-        return _found(get_work_by_submission(work.recruitment, work.submission.pk))
-    return _found(get_work_by_assignment(work.recruitment, one.pk))
+        return _require_work(get_work_by_submission(work.recruitment, work.submission.pk))
+    return _require_work(get_work_by_assignment(work.recruitment, row.pk))
 
 
-def _found(work: WorkUnderReview | None) -> WorkUnderReview:
+def _require_work(work: WorkUnderReview | None) -> WorkUnderReview:
     if work is None:
         raise PanelSubmission.DoesNotExist
     return work

@@ -42,7 +42,7 @@ class WorkEvidence:
     failed: tuple[FailedCheck, ...]
 
     def as_json(self) -> dict[str, Any]:
-        rows = [{name: getattr(one, name) for name in FailedCheck.__slots__} for one in self.failed]
+        rows = [{name: getattr(check, name) for name in FailedCheck.__slots__} for check in self.failed]
         return {
             "measured_at": timezone.now().isoformat(timespec="seconds"),
             "minutes": self.minutes,
@@ -58,20 +58,20 @@ class WorkEvidence:
 
 def measure_work_evidence(assignment: Assignment) -> WorkEvidence:
     """Measure the work now. The number of queries does not depend on the study's length or number of people."""
-    checks, failed = _checks(assignment)
-    seconds, z, people = _time(assignment)
+    checks, failed = _measure_checks(assignment)
+    seconds, z, people = _measure_time(assignment)
     minutes = get_batch_plan(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
     answers = Response.objects.filter(assignment=assignment).count()
     return WorkEvidence(minutes, seconds, z, people, answers, checks, failed)
 
 
-def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
+def _measure_time(assignment: Assignment) -> tuple[int | None, float | None, int]:
     if not (assignment.started_at and assignment.submitted_at):
         return None, None, 0
     finished = Assignment.objects.filter(
         study=assignment.study_id, origin=Assignment.Origin.LIVE, started_at__isnull=False, submitted_at__isnull=False
     )
-    mine = (assignment.submitted_at - assignment.started_at).total_seconds()
+    duration = (assignment.submitted_at - assignment.started_at).total_seconds()
     # Times are skewed to the right. On the raw scale no one could be three deviations too fast.
     logs = [
         log(max((end - start).total_seconds(), 0.5))
@@ -80,38 +80,47 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
     ]
     n = len(logs)
     if n < 2:
-        return round(mine), None, n
+        return round(duration), None, n
     mean = sum(logs) / n
-    spread = sqrt(sum((one - mean) ** 2 for one in logs) / (n - 1))
-    return round(mine), (log(max(mine, 0.5)) - mean) / spread if spread > 0 else None, n
+    spread = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1))
+    return round(duration), (log(max(duration, 0.5)) - mean) / spread if spread > 0 else None, n
 
 
-def _checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
+def _measure_checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
     """Return the number of answered attention checks, and those with a wrong answer.
 
     Practice items are not checks. Unanswered and skipped questions are not wrong answers.
     """
-    wanted = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
+    expected_answers = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
     expected: dict[tuple[int | None, int], Expected] = {
-        (one.item_id, one.question_id): one for one in wanted.select_related("item", "question")
+        (row.item_id, row.question_id): row for row in expected_answers.select_related("item", "question")
     }
     if not expected:
         return 0, ()
     answers = Response.objects.filter(assignment=assignment, item__in={item for item, _ in expected}).order_by("pk")
-    given = [one for one in answers if (one.item_id, one.question_id) in expected and _says_something(one)]
-    missed = [(one, known) for one in given if not _is_right(one, known := expected[one.item_id, one.question_id])]
-    if not missed:
-        return len(given), ()
-    words, letters = _as_shown(assignment)
-    return len(given), tuple(
+    answered = [
+        answer for answer in answers if (answer.item_id, answer.question_id) in expected and _is_answered(answer)
+    ]
+    failed = [
+        (answer, expectation)
+        for answer in answered
+        if not _is_right(answer, expectation := expected[answer.item_id, answer.question_id])
+    ]
+    if not failed:
+        return len(answered), ()
+    question_texts, letters = _questions_and_letters(assignment)
+    return len(answered), tuple(
         FailedCheck(
-            known.item.number, words.get(known.question_id, known.question.key), _known(known, letters), _given(one)
+            expectation.item.number,
+            question_texts.get(expectation.question_id, expectation.question.key),
+            _expected_text(expectation, letters),
+            _answer_text(answer),
         )
-        for one, known in missed
+        for answer, expectation in failed
     )
 
 
-def _says_something(answer: Response) -> bool:
+def _is_answered(answer: Response) -> bool:
     return answer.value is not None or answer.chosen_id is not None
 
 
@@ -122,50 +131,50 @@ def _is_right(answer: Response, expected: Expected) -> bool:
     return answer.value is not None and low is not None and high is not None and low <= answer.value <= high
 
 
-def _known(expected: Expected, letters: Mapping[int, str]) -> str:
+def _expected_text(expected: Expected, letters: Mapping[int, str]) -> str:
     if expected.exposure_id:
         return f"the text {letters.get(expected.exposure_id, 'with no known letter')}"
     return f"{expected.low:g}" if expected.low == expected.high else f"{expected.low:g} to {expected.high:g}"
 
 
-def _given(answer: Response) -> str:
+def _answer_text(answer: Response) -> str:
     if answer.chosen_id:
         return f"the text {answer.label}".strip()
     return f"{Decimal(answer.value or 0).normalize():f}"
 
 
-def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
+def _questions_and_letters(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
     """Return the questions and output letters as this person saw them, without system names."""
-    words: dict[int, str] = {}
+    question_texts: dict[int, str] = {}
     letters: dict[int, str] = {}
-    standing = full_page_state(assignment)
-    for key in standing.visits:
-        if step := standing.steps.get(key):
-            words.update({question.id: question.text[:200] for question in step.page.questions})
+    page_state = full_page_state(assignment)
+    for key in page_state.visits:
+        if step := page_state.steps.get(key):
+            question_texts.update({question.id: question.text[:200] for question in step.page.questions})
             letters.update({exposure: letter for item in step.page.items for letter, exposure in item.exposures})
-    return words, letters
+    return question_texts, letters
 
 
 def evidence_sentences(evidence: Mapping[str, Any]) -> list[str]:
     """Return the evidence as sentences for the annotator: counts and times, but no questions and no expected answers."""
     if not evidence:  # measurements of the panel, if any, are unknown to heval
         return []
-    words = []
+    sentences = []
     if checks := evidence.get("checks"):
-        words.append(
+        sentences.append(
             f"{evidence.get('failed', 0)} of {checks} question{'' if checks == 1 else 's'} with a known answer "
             f"{'was' if evidence.get('failed', 0) == 1 else 'were'} not answered as expected."
         )
     if (seconds := evidence.get("seconds")) is not None:
         promised = f" The announced time was {evidence['minutes']} minutes." if evidence.get("minutes") else ""
-        words.append(f"You needed {format_duration(seconds)} from your first page to your last page.{promised}")
+        sentences.append(f"You needed {format_duration(seconds)} from your first page to your last page.{promised}")
     if (z := evidence.get("z")) is not None and abs(z) > 3:
-        words.append(
+        sentences.append(
             f"This is much {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished needed."
         )
     if not evidence.get("answers"):
-        words.append("No answers from you are stored.")
-    return words
+        sentences.append("No answers from you are stored.")
+    return sentences
 
 
 def format_duration(seconds: int) -> str:

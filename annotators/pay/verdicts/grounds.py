@@ -29,53 +29,59 @@ class RejectionGround:
 
 def list_rejection_grounds(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
     """Return every category of the panel. Unfinished work can be rejected only because no answers are stored."""
-    lacking = _lacking(evidence)
+    missing_by_kind = _missing_evidence(evidence)
     if not is_finished:
-        only = "not finished in heval; only work without stored answers can be rejected"
-        lacking = dict.fromkeys(lacking, only) | {NO_ANSWERS: lacking[NO_ANSWERS]}
-    made = []
-    for category, words in policy.categories.items():
+        reason = "not finished in heval; only work without stored answers can be rejected"
+        missing_by_kind = dict.fromkeys(missing_by_kind, reason) | {NO_ANSWERS: missing_by_kind[NO_ANSWERS]}
+    grounds = []
+    for category, description in policy.categories.items():
         names = policy.evidence_for(category)
-        measured_ones = [name for name in names if name != OBSERVED]
-        is_measured = any(not lacking[name] for name in measured_ones)
+        measured_names = [name for name in names if name != OBSERVED]
+        is_measured = any(not missing_by_kind[name] for name in measured_names)
         rests_on_note = not is_measured and OBSERVED in names
-        missing = "" if is_measured else "; ".join(dict.fromkeys(lacking[name] for name in names if lacking[name]))
-        made.append(
-            RejectionGround(category, words, "" if rests_on_note and not lacking[OBSERVED] else missing, rests_on_note)
+        missing = (
+            ""
+            if is_measured
+            else "; ".join(dict.fromkeys(missing_by_kind[name] for name in names if missing_by_kind[name]))
         )
-    return made
+        grounds.append(
+            RejectionGround(
+                category, description, "" if rests_on_note and not missing_by_kind[OBSERVED] else missing, rests_on_note
+            )
+        )
+    return grounds
 
 
-def _lacking(found: WorkEvidence) -> Mapping[str, str]:
+def _missing_evidence(evidence: WorkEvidence) -> Mapping[str, str]:
     """Return what each kind of evidence lacks; '' if it is sufficient."""
-    needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MIN_FAILED_CHECKS
-    failed = len(found.failed)
+    needed = 1 if evidence.minutes is not None and evidence.minutes < SHORT_MINUTES else MIN_FAILED_CHECKS
+    failed = len(evidence.failed)
     checks = (
         ""
         if failed >= needed
         else (
-            f"{failed} of {found.checks} attention checks failed; a study of this length needs {needed}"
-            if found.checks
+            f"{failed} of {evidence.checks} attention checks failed; a study of this length needs {needed}"
+            if evidence.checks
             else "the study asked no attention check"
         )
     )
     return {
         FAILED_CHECKS: checks,
-        TOO_FAST: _missing_time_evidence(found, -1, "fast"),
-        TOO_SLOW: _missing_time_evidence(found, 1, "slow"),
-        NO_ANSWERS: f"{found.answers} answers are stored" if found.answers else "",
+        TOO_FAST: _missing_time_evidence(evidence, -1, "fast"),
+        TOO_SLOW: _missing_time_evidence(evidence, 1, "slow"),
+        NO_ANSWERS: f"{evidence.answers} answers are stored" if evidence.answers else "",
         OBSERVED: "",
     }
 
 
-def _missing_time_evidence(found: WorkEvidence, sign: int, word: str) -> str:
-    if found.z is None:
+def _missing_time_evidence(evidence: WorkEvidence, sign: int, word: str) -> str:
+    if evidence.z is None:
         return "the time cannot be compared"
-    if sign * found.z > OUTLIER_DEVIATIONS:
+    if sign * evidence.z > OUTLIER_DEVIATIONS:
         return ""
     # In such a small group no one can be that far from the mean, however fast.
-    few = "; this is impossible with fewer than 11 people" if found.people < 11 else ""
-    return f"{sign * found.z:.1f} standard deviations too {word}; more than {OUTLIER_DEVIATIONS:.0f} are needed{few}"
+    few = "; this is impossible with fewer than 11 people" if evidence.people < 11 else ""
+    return f"{sign * evidence.z:.1f} standard deviations too {word}; more than {OUTLIER_DEVIATIONS:.0f} are needed{few}"
 
 
 def draft_rejection_message(evidence: WorkEvidence) -> str:

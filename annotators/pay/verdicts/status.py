@@ -59,20 +59,22 @@ class WorkStatus:
 def work_status(assignment: Assignment) -> WorkStatus | None:
     """Return the status; None if there is nothing to show: this channel does not pay, and there is no decision."""
     recruitment = assignment.recruitment
-    shown = current_panel_submission(assignment)
+    submission = current_panel_submission(assignment)
     verdicts = list(Verdict.objects.filter(assignment=assignment).select_related("appeal").order_by("-pk"))
     payments = list(Payment.objects.filter(assignment=assignment).order_by("pk"))
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
     has_panel = bool(channel and (channel.secrets or channel.takes_file(recruitment) or channel.rejection_policy))
-    is_told = bool(shown or verdicts or [one for one in payments if one.state != Payment.State.CANCELLED])
-    if not is_told and not (has_panel and assignment.submitted_at):
+    is_known = bool(
+        submission or verdicts or [payment for payment in payments if payment.state != Payment.State.CANCELLED]
+    )
+    if not is_known and not (has_panel and assignment.submitted_at):
         return None
-    rejection, rejected_at = _rejection(verdicts, shown)
-    approval = _approved(verdicts, shown)
-    stages = [_received(assignment, shown)]
+    rejection, rejected_at = _effective_rejection(verdicts, submission)
+    approval = _approval_stage(verdicts, submission)
+    stages = [_received_stage(assignment, submission)]
     rejected = None
     if rejected_at is not None or rejection is not None:
-        rejected = _told_of(rejection, rejected_at, shown)
+        rejected = _rejection_status(rejection, rejected_at, submission)
         stages.append(Stage("Rejected", True, rejected.at))
     else:
         stages.append(
@@ -82,85 +84,102 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
         )
     # Such a panel gives only credit, so people wait for no other payment.
     if payments or not (channel and channel.credits_on_completion):
-        stages += _paid(payments, rejected is not None)
-    reversed_one = next((one for one in verdicts if one.pk in _reversed_pks(verdicts)), None)
-    answered = getattr(reversed_one, "appeal", None) if reversed_one and rejected is None else None
-    hint = "" if rejected or approval else _hint(assignment, shown, has_panel)
-    return WorkStatus(tuple(stages), rejected, answered, hint, shown is not None and shown.state in SENT_STATES)
+        stages += _payment_stages(payments, rejected is not None)
+    reversed_verdict = next((verdict for verdict in verdicts if verdict.pk in _reversed_pks(verdicts)), None)
+    answered = getattr(reversed_verdict, "appeal", None) if reversed_verdict and rejected is None else None
+    hint = "" if rejected or approval else _next_step_hint(assignment, submission, has_panel)
+    return WorkStatus(
+        tuple(stages), rejected, answered, hint, submission is not None and submission.state in SENT_STATES
+    )
 
 
-def _received(assignment: Assignment, shown: PanelSubmission | None) -> Stage:
+def _received_stage(assignment: Assignment, submission: PanelSubmission | None) -> Stage:
     if assignment.submitted_at:
-        at_panel = shown is not None and shown.state in SENT_STATES
+        at_panel = submission is not None and submission.state in SENT_STATES
         return Stage(
             "Received",
             True,
             assignment.submitted_at,
             "here and on the panel" if at_panel else "here, with all your answers",
         )
-    is_sent = shown is not None and shown.state in (*SENT_STATES, SCREENED_OUT)
+    is_sent = submission is not None and submission.state in (*SENT_STATES, SCREENED_OUT)
     return Stage(
-        "Received", is_sent, shown.submitted_at if shown and is_sent else None, "on the panel" if is_sent else ""
+        "Received",
+        is_sent,
+        submission.submitted_at if submission and is_sent else None,
+        "on the panel" if is_sent else "",
     )
 
 
-def _rejection(verdicts: list[Verdict], shown: PanelSubmission | None) -> tuple[Verdict | None, datetime | None]:
+def _effective_rejection(
+    verdicts: list[Verdict], submission: PanelSubmission | None
+) -> tuple[Verdict | None, datetime | None]:
     """Return the effective rejection and its date: from the panel if it must receive rejections, otherwise from heval's
     decision.
     """
-    standing = [one for one in verdicts if one.kind == Kind.REJECT and one.pk not in _reversed_pks(verdicts)]
-    standing = [one for one in standing if one.category != Verdict.AT_PANEL or is_still_rejected_at_panel(one, shown)]
-    if shown is not None and shown.state == APPROVED:
+    rejections = [
+        verdict for verdict in verdicts if verdict.kind == Kind.REJECT and verdict.pk not in _reversed_pks(verdicts)
+    ]
+    rejections = [
+        verdict
+        for verdict in rejections
+        if verdict.category != Verdict.AT_PANEL or is_still_rejected_at_panel(verdict, submission)
+    ]
+    if submission is not None and submission.state == APPROVED:
         return None, None
-    orders = _orders(standing)
-    of_effect = [one for one in standing if orders.get(f"reject-{one.pk}") not in INEFFECTIVE_STATES]
-    if shown is not None and shown.state == REJECTED:
-        reversed_here = [one for one in verdicts if one.kind == Kind.REVERSE]
-        if reversed_here and not of_effect:
+    orders = _order_states(rejections)
+    effective = [verdict for verdict in rejections if orders.get(f"reject-{verdict.pk}") not in INEFFECTIVE_STATES]
+    if submission is not None and submission.state == REJECTED:
+        reversals = [verdict for verdict in verdicts if verdict.kind == Kind.REVERSE]
+        if reversals and not effective:
             return None, None
-        return (of_effect[0] if of_effect else None), shown.decided_at or shown.seen_at
-    carried_out = [one for one in of_effect if orders.get(f"reject-{one.pk}", "done") == PanelOrder.State.DONE]
+        return (effective[0] if effective else None), submission.decided_at or submission.seen_at
+    carried_out = [
+        verdict for verdict in effective if orders.get(f"reject-{verdict.pk}", "done") == PanelOrder.State.DONE
+    ]
     return (carried_out[0], carried_out[0].at) if carried_out else (None, None)
 
 
 def _reversed_pks(verdicts: list[Verdict]) -> set[int]:
-    return {one.reverses_id for one in verdicts if one.reverses_id}
+    return {verdict.reverses_id for verdict in verdicts if verdict.reverses_id}
 
 
-def _orders(verdicts: list[Verdict]) -> dict[str, str]:
-    tokens = [f"reject-{one.pk}" for one in verdicts]
+def _order_states(verdicts: list[Verdict]) -> dict[str, str]:
+    tokens = [f"reject-{verdict.pk}" for verdict in verdicts]
     return dict(PanelOrder.objects.filter(token__in=tokens).values_list("token", "state")) if tokens else {}
 
 
-def _approved(verdicts: list[Verdict], shown: PanelSubmission | None) -> Stage | None:
-    if shown is not None and shown.state == APPROVED:
-        return Stage("Approved", True, shown.decided_at)
-    back = next((one for one in verdicts if one.kind == Kind.REVERSE), None)
-    if back is not None:
-        return Stage("Approved", True, back.at, "the rejection was taken back")
-    given = next((one for one in verdicts if one.kind == Kind.APPROVE), None)
+def _approval_stage(verdicts: list[Verdict], submission: PanelSubmission | None) -> Stage | None:
+    if submission is not None and submission.state == APPROVED:
+        return Stage("Approved", True, submission.decided_at)
+    reversal = next((verdict for verdict in verdicts if verdict.kind == Kind.REVERSE), None)
+    if reversal is not None:
+        return Stage("Approved", True, reversal.at, "the rejection was taken back")
+    approval = next((verdict for verdict in verdicts if verdict.kind == Kind.APPROVE), None)
     # If the panel must approve, the work counts as approved only when the panel says so.
-    return Stage("Approved", True, given.at) if given is not None and given.submission_id is None else None
+    return Stage("Approved", True, approval.at) if approval is not None and approval.submission_id is None else None
 
 
-def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
+def _payment_stages(payments: list[Payment], is_rejected: bool) -> list[Stage]:
     """Return each amount. After a rejection, the promised pay for the work is not shown as coming."""
-    made = []
-    for one in payments:
-        words = f"{one.amount} {one.currency}" + (
-            f", {one.get_kind_display()}" if one.kind != Payment.Kind.BASE else ""
+    stages = []
+    for payment in payments:
+        amount_text = f"{payment.amount} {payment.currency}" + (
+            f", {payment.get_kind_display()}" if payment.kind != Payment.Kind.BASE else ""
         )
-        if one.state == Payment.State.PAID:
-            made.append(Stage("Paid", True, one.ended_at, words))
-        elif one.state == Payment.State.ORDERED:
-            made.append(Stage("Paid", False, None, f"{words}, on its way"))
-        elif one.state == Payment.State.DUE and not (is_rejected and one.kind not in EXTRA_KINDS):
-            how = "with the approval" if one.way == Payment.Way.APPROVAL else "owed to you"
-            made.append(Stage("Paid", False, None, f"{words}, {how}"))
-    return made or ([] if is_rejected else [Stage("Paid", False)])
+        if payment.state == Payment.State.PAID:
+            stages.append(Stage("Paid", True, payment.ended_at, amount_text))
+        elif payment.state == Payment.State.ORDERED:
+            stages.append(Stage("Paid", False, None, f"{amount_text}, on its way"))
+        elif payment.state == Payment.State.DUE and not (is_rejected and payment.kind not in EXTRA_KINDS):
+            payment_text = "with the approval" if payment.way == Payment.Way.APPROVAL else "owed to you"
+            stages.append(Stage("Paid", False, None, f"{amount_text}, {payment_text}"))
+    return stages or ([] if is_rejected else [Stage("Paid", False)])
 
 
-def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmission | None) -> RejectionStatus:
+def _rejection_status(
+    verdict: Verdict | None, at: datetime | None, submission: PanelSubmission | None
+) -> RejectionStatus:
     now = timezone.now()
     if verdict is None:
         return RejectionStatus(at, due_at=now + ANSWER_DEADLINE, may_appeal=True)
@@ -178,21 +197,21 @@ def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmissio
     )
 
 
-def _hint(assignment: Assignment, shown: PanelSubmission | None, has_panel: bool) -> str:
+def _next_step_hint(assignment: Assignment, submission: PanelSubmission | None, has_panel: bool) -> str:
     """Return what an annotator should do who finished in heval, but whose work the panel does not have."""
-    if not assignment.submitted_at or not has_panel or (shown is not None and shown.state in SENT_STATES):
+    if not assignment.submitted_at or not has_panel or (submission is not None and submission.state in SENT_STATES):
         return ""
-    if shown is not None and shown.state in LEFT_STATES:
-        how = "was returned" if shown.state == "returned" else "ran out of time"
+    if submission is not None and submission.state in LEFT_STATES:
+        ending = "was returned" if submission.state == "returned" else "ran out of time"
         return (
-            f"On the panel your task {how}, so the panel does not pay it automatically. We have stored your "
+            f"On the panel your task {ending}, so the panel does not pay it automatically. We have stored your "
             "work. Write to the researchers and give them your receipt. They will pay you in another way."
         )
     is_waiting = timezone.now() - assignment.submitted_at < UNSENT_AFTER
-    asked = PanelSubmission.objects.filter(
+    later_submissions = PanelSubmission.objects.filter(
         recruitment=assignment.recruitment, seen_at__gt=assignment.submitted_at + UNSENT_AFTER
     )
-    if is_waiting or (shown is None and not asked.exists()):
+    if is_waiting or (submission is None and not later_submissions.exists()):
         return ""
     return (
         "We have stored your answers, but the panel does not have your work yet. Use the button or the code on "

@@ -1,7 +1,7 @@
 """The registry of channels, which describe where annotators come from.
 
 Each channel is one module in this package; there is no list to edit. A channel reads arrivals from the address and says
-how a person returns. It writes nothing. If the panel has an API, the channel only creates the ``Service``
+how a person returns. It writes nothing. If the panel has an API, the channel only creates the ``PanelService``
 (``annotators.recruitment.panels``) that jobs call.
 """
 
@@ -70,7 +70,7 @@ class WayBack:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is anything to show to the person."""
+        """Return whether there is anything to show to the person."""
         return bool(self.code or self.url or self.words)
 
     @property
@@ -94,7 +94,7 @@ class Channel:
     # Whether the panel shows its submissions, by its service or by a file.
     shows_submissions = True
     # Whether ``service`` credits ("approve") everyone who reaches the last page, without a person's decision.
-    # ``external_ids`` hold the sign-up as "session". After the credit, people return by ``home``.
+    # ``external_ids`` hold the sign-up as "session". After the credit, people return by ``plain_way_back``.
     credits_on_completion = False
     # Whether ``service`` can publish.
     publishes = False
@@ -106,7 +106,7 @@ class Channel:
     has_blocklist = False
     # The column of the panel's demographic file that contains its participant ids.
     person_column = ""
-    # Whether the panel can send notifications (``Service.listen``, ``read_message``).
+    # Whether the panel can send notifications (``PanelService.subscribe``, ``read_message``).
     sends_webhooks = False
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
     # The panel's rejection policy. None if heval cannot reject at this channel.
@@ -124,7 +124,7 @@ class Channel:
     def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> WayBack:
         """Return the way back after ``outcome`` (one of OUTCOMES).
 
-        ``external_ids`` are as ``arrive`` read them, without ids that have been erased.
+        ``external_ids`` are as ``read_arrival`` read them, without ids that have been erased.
         """
         return WayBack(code=receipt)
 
@@ -141,7 +141,7 @@ class Channel:
         return None
 
     def reserved_seconds(self, recruitment) -> int:
-        """How long a place is kept at least after its claim.
+        """Return the minimum time for which a place is kept after its claim.
 
         If above 0, people work over days and have a page that lists their parts.
         """
@@ -183,7 +183,7 @@ class Channel:
         return None
 
     def takes_file(self, recruitment) -> bool:
-        """Whether ``read_export`` can read the exported file of this link's panel. Pages then offer the import."""
+        """Return whether ``read_export`` can read the exported file of this link's panel. Pages then offer the import."""
         return False
 
     def read_export(self, recruitment, text: str, task: str = "") -> list[SubmissionSnapshot]:
@@ -191,7 +191,7 @@ class Channel:
         raise ValueError("heval cannot read files of this panel. Compare its submissions by hand.")
 
     def normalize_person_id(self, cell: str) -> str:
-        """Return a person's id in a panel's file, in the form in which ``arrive`` reads it from an address."""
+        """Return a person's id in a panel's file, in the form in which ``read_arrival`` reads it from an address."""
         return cell.strip()
 
     def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> WebhookMessage:

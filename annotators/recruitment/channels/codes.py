@@ -44,12 +44,12 @@ def clean_outcome_code(value: str) -> str:
 
 
 def is_similar_code(code: str, other_code: str) -> bool:
-    """Whether a person who knows one code could find the other in a few attempts."""
+    """Return whether a person who knows one code could find the other in a few attempts."""
     code, other_code = code.casefold(), other_code.casefold()
     if code in other_code or other_code in code:
         return True
-    apart = sum(a != b for a, b in zip(code, other_code, strict=False)) + abs(len(code) - len(other_code))
-    return apart < MIN_DIFFERENCES
+    n_differences = sum(a != b for a, b in zip(code, other_code, strict=False)) + abs(len(code) - len(other_code))
+    return n_differences < MIN_DIFFERENCES
 
 
 class OutcomeCodesForm(forms.Form):
@@ -59,11 +59,11 @@ class OutcomeCodesForm(forms.Form):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        for outcome, words in OUTCOMES.items():
+        for outcome, description in OUTCOMES.items():
             self.fields[f"code_{outcome}"] = forms.CharField(
                 required=outcome in self.required_outcomes,
                 max_length=64,
-                label=f"code: {words}",
+                label=f"code: {description}",
                 initial=generate_outcome_code,
                 validators=[clean_outcome_code],  # type: ignore[list-item]  # its result is not used
             )
@@ -71,11 +71,11 @@ class OutcomeCodesForm(forms.Form):
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
-        given = [(name, cleaned[name]) for name in self.fields if name.startswith("code_") and cleaned.get(name)]
-        for (name, one), (later, other) in combinations(given, 2):
-            if later not in self.errors and is_similar_code(one, other):
+        codes = [(name, cleaned[name]) for name in self.fields if name.startswith("code_") and cleaned.get(name)]
+        for (name, code), (later_name, other_code) in combinations(codes, 2):
+            if later_name not in self.errors and is_similar_code(code, other_code):
                 self.add_error(
-                    later,
+                    later_name,
                     f"This code is too similar to “{self.fields[name].label}”: people could guess it. "
                     "Choose another code.",
                 )

@@ -62,27 +62,27 @@ class Connect(Channel):
     settings_form = ConnectSettings
 
     def read_arrival(self, recruitment, parameters):
-        sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
-        if any(mark in value for value in sent.values() for mark in "{}<>[]"):
+        ids = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
+        if any(mark in value for value in ids.values() for mark in "{}<>[]"):
             return Arrival(is_preview=True)
-        if not any(sent.values()):
+        if not any(ids.values()):
             return Arrival(problem="Please open this study from Connect. The link must have your participant id.")
-        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
+        if wrong_names := [PARAMETERS[name] for name, value in ids.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
                 problem=(
-                    f"The link is not complete: {' and '.join(wrong)} should be an id from Connect. Please "
+                    f"The link is not complete: {' and '.join(wrong_names)} should be an id from Connect. Please "
                     "open the study from Connect again. If you see this page again, write to the "
                     "researcher."
                 )
             )
-        return Arrival(person=sent["person"], ids=sent)
+        return Arrival(person=ids["person"], ids=ids)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         name = "return_complete" if outcome == "complete" else "return_in_part" if outcome in PARTIAL_OUTCOMES else ""
-        wanted = recruitment.settings.get(name, "")
-        if "://" in wanted:
-            return WayBack(url=wanted, label="Return to Connect")
-        return WayBack(code=wanted, url=f"https://{HOST}/", label="Return to Connect")
+        code_or_url = recruitment.settings.get(name, "")
+        if "://" in code_or_url:
+            return WayBack(url=code_or_url, label="Return to Connect")
+        return WayBack(code=code_or_url, url=f"https://{HOST}/", label="Return to Connect")
 
     def links(self, recruitment, base):
         return [("Link for Connect (Connect adds its ids)", base)]

@@ -40,8 +40,10 @@ def parse_status_meanings(text: str) -> dict[str, str]:
             raise ValueError(
                 f"Line {n}: “{meaning[:40]}” is not a known meaning. Use one of {', '.join(KNOWN_STATES)}."
             )
-        if (before := lines.setdefault(name_key(word), n)) != n:
-            raise ValueError(f"Line {n}: “{word.strip()[:40]}” is already in line {before}. Remove one of these lines.")
+        if (earlier_line := lines.setdefault(name_key(word), n)) != n:
+            raise ValueError(
+                f"Line {n}: “{word.strip()[:40]}” is already in line {earlier_line}. Remove one of these lines."
+            )
         meanings[name_key(word)] = meaning
     return meanings
 
@@ -96,29 +98,29 @@ class FileColumnsForm(forms.Form):
         self.order_fields([name for name in self.fields if name not in FIELD_NAMES])
 
     def clean_file_words(self):
-        words = self.cleaned_data["file_words"]
+        meanings = self.cleaned_data["file_words"]
         try:
-            parse_status_meanings(words)
-        except ValueError as wrong:
-            raise forms.ValidationError(str(wrong)) from None
-        return "\n".join(words.splitlines())
+            parse_status_meanings(meanings)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+        return "\n".join(meanings.splitlines())
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
-        named = [name for name in FIELD_NAMES if cleaned.get(name)]
-        if named and "file_person" not in named and "file_person" not in self.errors:
+        filled_in = [name for name in FIELD_NAMES if cleaned.get(name)]
+        if filled_in and "file_person" not in filled_in and "file_person" not in self.errors:
             self.add_error("file_person", "Enter this column. No file can be read without it.")
-        for name, other, words in (
+        for name, other_name, message in (
             ("file_state", "file_words", "A column with the status is named. Enter the meaning of its words here."),
             ("file_words", "file_state", "The words have meanings, but no column. Name the column that contains them."),
         ):
-            if name in named and other not in named and other not in self.errors:
-                self.add_error(other, words)
+            if name in filled_in and other_name not in filled_in and other_name not in self.errors:
+                self.add_error(other_name, message)
         return cleaned
 
 
 def has_file_column_settings(settings: Mapping[str, Any]) -> bool:
-    """Whether the settings describe how to read the panel's file."""
+    """Return whether the settings describe how to read the panel's file."""
     return bool(settings.get("file_person"))
 
 
@@ -128,43 +130,51 @@ def parse_submissions_file(
     """Return the submissions of a file with these columns, in its order.
 
     Identical rows count once.
-    ``ids``: the pattern of the panel's ids, if known. Raises ValueError with the row, as a spreadsheet counts it, and
+    ``id_pattern``: the pattern of the panel's ids, if known. Raises ValueError with the row, as a spreadsheet counts it, and
     the column.
     """
     if not has_file_column_settings(settings):
         raise ValueError(
             "This link's settings do not name the columns of the panel's file. Enter them in the link's settings first."
         )
-    named = {what: settings[field] for what, field in COLUMNS.items() if settings.get(field)}
+    column_settings = {field_name: settings[field] for field_name, field in COLUMNS.items() if settings.get(field)}
     # Two settings may name the same column with different capitalisation.
-    canonical = {name_key(name): name for name in named.values()}
-    columns = {what: canonical[name_key(name)] for what, name in named.items()}
-    words = parse_status_meanings(settings.get("file_words") or "")
+    canonical = {name_key(name): name for name in column_settings.values()}
+    columns = {field_name: canonical[name_key(name)] for field_name, name in column_settings.items()}
+    meanings = parse_status_meanings(settings.get("file_words") or "")
     table = read_rows("export.csv", text.encode(), required_columns=list(canonical.values()), limits=LIMITS)
-    found: dict[tuple[str, str], tuple[int, SubmissionSnapshot]] = {}
-    for number, one in _submissions(table, columns, words, id_pattern):
-        row, before = found.setdefault((one.person, one.submission), (number, one))
-        if before.state != one.state:
-            whom = f"the submission {one.submission} of {one.person}" if "session" in columns else one.person
-            state = f"{before.word} ({before.state}) in row {row} and {one.word} ({one.state}) here"
-            table.problems.add(number, columns["state"], f"{whom} is {state}. Correct one of them.")
+    submissions: dict[tuple[str, str], tuple[int, SubmissionSnapshot]] = {}
+    for number, snapshot in _read_submissions(table, columns, meanings, id_pattern):
+        row, earlier = submissions.setdefault((snapshot.person, snapshot.submission), (number, snapshot))
+        if earlier.state != snapshot.state:
+            subject = (
+                f"the submission {snapshot.submission} of {snapshot.person}"
+                if "session" in columns
+                else snapshot.person
+            )
+            state = f"{earlier.word} ({earlier.state}) in row {row} and {snapshot.word} ({snapshot.state}) here"
+            table.problems.add(number, columns["state"], f"{subject} is {state}. Correct one of them.")
     _refuse(table.problems)
-    return [one for _, one in found.values()]
+    return [snapshot for _, snapshot in submissions.values()]
 
 
-def _submissions(
-    table: Rows, columns: Mapping[str, str], words: Mapping[str, str], ids: re.Pattern[str] | None
+def _read_submissions(
+    table: Rows, columns: Mapping[str, str], meanings: Mapping[str, str], ids: re.Pattern[str] | None
 ) -> Iterator[tuple[int, SubmissionSnapshot]]:
     """Yield each row that contains a submission, with its number."""
     for row in table:
-        cells = {what: row.values[column].strip() for what, column in columns.items()}
-        faults = [(columns[what], _fault(cells[what], ids)) for what in ("person", "session") if what in cells]
+        cells = {field_name: row.values[column].strip() for field_name, column in columns.items()}
+        faults = [
+            (columns[field_name], _describe_fault(cells[field_name], ids))
+            for field_name in ("person", "session")
+            if field_name in cells
+        ]
         for column, fault in faults:
             if fault:
                 table.problems.add(row.number, column, fault)
         if not any(fault for _, fault in faults):
             word = cells.get("state", "")
-            state = words.get(name_key(word), UNKNOWN) if "state" in columns else SUBMITTED
+            state = meanings.get(name_key(word), UNKNOWN) if "state" in columns else SUBMITTED
             session = cells.get("session", cells["person"])
             yield (
                 row.number,
@@ -172,7 +182,7 @@ def _submissions(
             )
 
 
-def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
+def _describe_fault(cell: str, ids: re.Pattern[str] | None) -> str:
     if is_blank(cell):
         return "the cell is empty. Fill it in, or remove the row."
     if len(cell) > MAX_EXTERNAL_ID_LENGTH:
@@ -182,7 +192,7 @@ def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
 
 def _refuse(problems: TableProblems) -> None:
     if problems:
-        first, more = str(problems.first[0]), problems.count - 1
+        first, n_further = str(problems.first[0]), problems.count - 1
         raise ValueError(
-            f"{first[:1].upper()}{first[1:]}" + (f" There are {more} more errors like these." if more else "")
+            f"{first[:1].upper()}{first[1:]}" + (f" There are {n_further} more errors like these." if n_further else "")
         )

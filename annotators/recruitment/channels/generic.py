@@ -32,22 +32,27 @@ def clean_return_code_or_url(value: str) -> str:
             "The host of a return address must not depend on the visitor's parameters. Write the host in full."
         )
     # The host also appears in a security header among other words, so it must be a plain host name.
-    if scheme.lower() != "https" or not HOST.fullmatch(host) or "\\" in value or any(c.isspace() for c in value):
+    if (
+        scheme.lower() != "https"
+        or not HOST.fullmatch(host)
+        or "\\" in value
+        or any(character.isspace() for character in value)
+    ):
         raise forms.ValidationError("This is not a return address. It must begin with https:// and name a host.")
     return value
 
 
 def is_allowed_return_site(code_or_url: str) -> bool:
-    """Whether this site allows this return address: any address, unless RETURN_SITES lists sites."""
+    """Return whether this site allows this return address: any address, unless RETURN_SITES lists sites."""
     site = "/".join(code_or_url.split("/")[:3]).lower()
     return "://" not in code_or_url or not settings.RETURN_SITES or site in settings.RETURN_SITES
 
 
 def validate_return_site(value: str) -> None:
     if not is_allowed_return_site(value.strip()):
-        known = ", ".join(settings.RETURN_SITES)
+        known_sites = ", ".join(settings.RETURN_SITES)
         raise forms.ValidationError(
-            f"Only these return sites are allowed: {known}. The operator of this heval site can add more."
+            f"Only these return sites are allowed: {known_sites}. The operator of this heval site can add more."
         )
 
 
@@ -60,11 +65,11 @@ class GenericSettings(exported_file.FileColumnsForm):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        for outcome, words in OUTCOMES.items():
+        for outcome, description in OUTCOMES.items():
             self.fields[f"return_{outcome}"] = forms.CharField(
                 required=False,
                 max_length=500,
-                label=f"code or address: {words}",
+                label=f"code or address: {description}",
                 help_text="heval fills in {person}, {session}, {task} and {code}." if outcome == "complete" else "",
                 validators=[clean_return_code_or_url, validate_return_site],  # type: ignore[list-item]  # its result is not used
             )
@@ -73,9 +78,11 @@ class GenericSettings(exported_file.FileColumnsForm):
     def clean(self):
         cleaned = super().clean()
         # Without its secret, every link would count as the panel's own.
-        for name, other in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
-            if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
-                self.add_error(other, "One of the two is missing. Enter both the parameter and its secret, or neither.")
+        for name, other_name in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
+            if cleaned.get(name) and not cleaned.get(other_name) and other_name not in self.errors:
+                self.add_error(
+                    other_name, "One of the two is missing. Enter both the parameter and its secret, or neither."
+                )
         return cleaned
 
 
@@ -87,8 +94,8 @@ class Generic(Channel):
     settings_form = GenericSettings
 
     def read_arrival(self, recruitment, parameters):
-        wanted = recruitment.settings
-        person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
+        link_settings = recruitment.settings
+        person = parameters.get(link_settings.get("person_parameter") or "participant", "").strip()
         if is_blank(person):
             return Arrival(problem="The link is not complete: your id is missing. Please start from the panel again.")
         if any(mark in person for mark in "{}<>"):
@@ -107,61 +114,65 @@ class Generic(Channel):
                 )
             )
         trust = "claimed"
-        if wanted.get("key_parameter"):
-            if not constant_time_compare(parameters.get(wanted["key_parameter"], ""), wanted.get("key_value", "")):
+        if link_settings.get("key_parameter"):
+            if not constant_time_compare(
+                parameters.get(link_settings["key_parameter"], ""), link_settings.get("key_value", "")
+            ):
                 return Arrival(problem="This link is not from the panel. Please start from the panel again.")
             trust = "keyed"
         ids = {"person": person}
         for name in ("session", "task"):
-            parameter = wanted.get(f"{name}_parameter")
+            parameter = link_settings.get(f"{name}_parameter")
             if parameter and (value := parameters.get(parameter, "")[:200]):
                 ids[name] = value
         return Arrival(person=person, ids=ids, trust=trust)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
-        wanted = recruitment.settings.get(f"return_{outcome}", "")
+        code_or_url = recruitment.settings.get(f"return_{outcome}", "")
         # A link may be older than the site's list.
-        if not wanted or not is_allowed_return_site(wanted):
+        if not code_or_url or not is_allowed_return_site(code_or_url):
             return WayBack(code=receipt) if outcome == "complete" else WayBack()
         # The panel cannot use an address without the person's id.
-        if "{person}" in wanted and not external_ids.get("person"):
+        if "{person}" in code_or_url and not external_ids.get("person"):
             return WayBack(code=receipt) if outcome == "complete" else WayBack()
         values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
-        if "://" in wanted:
-            return WayBack(url=fill_url_template(wanted, values))
-        return WayBack(code=fill_url_template(wanted, values))
+        if "://" in code_or_url:
+            return WayBack(url=fill_url_template(code_or_url, values))
+        return WayBack(code=fill_url_template(code_or_url, values))
 
     def links(self, recruitment, base):
-        wanted = recruitment.settings
-        names = [wanted.get(f"{name}_parameter") for name in ("person", "session", "task")]
+        link_settings = recruitment.settings
+        names = [link_settings.get(f"{name}_parameter") for name in ("person", "session", "task")]
         pairs = [f"{name}=…" for name in names if name]
-        if wanted.get("key_parameter"):
-            pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
+        if link_settings.get("key_parameter"):
+            pairs.append(f"{link_settings['key_parameter']}={link_settings.get('key_value', '')}")
         return [("Link for the panel; replace the dots by the panel's placeholders", f"{base}?{'&'.join(pairs)}")]
 
     def rehearsal_entry(self, recruitment, base, number):
-        wanted = recruitment.settings
+        link_settings = recruitment.settings
         ids = {"person": f"person-{number}", "session": f"session-{number}", "task": "task-1"}
         filled_in = {
-            wanted[f"{name}_parameter"]: value for name, value in ids.items() if wanted.get(f"{name}_parameter")
+            link_settings[f"{name}_parameter"]: value
+            for name, value in ids.items()
+            if link_settings.get(f"{name}_parameter")
         }
-        filled_in.setdefault(wanted.get("person_parameter") or "participant", ids["person"])
-        if wanted.get("key_parameter"):
-            filled_in[wanted["key_parameter"]] = wanted.get("key_value", "")
+        filled_in.setdefault(link_settings.get("person_parameter") or "participant", ids["person"])
+        if link_settings.get("key_parameter"):
+            filled_in[link_settings["key_parameter"]] = link_settings.get("key_value", "")
         return f"{base}?{urlencode(filled_in)}", ids["session"]
 
     def problems(self, recruitment):
-        found = (
+        problems = (
             []
             if recruitment.settings.get("return_complete")
             else ["There is no code or address for people who complete. Add it in the link's settings."]
         )
-        for outcome, words in OUTCOMES.items():
+        for outcome, description in OUTCOMES.items():
             if not is_allowed_return_site(recruitment.settings.get(f"return_{outcome}", "")):
-                found.append(
-                    f"heval does not use the return address for “{words}”, because RETURN_SITES does not list its site. Enter another address."
+                problems.append(
+                    f"heval does not use the return address for “{description}”, because RETURN_SITES does not list its site. Enter another address."
                 )
-        return found
+        return problems
 
     def takes_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)

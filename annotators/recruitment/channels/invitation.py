@@ -55,12 +55,12 @@ class Invitation(Channel):
     settings_form = InvitationSettings
 
     def read_arrival(self, recruitment, parameters):
-        sent = parameters.get("i", "")
-        number, _, _ = sent.partition("-")
+        code = parameters.get("i", "")
+        number, _, _ = code.partition("-")
         people = int(recruitment.settings.get("people", 0))
         if not (number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= people):
             return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
-        if not hmac.compare_digest(sent.encode(), invitation_token(recruitment.key, int(number)).encode()):
+        if not hmac.compare_digest(code.encode(), invitation_token(recruitment.key, int(number)).encode()):
             return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
         if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
             return Arrival(problem="This invitation is no longer valid. Please write to the researcher.")

@@ -1,7 +1,7 @@
 """The common interface of all panel services.
 
 No model and no network here.
-A channel (``annotators.recruitment.channels``) that can contact its panel creates a ``Service``. Only jobs call it,
+A channel (``annotators.recruitment.channels``) that can contact its panel creates a ``PanelService``. Only jobs call it,
 because each method waits for the network. Orders are stored before they are sent. An order whose reply was lost is
 checked at the panel and not sent twice.
 """
@@ -28,8 +28,8 @@ class ForgedMessage(Exception):
 class PanelBusy(Exception):
     """The panel asks to try again later; nothing was done."""
 
-    def __init__(self, words: str, seconds: float = 60):
-        super().__init__(words)
+    def __init__(self, message: str, seconds: float = 60):
+        super().__init__(message)
         self.seconds = seconds
 
 
@@ -64,7 +64,7 @@ class WebhookMessage:
     """A notification from the panel.
 
     It says that something changed, not the new state. It may come twice, late and in any order.
-    ``event``: the same for each repetition. ``submission``: '' if it is about something else.
+    ``event_id``: the same for each repetition. ``submission``: '' if it is about something else.
     """
 
     event_id: str
@@ -86,7 +86,7 @@ class Order:
 class PanelService:
     """A panel's service as one recruitment may use it.
 
-    ``can``: the supported operations; each has a method of its name, ``(values, token) -> result``. Every call may
+    ``operations``: the supported operations; each has a method of its name, ``(values, token) -> result``. Every call may
     raise RequestRefused, ResultUnclear or PanelBusy, and no other exception for network or panel failures.
     """
 
@@ -172,7 +172,7 @@ EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 class RejectionPolicy:
     """A panel's rejection policy: ``categories`` by slug with their meaning, and the minimum length of the message.
 
-    ``grounds``: the evidence for each category, of which at least one must exist. Categories that are not listed need a
+    ``evidence_by_category``: the evidence for each category, of which at least one must exist. Categories that are not listed need a
     person's note. ``source``: (text, address) of the panel's own rules.
     """
 

@@ -41,38 +41,38 @@ class Alert:
 
 def find_panel_alerts(recruitment: Recruitment) -> list[Alert]:
     """Return the current alerts of this link's panel. Empty if all is well or nothing is known."""
-    checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
-    found = [alert for check in checks for alert in check(recruitment)]
-    for _, further in collect_alerts.send(Recruitment, recruitment=recruitment):
-        found += further
-    return found
+    checks = (_unmatched_alerts, _returned_alerts, _quiet_alerts, _undecided_alerts, _balance_alerts)
+    alerts = [alert for check in checks for alert in check(recruitment)]
+    for _, app_alerts in collect_alerts.send(Recruitment, recruitment=recruitment):
+        alerts += app_alerts
+    return alerts
 
 
-def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:
-    found = match_status_counts(recruitment)
-    of = sum(found.values()) - found.get("working", 0) - found.get("left", 0)
+def _unmatched_alerts(recruitment: Recruitment) -> Iterator[Alert]:
+    counts = match_status_counts(recruitment)
+    total = sum(counts.values()) - counts.get("working", 0) - counts.get("left", 0)
     advice = {
         "orphan": "Check how far they got, and whether the link or a page fails. Try the link yourself.",
         "unsent": ("Their way back fails. Open your own last page, and check the code or return address at the panel."),
     }
     if REGISTRY[recruitment.channel].credits_on_completion:
         advice["unsent"] = "Their credit was not granted. See below how the panel answered the orders."
-    for kind, what in (
+    for kind, description in (
         ("orphan", "submitted at the panel but not finished in heval"),
         ("unsent", "finished in heval but not submitted at the panel"),
     ):
-        n = found.get(kind, 0)
-        if n >= LEAST_CASES and n > MOST_UNMATCHED * of:
-            yield Alert(kind, f"{n} of {of} are {what}.", advice[kind])
+        n = counts.get(kind, 0)
+        if n >= LEAST_CASES and n > MOST_UNMATCHED * total:
+            yield Alert(kind, f"{n} of {total} are {description}.", advice[kind])
 
 
-def _returned(recruitment: Recruitment) -> Iterator[Alert]:
+def _returned_alerts(recruitment: Recruitment) -> Iterator[Alert]:
     rows = PanelSubmission.objects.filter(recruitment=recruitment).values_list("annotator", "state")
-    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).exclude(
+    arrivals = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).exclude(
         released_reason=Released.FULL
     )
     people = {annotator: state in LEFT_STATES for annotator, state in rows.order_by("pk")}
-    for annotator, reason, submitted_at in came.order_by("pk").values_list(
+    for annotator, reason, submitted_at in arrivals.order_by("pk").values_list(
         "annotator", "released_reason", "submitted_at"
     ):
         has_left = reason in (Released.RETURNED, Released.EXPIRED) and submitted_at is None
@@ -87,7 +87,7 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
         )
 
 
-def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
+def _quiet_alerts(recruitment: Recruitment) -> Iterator[Alert]:
     study, now = recruitment.study, timezone.now()
     tasks = PanelTask.objects.filter(recruitment=recruitment, closed_at=None).aggregate(
         n=Sum("places"), at=Max("made_at")
@@ -100,13 +100,13 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
     has_place = (claims["claimed"] or 0) < (claims["wanted"] or 0)
     if not has_place or (tasks["n"] and count_panel_places(recruitment).taken >= tasks["n"]):
         return
-    came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
+    last_claim = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
     )["at"]
     # A link that opens late in the day has not been without visitors before.
-    since = max(at for at in (came, tasks["at"], recruitment.opens_at) if at)
-    if now - since > QUIET:
-        hours = int((now - since).total_seconds() // 3600)
+    last_sign = max(at for at in (last_claim, tasks["at"], recruitment.opens_at) if at)
+    if now - last_sign > QUIET:
+        hours = int((now - last_sign).total_seconds() // 3600)
         yield Alert(
             "quiet",
             f"No one has come for {hours} hours, although places are free.",
@@ -115,13 +115,13 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
         )
 
 
-def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
-    soon = timezone.now() + AUTO_APPROVAL_WARNING
-    rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=soon)
-    told = PanelOrder.objects.filter(submission=OuterRef("pk"), operation__in=["approve", "reject"])
+def _undecided_alerts(recruitment: Recruitment) -> Iterator[Alert]:
+    warning_time = timezone.now() + AUTO_APPROVAL_WARNING
+    rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=warning_time)
+    decisions = PanelOrder.objects.filter(submission=OuterRef("pk"), operation__in=["approve", "reject"])
     # Refused and cancelled orders do not count, because the panel did not act on them.
-    told = told.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED])
-    if n := rows.filter(~Exists(told)).count():
+    decisions = decisions.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED])
+    if n := rows.filter(~Exists(decisions)).count():
         yield Alert(
             "undecided",
             f"The panel approves {n} automatically within 12 hours, and has received no decision about them.",
@@ -148,21 +148,21 @@ def _funds_key(recruitment: Recruitment) -> str:
 
 def cached_funds(recruitment: Recruitment) -> Funds | None:
     """Return the last known balance; None if the panel did not say."""
-    kept = cache.get(_funds_key(recruitment))
-    return Funds(Decimal(kept[0]), kept[1]) if kept else None
+    cached = cache.get(_funds_key(recruitment))
+    return Funds(Decimal(cached[0]), cached[1]) if cached else None
 
 
 def refresh_cached_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
     """Store the fees that the panel charged for these tasks, with the time. If some tasks are missing, store no sum."""
     try:
-        told = [service.cost(task) for task in tasks]
+        reported_fees = [service.cost(task) for task in tasks]
     except (RequestRefused, ResultUnclear, PanelBusy):
         return
-    known = [one for one in told if one is not None]
-    currencies = {one.currency for one in known}
-    if len(currencies) != 1 or len(known) < len(told):
+    known_fees = [fee for fee in reported_fees if fee is not None]
+    currencies = {fee.currency for fee in known_fees}
+    if len(currencies) != 1 or len(known_fees) < len(reported_fees):
         return
-    sums = (sum(getattr(one, name) for one in known) for name in ("rewards", "bonuses", "tax"))
+    sums = (sum(getattr(fee, name) for fee in known_fees) for name in ("rewards", "bonuses", "tax"))
     cache.set(
         _cost_key(recruitment), (*map(str, sums), currencies.pop(), timezone.now().isoformat()), FEES_CACHE_SECONDS
     )
@@ -174,11 +174,11 @@ def _cost_key(recruitment: Recruitment) -> str:
 
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
     """Return the panel's last figure and its time; None if there is none."""
-    kept = cache.get(_cost_key(recruitment))
-    if not kept:
+    cached = cache.get(_cost_key(recruitment))
+    if not cached:
         return None
-    rewards, bonuses, tax = map(Decimal, kept[:3])
-    return ChargedFees(rewards, bonuses, tax, kept[3]), datetime.fromisoformat(kept[4])
+    rewards, bonuses, tax = map(Decimal, cached[:3])
+    return ChargedFees(rewards, bonuses, tax, cached[3]), datetime.fromisoformat(cached[4])
 
 
 def unsent_payments_total(recruitment: Recruitment) -> Decimal:
@@ -192,7 +192,7 @@ def unsent_payments_total(recruitment: Recruitment) -> Decimal:
     return sum((Decimal(amount) for amount in waiting.values_list("values__amount", flat=True) if amount), Decimal(0))
 
 
-def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
+def _balance_alerts(recruitment: Recruitment) -> Iterator[Alert]:
     funds, due = cached_funds(recruitment), unsent_payments_total(recruitment)
     currency = recruitment.currency or recruitment.study.currency
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:

@@ -41,31 +41,36 @@ def arrival_key(assignment: Assignment) -> str:
 
 def unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
     """Return recent arrivals that have not been checked, for panels that show people at work."""
-    showing = [one.pk for one in recruitments if REGISTRY[one.channel].shows_active_submissions]
-    came = Assignment.objects.filter(
+    showing = [recruitment.pk for recruitment in recruitments if REGISTRY[recruitment.channel].shows_active_submissions]
+    arrivals_to_check = Assignment.objects.filter(
         recruitment__in=showing,
         origin=Assignment.Origin.LIVE,
         trust__in=[Trust.CLAIMED, Trust.KEYED],
         claimed_at__gt=Now() - CHECK_WINDOW,
         external_ids__has_key="session",
     )
-    found = (
-        {arrival_key(one): one for one in came.select_related("annotator").order_by("-pk")[:MAX_AT_ONCE]}
+    arrivals = (
+        {
+            arrival_key(assignment): assignment
+            for assignment in arrivals_to_check.select_related("annotator").order_by("-pk")[:MAX_AT_ONCE]
+        }
         if showing
         else {}
     )
-    asked = PanelEvent.objects.filter(source=SOURCE, external_id__in=list(found)).values_list("external_id", flat=True)
-    for mark in asked if found else ():
-        del found[mark]
-    return list(found.values())
+    checked_keys = PanelEvent.objects.filter(source=SOURCE, external_id__in=list(arrivals)).values_list(
+        "external_id", flat=True
+    )
+    for key in checked_keys if arrivals else ():
+        del arrivals[key]
+    return list(arrivals.values())
 
 
 def classify_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -> str:
     """Classify an arrival by the panel's answer; '' if it is still unknown."""
     if snapshot is None:
         return UNKNOWN_TO_PANEL
-    whose, task = assignment.annotator, assignment.external_ids.get("task", snapshot.task)
-    if (hash_person_id(whose.pool, snapshot.person), snapshot.task) != (whose.external_id, task):
+    annotator, task = assignment.annotator, assignment.external_ids.get("task", snapshot.task)
+    if (hash_person_id(annotator.pool, snapshot.person), snapshot.task) != (annotator.external_id, task):
         return OTHER_PERSON
     if snapshot.state in (WORKING, SUBMITTED, APPROVED, REJECTED):
         return VERIFIED
@@ -74,29 +79,29 @@ def classify_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None
 
 def record_arrival_checks(assignments: list[Assignment], snapshots: dict[str, SubmissionSnapshot | None]) -> int:
     """Store the panel's answers about these arrivals. Trust only rises. Return the number of verified arrivals."""
-    found = {
-        one: classify_arrival(one, snapshots[one.external_ids["session"]])
-        for one in assignments
-        if one.external_ids["session"] in snapshots
+    kinds = {
+        assignment: classify_arrival(assignment, snapshots[assignment.external_ids["session"]])
+        for assignment in assignments
+        if assignment.external_ids["session"] in snapshots
     }
     PanelEvent.objects.bulk_create(
         (
             PanelEvent(
                 source=SOURCE,
-                external_id=arrival_key(one),
-                recruitment_id=one.recruitment_id,
+                external_id=arrival_key(assignment),
+                recruitment_id=assignment.recruitment_id,
                 kind=kind,
-                body={"assignment": one.pk},
+                body={"assignment": assignment.pk},
                 handled_at=Now(),
             )
-            for one, kind in found.items()
+            for assignment, kind in kinds.items()
             if kind
         ),
         ignore_conflicts=True,
     )
-    verified = [one.pk for one, kind in found.items() if kind == VERIFIED]
-    below = Assignment.objects.filter(pk__in=verified, trust__in=[Trust.CLAIMED, Trust.KEYED])
-    return below.update(trust=Trust.VERIFIED)
+    verified = [assignment.pk for assignment, kind in kinds.items() if kind == VERIFIED]
+    unverified = Assignment.objects.filter(pk__in=verified, trust__in=[Trust.CLAIMED, Trust.KEYED])
+    return unverified.update(trust=Trust.VERIFIED)
 
 
 def doubtful_arrivals(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
@@ -104,5 +109,5 @@ def doubtful_arrivals(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
     events: QuerySet[PanelEvent] = PanelEvent.objects.filter(source=SOURCE, recruitment=recruitment).order_by("pk")
     latest = {event.body["assignment"]: event.kind for event in events.only("body", "kind")}
     flagged = [pk for pk, kind in latest.items() if kind in FLAG_MESSAGES]
-    below = Assignment.objects.filter(pk__in=flagged, trust__in=[Trust.CLAIMED, Trust.KEYED])
-    return [(one, FLAG_MESSAGES[latest[one.pk]]) for one in below.order_by("pk")]
+    unverified = Assignment.objects.filter(pk__in=flagged, trust__in=[Trust.CLAIMED, Trust.KEYED])
+    return [(assignment, FLAG_MESSAGES[latest[assignment.pk]]) for assignment in unverified.order_by("pk")]

@@ -50,8 +50,8 @@ def annotators_barred_from_link(recruitment: Recruitment) -> QuerySet[Annotator]
     place or let it expire may come again.
     """
     study = recruitment.study
-    came = Assignment.objects.filter(annotator=OuterRef("pk")).exclude(origin=Assignment.Origin.TEST)
-    came = came.exclude(released_reason=Assignment.Released.FULL)
+    arrivals = Assignment.objects.filter(annotator=OuterRef("pk")).exclude(origin=Assignment.Origin.TEST)
+    arrivals = arrivals.exclude(released_reason=Assignment.Released.FULL)
     barring = Q(pk=None)
     if study.clone_of_id and study.keeps_origin_out:
         barring |= Q(study=study.clone_of_id)
@@ -60,15 +60,15 @@ def annotators_barred_from_link(recruitment: Recruitment) -> QuerySet[Annotator]
     if study.batches_per_annotator == 1:
         may_return = Q(released_reason__in=REVIVABLE_REASONS, submitted_at=None)
         barring |= Q(study=study.pk) & ~may_return
-    known = PanelIdentity.objects.filter(annotator=OuterRef("pk"), ciphertext__isnull=False)
-    return Annotator.objects.filter(Exists(came.filter(barring)), Exists(known), pool=recruitment.pool)
+    identities = PanelIdentity.objects.filter(annotator=OuterRef("pk"), ciphertext__isnull=False)
+    return Annotator.objects.filter(Exists(arrivals.filter(barring)), Exists(identities), pool=recruitment.pool)
 
 
 def annotators_to_block_at_panel(recruitment: Recruitment) -> QuerySet[Annotator]:
     """Return people to block who are in no order yet, and those of a refused order after one hour."""
     ordered = PanelBar.objects.filter(annotator=OuterRef("pk"), order__recruitment=recruitment)
-    waits = Q(order__state=PanelOrder.State.REFUSED, order__ended_at__lt=Now() - RETRY_AFTER)
-    return annotators_barred_from_link(recruitment).filter(~Exists(ordered.exclude(waits)))
+    is_waiting = Q(order__state=PanelOrder.State.REFUSED, order__ended_at__lt=Now() - RETRY_AFTER)
+    return annotators_barred_from_link(recruitment).filter(~Exists(ordered.exclude(is_waiting)))
 
 
 def order_blocklist_additions(recruitment: Recruitment, *, by) -> int:
@@ -79,8 +79,8 @@ def order_blocklist_additions(recruitment: Recruitment, *, by) -> int:
         # Run one at a time: a person added to an order that was already sent would never be listed.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         pks = list(annotators_to_block_at_panel(recruitment).order_by("pk").values_list("pk", flat=True))
-        before = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
-        for n, start in enumerate(range(0, len(pks), PEOPLE_PER_ORDER), before + 1):
+        n_earlier = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
+        for n, start in enumerate(range(0, len(pks), PEOPLE_PER_ORDER), n_earlier + 1):
             order = create_order(recruitment, "bar", f"bar-{recruitment.pk}-{n}", by=by, list=lists[0])
             PanelBar.objects.bulk_create(
                 PanelBar(order=order, annotator_id=pk) for pk in pks[start : start + PEOPLE_PER_ORDER]
@@ -100,9 +100,9 @@ def order_blocklist_additions_if_published(recruitment: Recruitment) -> int:
 
 def blocklist_counts(recruitment: Recruitment) -> dict[str, int]:
     """Return how many people heval put on the panel's list, and how many of these orders were refused or are unclear."""
-    ours = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")
-    done = PanelBar.objects.filter(order__in=ours, order__state=PanelOrder.State.DONE)
+    orders = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")
+    carried_out = PanelBar.objects.filter(order__in=orders, order__state=PanelOrder.State.DONE)
     return {
-        "listed": done.values("annotator").distinct().count(),
-        "doubtful": ours.filter(state__in=["refused", "unclear"]).count(),
+        "listed": carried_out.values("annotator").distinct().count(),
+        "doubtful": orders.filter(state__in=["refused", "unclear"]).count(),
     }

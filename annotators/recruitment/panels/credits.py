@@ -37,20 +37,21 @@ def creditable_assignments(recruitments: Iterable[Recruitment]) -> "QuerySet[Sig
     """Return people who reached the last page of automatically crediting links, with ``sign_up``, including later
     withdrawals.
     """
-    crediting = [one.pk for one in recruitments if REGISTRY[one.channel].credits_on_completion]
-    done = Assignment.objects.filter(
+    crediting = [recruitment.pk for recruitment in recruitments if REGISTRY[recruitment.channel].credits_on_completion]
+    finished = Assignment.objects.filter(
         recruitment__in=crediting, origin=Assignment.Origin.LIVE, submitted_at__isnull=False
     )
-    signed_up = done.filter(external_ids__has_key="session").exclude(external_ids__session="")
+    signed_up = finished.filter(external_ids__has_key="session").exclude(external_ids__session="")
     return signed_up.annotate(sign_up=KT("external_ids__session"))
 
 
 def _sign_up_filter(prefix: str = "") -> Q:
-    """Return the records about the sign-up of an assignment of ``finished``: a person with several parts has one
-    sign-up.
+    """Return the condition for records about the sign-up of an assignment of ``creditable_assignments``.
+
+    A person with several parts has one sign-up.
     """
     names = {"recruitment": "recruitment", "annotator": "annotator", "external_id": "sign_up"}
-    return Q(**{f"{prefix}{name}": OuterRef(ours) for name, ours in names.items()})
+    return Q(**{f"{prefix}{name}": OuterRef(outer_name) for name, outer_name in names.items()})
 
 
 def order_credits(recruitment: Recruitment) -> int:
@@ -60,19 +61,21 @@ def order_credits(recruitment: Recruitment) -> int:
     with transaction.atomic():
         # Lock out other processes that store an answer, so that older data read here does not overwrite it.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
-        known = PanelSubmission.objects.filter(_sign_up_filter())
-        first: dict[tuple[int, str], SignedUpAssignment] = {}
-        for one in creditable_assignments([recruitment]).filter(~Exists(known)).order_by("pk"):
-            first.setdefault((one.annotator_id, one.sign_up), one)
-        if first:
+        known_submissions = PanelSubmission.objects.filter(_sign_up_filter())
+        first_by_sign_up: dict[tuple[int, str], SignedUpAssignment] = {}
+        for assignment in creditable_assignments([recruitment]).filter(~Exists(known_submissions)).order_by("pk"):
+            first_by_sign_up.setdefault((assignment.annotator_id, assignment.sign_up), assignment)
+        if first_by_sign_up:
             # Nothing has reached the panel yet. After half an hour a person should check this.
-            whose = {
-                SubmissionSnapshot("", one.sign_up, one.sign_up, WORKING, word=UNCREDITED_WORD): one
-                for one in first.values()
+            assignments = {
+                SubmissionSnapshot(
+                    "", assignment.sign_up, assignment.sign_up, WORKING, word=UNCREDITED_WORD
+                ): assignment
+                for assignment in first_by_sign_up.values()
             }
-            import_submissions(recruitment, whose, PanelSubmission.Source.SERVICE, assignments=whose)
-        done = PanelSubmission.objects.filter(recruitment=recruitment, assignment__submitted_at__isnull=False)
-        rows = list(done.filter(state=WORKING).select_related("assignment").order_by("pk"))
+            import_submissions(recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments)
+        submissions = PanelSubmission.objects.filter(recruitment=recruitment, assignment__submitted_at__isnull=False)
+        rows = list(submissions.filter(state=WORKING).select_related("assignment").order_by("pk"))
         if not rows:
             return 0
         # Skip people with an earlier order.
@@ -85,31 +88,31 @@ def record_granted_credits(recruitment: Recruitment) -> None:
         return
     granted = PanelOrder.objects.filter(recruitment=recruitment, operation="approve", state=State.DONE)
     new = granted.filter(submission__assignment__isnull=False).exclude(submission__state=APPROVED)
-    whose = {}
-    for done in new.select_related("submission__assignment").order_by("pk"):
-        row = done.submission
-        whose[
+    assignments = {}
+    for order in new.select_related("submission__assignment").order_by("pk"):
+        row = order.submission
+        assignments[
             SubmissionSnapshot(
-                "", row.external_id, row.external_id, APPROVED, word=GRANTED_WORD, decided_at=done.ended_at
+                "", row.external_id, row.external_id, APPROVED, word=GRANTED_WORD, decided_at=order.ended_at
             )
         ] = row.assignment
-    if whose:
-        import_submissions(recruitment, whose, PanelSubmission.Source.SERVICE, assignments=whose)
+    if assignments:
+        import_submissions(recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments)
 
 
 def uncredited_recruitment_ids(recruitments: Iterable[Recruitment]) -> set[int]:
     """Return links with credit to order, send or record, except those that cannot order."""
-    able = [
-        one
-        for one in recruitments
-        if REGISTRY[one.channel].credits_on_completion and "approve" in available_operations(one)
+    crediting = [
+        recruitment
+        for recruitment in recruitments
+        if REGISTRY[recruitment.channel].credits_on_completion and "approve" in available_operations(recruitment)
     ]
-    if not able:
+    if not crediting:
         return set()
     stuck = PanelOrder.objects.filter(_sign_up_filter("submission__"), operation="approve", state__in=STUCK_STATES)
     credited = PanelSubmission.objects.filter(_sign_up_filter(), state=APPROVED)
-    rest = creditable_assignments(able).filter(~Exists(stuck), ~Exists(credited)).order_by()
-    return set(rest.values_list("recruitment", flat=True).distinct())
+    pending = creditable_assignments(crediting).filter(~Exists(stuck), ~Exists(credited)).order_by()
+    return set(pending.values_list("recruitment", flat=True).distinct())
 
 
 def credit_status(assignment: Assignment) -> str:
@@ -119,10 +122,10 @@ def credit_status(assignment: Assignment) -> str:
         return ""
     if not REGISTRY[recruitment.channel].credits_on_completion:
         return ""
-    mine = PanelSubmission.objects.filter(recruitment=recruitment, annotator=assignment.annotator_id)
+    submissions = PanelSubmission.objects.filter(recruitment=recruitment, annotator=assignment.annotator_id)
     # Ids are erased later, but granted credit stays granted.
-    about = Q(assignment=assignment) | Q(external_id=assignment.external_ids.get("session", ""))
-    row = mine.filter(about).order_by("pk").first()
+    is_same_sign_up = Q(assignment=assignment) | Q(external_id=assignment.external_ids.get("session", ""))
+    row = submissions.filter(is_same_sign_up).order_by("pk").first()
     if row is not None and row.state == APPROVED:
         return GIVEN
     last = PanelOrder.objects.filter(submission=row, operation="approve").order_by("pk").last() if row else None

@@ -38,7 +38,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def clean_secret(secret: str) -> str:
-    """Raises RequestRefused, without repeating the secret."""
+    """Return the secret without surrounding spaces. Raises RequestRefused, without repeating the secret."""
     secret = secret.strip()
     if not SECRET_PATTERN.fullmatch(secret):
         raise RequestRefused("The token is empty, or contains spaces or invalid characters. Copy it again.")
@@ -58,7 +58,7 @@ class PanelHttpClient:
             parts.scheme in ("http", "https") and parts.path in ("", "/") and not parts.query and not parts.username
         )
         is_panel = parts.scheme == "https" and any(
-            host == one or (one.startswith(".") and host.endswith(one)) for one in hosts
+            host == known_host or (known_host.startswith(".") and host.endswith(known_host)) for known_host in hosts
         )
         if not is_known or not (is_panel or is_loopback_host(host)):
             raise RequestRefused(f"{parts.scheme}://{host} is not an address of this panel. Correct it.")
@@ -99,14 +99,14 @@ class PanelHttpClient:
     def _request(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Mapping[str, str]]:
         import httpx
 
-        lost = ResultUnclear if is_order else PanelBusy
+        error_class = ResultUnclear if is_order else PanelBusy
         # Uncompressed, because a small compressed answer may exceed memory.
         headers = {"Accept": accepts, "Accept-Encoding": "identity", "User-Agent": "heval"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._header:
-            name, _, before = self._header.partition(": ")
-            headers[name] = f"{before}{self._secret}"
+            name, _, prefix = self._header.partition(": ")
+            headers[name] = f"{prefix}{self._secret}"
         try:
             # Each request has its own connection, because a kept connection may be closed by the server and an order
             # lost. The environment is ignored: no proxy, and no password from a file.
@@ -118,20 +118,20 @@ class PanelHttpClient:
                 for part in response.iter_raw():
                     raw += part
                     if len(raw) > MAX_ANSWER_BYTES:
-                        raise lost("The panel's answer is too large. Look at the panel before you try again.")
+                        raise error_class("The panel's answer is too large. Look at the panel before you try again.")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise PanelBusy(f"The panel cannot be reached ({self._redact_secret(error)}). Try again later.") from None
         except httpx.InvalidURL:
             raise PanelBusy("The panel cannot be asked: its address is not valid. Correct it.") from None
         except httpx.HTTPError as error:
-            raise lost(
+            raise error_class(
                 f"The connection broke before the answer arrived ({type(error).__name__}). "
                 "Look at the panel before you try again."
             ) from None
-        self._check(response.status_code, response.headers, bytes(raw), lost)
+        self._check(response.status_code, response.headers, bytes(raw), error_class)
         return bytes(raw), response.headers
 
-    def _check(self, status: int, headers: Mapping[str, str], raw: bytes, lost: type[Exception]) -> None:
+    def _check(self, status: int, headers: Mapping[str, str], raw: bytes, error_class: type[Exception]) -> None:
         """Raise the exception for an answer that is not a success."""
         if status == 429:
             self._throttled += 1
@@ -141,20 +141,20 @@ class PanelHttpClient:
         self._throttled = 0
         if 200 <= status < 300:
             return
-        words = self._redact_secret(parse_error_text(raw) or "no message")
+        message = self._redact_secret(parse_error_text(raw) or "no message")
         if status == 408 or status >= 500:
-            raise lost(
-                f"The panel's server failed ({status}). Look at the panel before you try again. Its message: {words}"
+            raise error_class(
+                f"The panel's server failed ({status}). Look at the panel before you try again. Its message: {message}"
             )
         if status < 400:
             raise RequestRefused(
                 f"The panel answers with a redirect ({status}), which heval does not follow. Correct the address."
             )
-        raise (NotFound if status == 404 else RequestRefused)(f"{words} ({status})")
+        raise (NotFound if status == 404 else RequestRefused)(f"{message} ({status})")
 
-    def _redact_secret(self, words: object) -> str:
-        told = str(words)
-        return told.replace(self._secret, "…") if self._secret else told
+    def _redact_secret(self, message: object) -> str:
+        text = str(message)
+        return text.replace(self._secret, "…") if self._secret else text
 
 
 def parse_error_text(raw: bytes) -> str:
@@ -168,12 +168,12 @@ def parse_error_text(raw: bytes) -> str:
         body = body["error"]
     if not isinstance(body, dict):
         return format_json_value(body)[:500]
-    told = [
+    texts = [
         format_json_value(body[name])
         for name in ("title", "message", "error", "detail", "additional_information")
         if body.get(name)
     ]
-    return ". ".join(dict.fromkeys(told or [format_json_value(body)]))[:500]
+    return ". ".join(dict.fromkeys(texts or [format_json_value(body)]))[:500]
 
 
 def format_json_value(value: Any) -> str:

@@ -62,16 +62,22 @@ def schedule_incremental_sync(recruitment: Recruitment, min_interval_seconds: in
 
 def schedule_pending_syncs() -> int:
     """Return links with pending checks, unless their panel asked to wait."""
-    every = list(recruitments_to_sync())
-    told = set(PanelEvent.objects.filter(recruitment__in=every, handled_at=None).values_list("recruitment", flat=True))
-    came = {one.recruitment_id for one in arrival_checks.unchecked_arrivals(every)}
-    listing = [one.pk for one in every if REGISTRY[one.channel].has_blocklist]
+    recruitments = list(recruitments_to_sync())
+    notified = set(
+        PanelEvent.objects.filter(recruitment__in=recruitments, handled_at=None).values_list("recruitment", flat=True)
+    )
+    recruitment_ids = {assignment.recruitment_id for assignment in arrival_checks.unchecked_arrivals(recruitments)}
+    listing = [recruitment.pk for recruitment in recruitments if REGISTRY[recruitment.channel].has_blocklist]
     started = Assignment.objects.filter(
         recruitment__in=listing, claimed_at__gt=Now() - timedelta(seconds=2 * EVERY_SECONDS)
     ).order_by()
-    came.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
-    came.update(credits.uncredited_recruitment_ids(every))
-    due = [one for one in every if one.pk in told | came and not is_panel_backing_off(one)]
+    recruitment_ids.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
+    recruitment_ids.update(credits.uncredited_recruitment_ids(recruitments))
+    due = [
+        recruitment
+        for recruitment in recruitments
+        if recruitment.pk in notified | recruitment_ids and not is_panel_backing_off(recruitment)
+    ]
     for recruitment in due:
         schedule_incremental_sync(recruitment, EVERY_SECONDS)
     return len(due)
@@ -90,50 +96,55 @@ def sync_changed_submissions(recruitment: Recruitment, service: PanelService, pr
     """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""
     # People who started are kept out of other published tasks while notifications are processed.
     create_and_send_orders(recruitment, service, progress)
-    told = list(unhandled_events(recruitment)[:MAX_EVENTS])
-    came = arrival_checks.unchecked_arrivals([recruitment])
+    events = list(unhandled_events(recruitment)[:MAX_EVENTS])
+    arrivals = arrival_checks.unchecked_arrivals([recruitment])
     # Check new arrivals first, because their place may belong to another person.
     names = list(
-        dict.fromkeys([*(one.external_ids["session"] for one in came), *(event.body["submission"] for event in told)])
+        dict.fromkeys(
+            [
+                *(assignment.external_ids["session"] for assignment in arrivals),
+                *(event.body["submission"] for event in events),
+            ]
+        )
     )
-    looked, shown = _asked(recruitment, service, names, progress)
-    mine = set(get_or_create_panel_tasks(recruitment).values_list("external_id", flat=True))
-    looked.verified = arrival_checks.record_arrival_checks(came, shown)
+    sync_summary, snapshots = _read_submissions(recruitment, service, names, progress)
+    task_ids = set(get_or_create_panel_tasks(recruitment).values_list("external_id", flat=True))
+    sync_summary.verified = arrival_checks.record_arrival_checks(arrivals, snapshots)
     # A workspace's notifications cover all its studies, and addresses can name arbitrary tasks.
-    ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
+    own_snapshots = [snapshot for snapshot in snapshots.values() if snapshot is not None and snapshot.task in task_ids]
     try:
-        summary = import_submissions(recruitment, ours, PanelSubmission.Source.SERVICE)
-    except ValueError as words:
-        raise PanelUnavailable(str(words)) from words
-    looked.changed = summary.new + summary.changed
-    read = [event.pk for event in told if event.body["submission"] in shown]
-    looked.handled = PanelEvent.objects.filter(pk__in=read).update(handled_at=Now())
-    return looked
+        summary = import_submissions(recruitment, own_snapshots, PanelSubmission.Source.SERVICE)
+    except ValueError as error:
+        raise PanelUnavailable(str(error)) from error
+    sync_summary.changed = summary.new + summary.changed
+    read = [event.pk for event in events if event.body["submission"] in snapshots]
+    sync_summary.handled = PanelEvent.objects.filter(pk__in=read).update(handled_at=Now())
+    return sync_summary
 
 
-def _asked(
+def _read_submissions(
     recruitment, service, names, progress
 ) -> tuple[IncrementalSyncSummary, dict[str, SubmissionSnapshot | None]]:
-    looked, refused = IncrementalSyncSummary(), 0
-    shown: dict[str, SubmissionSnapshot | None] = {}
+    summary, refused = IncrementalSyncSummary(), 0
+    snapshots: dict[str, SubmissionSnapshot | None] = {}
     for n, name in enumerate(names):
         progress(n, len(names), "Checking submissions")
-        looked.asked += 1
+        summary.asked += 1
         try:
-            shown[name], refused = service.submission(name), 0
-        except RequestRefused as no:
-            looked.words, refused = str(no), refused + 1
+            snapshots[name], refused = service.submission(name), 0
+        except RequestRefused as refusal:
+            summary.words, refused = str(refusal), refused + 1
             if refused == MAX_REFUSALS:
                 break
-        except (PanelBusy, ResultUnclear) as later:
-            looked.words = str(later)
-            _back_off(recruitment, getattr(later, "seconds", 60.0))
-            return looked, shown
-    if shown:
+        except (PanelBusy, ResultUnclear) as problem:
+            summary.words = str(problem)
+            _back_off(recruitment, getattr(problem, "seconds", 60.0))
+            return summary, snapshots
+    if snapshots:
         cache.delete_many([_pause_key(recruitment), _pauses_key(recruitment)])
     elif refused:
         _back_off(recruitment, 60.0)
-    return looked, shown
+    return summary, snapshots
 
 
 def _pause_key(recruitment) -> str:
@@ -145,7 +156,7 @@ def _pauses_key(recruitment) -> str:
 
 
 def is_panel_backing_off(recruitment: Recruitment) -> bool:
-    """Whether the panel asked heval to wait."""
+    """Return whether the panel asked heval to wait."""
     return cache.get(_pause_key(recruitment)) is not None
 
 

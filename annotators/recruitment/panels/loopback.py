@@ -20,7 +20,7 @@ class LoopbackServer:
         answering = self
 
         class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words):
+            def log_message(self, *arguments):
                 pass
 
             def do_GET(self):
@@ -35,7 +35,7 @@ class LoopbackServer:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         return self
 
-    def __exit__(self, *broken):
+    def __exit__(self, *exception_info):
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()

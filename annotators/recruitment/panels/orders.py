@@ -77,8 +77,10 @@ def create_orders(
     Existing tokens are skipped. Return the number of new orders.
     """
     with transaction.atomic():
-        given = set(PanelOrder.objects.filter(token__in=list(submissions_by_token)).values_list("token", flat=True))
-        new = {token: submission for token, submission in submissions_by_token.items() if token not in given}
+        existing_tokens = set(
+            PanelOrder.objects.filter(token__in=list(submissions_by_token)).values_list("token", flat=True)
+        )
+        new = {token: submission for token, submission in submissions_by_token.items() if token not in existing_tokens}
         PanelOrder.objects.bulk_create(
             [
                 PanelOrder(
@@ -97,11 +99,11 @@ def create_orders(
             f"order {operation}",
             [
                 {
-                    "assignment_code": one.assignment.code if one.assignment else "",
+                    "assignment_code": submission.assignment.code if submission.assignment else "",
                     "recruitment": recruitment.key,
                     "token": token,
                 }
-                for token, one in new.items()
+                for token, submission in new.items()
             ],
             study=recruitment.study,
             by=by,
@@ -128,13 +130,13 @@ def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
     """
     check_permission(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
-        mine = PanelOrder.objects.filter(pk=order.pk)
+        unresolved = PanelOrder.objects.filter(pk=order.pk)
         if was_carried_out:
-            open_to_it = Q(state=State.UNCLEAR) | Q(state=State.REFUSED, operation="approve")
-            is_decided = mine.filter(open_to_it).update(state=State.DONE, ended_at=Now())
+            is_resolvable = Q(state=State.UNCLEAR) | Q(state=State.REFUSED, operation="approve")
+            is_decided = unresolved.filter(is_resolvable).update(state=State.DONE, ended_at=Now())
         else:
             # Treat it as never sent: a panel that could not say before cannot say now.
-            is_decided = mine.filter(state=State.UNCLEAR).update(
+            is_decided = unresolved.filter(state=State.UNCLEAR).update(
                 state=State.WAITING, not_before=None, tries=0, sent_at=None
             )
         if is_decided:
@@ -146,10 +148,10 @@ def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
 
 def due_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """Return orders to send now, and sent ones without a reply; the oldest first."""
-    lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
+    is_lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
     orders = PanelOrder.objects.filter(recruitment=recruitment)
     may_be_sent = Q(not_before=None) | Q(not_before__lte=Now())
-    return orders.filter(Q(state=State.WAITING) | lost, may_be_sent).order_by("pk")
+    return orders.filter(Q(state=State.WAITING) | is_lost, may_be_sent).order_by("pk")
 
 
 def send_due_orders(
@@ -160,17 +162,17 @@ def send_due_orders(
     pks = list(due_orders(recruitment).values_list("pk", flat=True))
     for n, pk in enumerate(pks):
         progress(n, len(pks), "Sending orders to the panel")
-        order = _taken(pk)
+        order = _mark_sent(pk)
         if order is None:
             continue
-        state, goes_on = _carry_out(*order, service)
+        state, may_continue = _carry_out(*order, service)
         ended[state] = ended.get(state, 0) + 1
-        if not goes_on:
+        if not may_continue:
             break  # the panel asked to wait, or cannot be reached
     return ended
 
 
-def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
+def _mark_sent(pk: int) -> tuple[PanelOrder, bool] | None:
     """Mark the order as sent. Return it and whether it had been sent before; None if another process has it."""
     with transaction.atomic():
         order = (
@@ -193,64 +195,64 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tupl
     Return the state, and whether the panel accepts further orders now.
     """
     try:
-        sent = Order(order.operation, order.token, _complete(order))
+        order_to_send = Order(order.operation, order.token, _values_with_ids(order))
     except RequestRefused as erased:
         return _end_order(order, State.UNCLEAR if was_sent else State.REFUSED, str(erased)), True
     result = None
     if was_sent:
         try:
-            result = service.look(sent)
-        except (RequestRefused, ResultUnclear) as words:
-            return _end_order(order, State.UNCLEAR, str(words)), True
-        except PanelBusy as later:
-            return _postpone_lookup(order, later, later.seconds), isinstance(later, OrderNotReady)
+            result = service.look(order_to_send)
+        except (RequestRefused, ResultUnclear) as error:
+            return _end_order(order, State.UNCLEAR, str(error)), True
+        except PanelBusy as error:
+            return _postpone_lookup(order, error, error.seconds), isinstance(error, OrderNotReady)
     if result is None:
         try:
-            result = service.do(sent)
-        except RequestRefused as no:
-            return _end_order(order, State.REFUSED, str(no)), True
-        except PanelBusy as later:
-            in_a_while = Now() + timedelta(seconds=later.seconds)
+            result = service.do(order_to_send)
+        except RequestRefused as error:
+            return _end_order(order, State.REFUSED, str(error)), True
+        except PanelBusy as error:
+            not_before = Now() + timedelta(seconds=error.seconds)
             # Nothing was done, so treat it as never sent.
             _update_sent_order(
-                order, state=State.WAITING, words=str(later)[:MAX_WORDS_LENGTH], not_before=in_a_while, sent_at=None
+                order, state=State.WAITING, words=str(error)[:MAX_WORDS_LENGTH], not_before=not_before, sent_at=None
             )
-            return State.WAITING, isinstance(later, OrderNotReady)
-        except ResultUnclear as silence:
+            return State.WAITING, isinstance(error, OrderNotReady)
+        except ResultUnclear as error:
             if order.tries >= MAX_ATTEMPTS:
-                return _end_order(order, State.UNCLEAR, str(silence)), True
-            return _postpone_lookup(order, silence, 0), False
+                return _end_order(order, State.UNCLEAR, str(error)), True
+            return _postpone_lookup(order, error, 0), False
     return _end_order(order, State.DONE, "", result), True
 
 
-def _postpone_lookup(order: PanelOrder, words: Exception, seconds: float) -> str:
-    lost = Now() - timedelta(seconds=LOST_AFTER + 1)
+def _postpone_lookup(order: PanelOrder, error: Exception, seconds: float) -> str:
+    lost_at = Now() - timedelta(seconds=LOST_AFTER + 1)
     # Within the same millisecond, "now" does not count as past.
-    later = Now() + timedelta(seconds=seconds) if seconds else None
-    _update_sent_order(order, words=str(words)[:MAX_WORDS_LENGTH], sent_at=lost, not_before=later)
+    not_before = Now() + timedelta(seconds=seconds) if seconds else None
+    _update_sent_order(order, words=str(error)[:MAX_WORDS_LENGTH], sent_at=lost_at, not_before=not_before)
     return State.SENT
 
 
-def _complete(order: PanelOrder) -> Mapping[str, Any]:
+def _values_with_ids(order: PanelOrder) -> Mapping[str, Any]:
     if order.operation == "bar":
         people = get_person_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True))
         return {**order.values, "people": sorted(people.values())}
     if order.submission is None:
         return order.values
-    about, person = order.submission, get_person_id(order.submission.annotator) or ""
-    named = {"submission": submission_id_at_panel(about, person), "person": person}
-    if not named["submission"]:
+    submission, person = order.submission, get_person_id(order.submission.annotator) or ""
+    ids = {"submission": submission_id_at_panel(submission, person), "person": person}
+    if not ids["submission"]:
         raise RequestRefused(
             "The panel's id of this work has been erased, so heval cannot send the order. Decide at the panel itself."
         )
-    return {"task": about.task.external_id if about.task else "", **order.values, **named}
+    return {"task": submission.task.external_id if submission.task else "", **order.values, **ids}
 
 
-def _end_order(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] | None = None) -> str:
+def _end_order(order: PanelOrder, state: str, message: str, result: Mapping[str, Any] | None = None) -> str:
     with transaction.atomic():
         ended_at = None if state == State.UNCLEAR else Now()
         if not _update_sent_order(
-            order, state=state, words=words[:MAX_WORDS_LENGTH], result=result or {}, ended_at=ended_at
+            order, state=state, words=message[:MAX_WORDS_LENGTH], result=result or {}, ended_at=ended_at
         ):
             return state
         if state == State.DONE and order.operation == "publish":
@@ -274,12 +276,12 @@ def _end_order(order: PanelOrder, state: str, words: str, result: Mapping[str, A
 
 
 def _update_sent_order(order: PanelOrder, **columns: Any) -> bool:
-    if words := columns.get("words"):
-        columns["words"] = _without_people(order, words)
+    if message := columns.get("words"):
+        columns["words"] = _redact_person_ids(order, message)
     return bool(PanelOrder.objects.filter(pk=order.pk, state=State.SENT).update(**columns))
 
 
-def _without_people(order: PanelOrder, words: str) -> str:
+def _redact_person_ids(order: PanelOrder, message: str) -> str:
     """Return the panel's message without the ids in the order.
 
     Panels repeat ids, and messages are stored unencrypted.
@@ -289,5 +291,5 @@ def _without_people(order: PanelOrder, words: str) -> str:
     else:
         people = get_person_ids([order.submission.annotator_id] if order.submission else []).values()
     for person in people:
-        words = re.sub(rf"(?<!\w){re.escape(person)}(?!\w)", "…", words, flags=re.IGNORECASE)
-    return words
+        message = re.sub(rf"(?<!\w){re.escape(person)}(?!\w)", "…", message, flags=re.IGNORECASE)
+    return message

@@ -47,38 +47,46 @@ def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
 
 def publishing_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before people may be recruited by this link."""
-    found = [
+    obstacles = [
         *REGISTRY[recruitment.channel].problems(recruitment),
-        *(words for _, told in collect_obstacles.send(Recruitment, recruitment=recruitment) for words in told),
+        *(
+            obstacle
+            for _, obstacles_of_app in collect_obstacles.send(Recruitment, recruitment=recruitment)
+            for obstacle in obstacles_of_app
+        ),
     ]
     if recruitment.study.state != Study.State.LAUNCHED:
-        found.append("The study is not launched, so people could not take part. Launch it first.")
+        obstacles.append("The study is not launched, so people could not take part. Launch it first.")
     if recruitment.stopped_at:
-        found.append("This link is stopped. Open it again first.")
+        obstacles.append("This link is stopped. Open it again first.")
     if not settings.SITE_URL.startswith("https://"):
-        found.append("Panels accept only addresses that begin with https://. Set SITE_URL to such an address.")
-    return found
+        obstacles.append("Panels accept only addresses that begin with https://. Set SITE_URL to such an address.")
+    return obstacles
 
 
 def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
     """Return warnings to consider before paying."""
-    study, found = recruitment.study, []
+    study, warnings = recruitment.study, []
     if n := publication_orders(recruitment).count():
         times = "once" if n == 1 else f"{n} times"
-        found.append(f"This link was published {times} already. This is an additional task, for other people.")
+        warnings.append(f"This link was published {times} already. This is an additional task, for other people.")
     if study.wage_per_hour and (hourly := reward_per_hour(reward, minutes)) < study.wage_per_hour:
-        found.append(f"{reward} for {minutes} minutes is {hourly} per hour. The study declares {study.wage_per_hour}.")
-    if study.usual_seconds and (taken := round(study.usual_seconds / 60)) > minutes:
-        found.append(f"People who have submitted took {taken} minutes (median). The task announces {minutes}.")
+        warnings.append(
+            f"{reward} for {minutes} minutes is {hourly} per hour. The study declares {study.wage_per_hour}."
+        )
+    if study.usual_seconds and (median_minutes := round(study.usual_seconds / 60)) > minutes:
+        warnings.append(
+            f"People who have submitted took {median_minutes} minutes (median). The task announces {minutes}."
+        )
     declared = recruitment.reward if recruitment.reward is not None else study.reward
     if declared is not None and declared != reward:
-        found.append(f"The study's first page says {declared}, but the panel would say {reward}.")
+        warnings.append(f"The study's first page says {declared}, but the panel would say {reward}.")
     if study.target_n and places > study.target_n:
-        found.append(
+        warnings.append(
             f"You publish {places} places, but the study needs {study.target_n} people. The others would find "
             "the study full."
         )
-    return found
+    return warnings
 
 
 def panel_entry_url(recruitment: Recruitment) -> str:
@@ -93,8 +101,8 @@ def order_publication(recruitment: Recruitment, *, by, **task_values: Any) -> Pa
     Idempotent: pressing twice makes one order. Raises ActionRefused.
     """
     check_permission(by, Action.PANEL, recruitment.study)
-    if found := publishing_obstacles(recruitment):
-        raise ActionRefused(" ".join(found))
+    if obstacles := publishing_obstacles(recruitment):
+        raise ActionRefused(" ".join(obstacles))
     values = task_values | {
         "reward": f"{task_values['reward']:.2f}",
         "url": panel_entry_url(recruitment),
@@ -136,13 +144,13 @@ def _orders(recruitment: Recruitment, operation: str) -> QuerySet[PanelOrder]:
 
 def get_or_create_panel_tasks(recruitment: Recruitment) -> QuerySet[PanelTask]:
     """Return the recruitment's tasks at its panel; if heval published none, the tasks named in people's addresses."""
-    mine = PanelTask.objects.filter(recruitment=recruitment)
+    tasks = PanelTask.objects.filter(recruitment=recruitment)
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():
-        came = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()
-        named = set(came.values_list("external_ids__task", flat=True).distinct()) - {""}
-        named = {name for name in named if not name.startswith(PERSON_PREFIX)}
-        new = sorted(named - set(mine.values_list("external_id", flat=True)))
+        arrivals = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()
+        task_names = set(arrivals.values_list("external_ids__task", flat=True).distinct()) - {""}
+        task_names = {name for name in task_names if not name.startswith(PERSON_PREFIX)}
+        new = sorted(task_names - set(tasks.values_list("external_id", flat=True)))
         PanelTask.objects.bulk_create(
             (PanelTask(recruitment=recruitment, external_id=name) for name in new), ignore_conflicts=True
         )
-    return mine.order_by("pk")
+    return tasks.order_by("pk")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import Case, CharField, Exists, Max, OuterRef, Q, QuerySet, Value, When
@@ -112,12 +112,12 @@ def import_panel_file(recruitment: Recruitment, text: str, by, dry_run: bool = F
             "channel supports files."
         )
     with transaction.atomic():
-        found = import_submissions(
+        summary = import_submissions(
             recruitment, channel.read_export(recruitment, text), PanelSubmission.Source.FILE, dry_run
         )
         if not dry_run:
-            audit.record("read panel file", study=recruitment.study, by=by, recruitment=recruitment.key, n=found.seen)
-    return found
+            audit.record("read panel file", study=recruitment.study, by=by, recruitment=recruitment.key, n=summary.seen)
+    return summary
 
 
 def import_submissions(
@@ -130,67 +130,70 @@ def import_submissions(
     """Store the panel's submissions and apply the consequences.
 
     Idempotent.
-    ``dry_run``: only count the changes. ``whose``: the known assignment of a submission for which the panel shows no
-    person; no person is searched then. Everything is one transaction, so an interrupted check stores nothing. Raises
+    ``dry_run``: only count the changes. ``assignments``: the known assignment of a submission for which the panel shows
+    no person; no person is searched then. Everything is one transaction, so an interrupted check stores nothing. Raises
     ValueError with the number of a submission with unusable ids.
     """
     summary = ImportSummary()
-    left: list[tuple[int, str]] = []
-    shown = list(snapshots)  # all network requests happen before the transaction
-    for n, one in enumerate(shown, 1):
-        for what, name in (("submission", one.submission), ("person", one.person), ("task", one.task)):
-            if len(name) > MAX_EXTERNAL_ID_LENGTH or "\x00" in name or not (name or what == "task"):
+    releases: list[tuple[int, str]] = []
+    listed = list(snapshots)  # all network requests happen before the transaction
+    for n, snapshot in enumerate(listed, 1):
+        ids = {"submission": snapshot.submission, "person": snapshot.person, "task": snapshot.task}
+        for id_name, external_id in ids.items():
+            is_missing = not external_id and id_name != "task"
+            if len(external_id) > MAX_EXTERNAL_ID_LENGTH or "\x00" in external_id or is_missing:
                 raise ValueError(
-                    f"Submission {n}: the {what}'s id is empty, longer than {MAX_EXTERNAL_ID_LENGTH} "
+                    f"Submission {n}: the {id_name}'s id is empty, longer than {MAX_EXTERNAL_ID_LENGTH} "
                     "characters, or not text. Correct it at the panel."
                 )
     try:
         with transaction.atomic():
             Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
-            left = _take_in(recruitment, shown, source, summary, assignments or {})
+            releases = _store_snapshots(recruitment, listed, source, summary, assignments or {})
             if dry_run:
-                summary.released = len(left)
+                summary.released = len(releases)
                 summary.classes = match_status_counts(recruitment)
                 raise DryRun
     except DryRun:
         return summary
     # Places have their own locks, in their own order.
-    summary.released = sum(assign.release_assignment(pk, reason) for pk, reason in left)
+    summary.released = sum(assign.release_assignment(pk, reason) for pk, reason in releases)
     summary.classes = match_status_counts(recruitment)
     submissions_imported.send(Recruitment, recruitment=recruitment)
     return summary
 
 
-def _take_in(
+def _store_snapshots(
     recruitment: Recruitment,
-    shown: list[SubmissionSnapshot],
+    snapshots: list[SubmissionSnapshot],
     source: str,
     summary: ImportSummary,
-    whose: Mapping[SubmissionSnapshot, Assignment],
+    assignments: Mapping[SubmissionSnapshot, Assignment],
 ) -> list[tuple[int, str]]:
-    tasks = _tasks(recruitment, {one.task for one in shown if one.task})
-    annotators = _annotators(recruitment.pool, {one.person for one in shown if one not in whose})
-    shown = [one if one in whose else _without_person(recruitment.pool, one) for one in shown]
-    known = {
+    tasks = _tasks(recruitment, {snapshot.task for snapshot in snapshots if snapshot.task})
+    annotators = _annotators(recruitment.pool, {row.person for row in snapshots if row not in assignments})
+    snapshots = [row if row in assignments else _redact_person_id(recruitment.pool, row) for row in snapshots]
+    known_rows = {
         (row.external_id, row.annotator_id): row
         for row in PanelSubmission.objects.filter(recruitment=recruitment).select_related("assignment")
     }
-    theirs = _assignments_by_person(recruitment)
+    assignments_by_annotator = _assignments_by_person(recruitment)
     new, changed, confirmed = [], [], set()
-    left: list[tuple[int, str]] = []
-    for one in shown:
+    releases: list[tuple[int, str]] = []
+    for snapshot in snapshots:
         summary.seen += 1
-        annotator = whose[one].annotator_id if one in whose else annotators[one.person]
-        row = known.get((one.submission, annotator)) or known.get(
-            (_erased_id(recruitment.pk, one.submission), annotator)
+        annotator = assignments[snapshot].annotator_id if snapshot in assignments else annotators[snapshot.person]
+        row = known_rows.get((snapshot.submission, annotator)) or known_rows.get(
+            (_erased_id(recruitment.pk, snapshot.submission), annotator)
         )
         is_new = row is None
         if row is None:
-            row = PanelSubmission(recruitment=recruitment, external_id=one.submission, annotator_id=annotator)
-            known[one.submission, annotator] = row
-        assignment = row.assignment or whose.get(one) or _found(theirs.get(annotator, []), one)
+            row = PanelSubmission(recruitment=recruitment, external_id=snapshot.submission, annotator_id=annotator)
+            known_rows[snapshot.submission, annotator] = row
+        own_assignments = assignments_by_annotator.get(annotator, [])
+        assignment = row.assignment or assignments.get(snapshot) or _match_assignment(own_assignments, snapshot)
         summary.linked += assignment is not None and row.assignment_id is None
-        columns = _columns(one, row, tasks.get(one.task), source) | {"assignment": assignment}
+        columns = _columns(snapshot, row, tasks.get(snapshot.task), source) | {"assignment": assignment}
         is_changed = any(getattr(row, name) != value for name, value in columns.items())
         is_news = is_new or row.state != columns["state"]
         for name, value in columns.items():
@@ -207,63 +210,66 @@ def _take_in(
             row.state in LEFT_STATES
             and not assignment.submitted_at
             and not assignment.released_at
-            and _is_current(assignment, one, is_news)
+            and _is_current(assignment, snapshot, is_news)
         ):
-            left.append((assignment.pk, Released.RETURNED if row.state == RETURNED else Released.EXPIRED))
+            releases.append((assignment.pk, Released.RETURNED if row.state == RETURNED else Released.EXPIRED))
     # A row that appears twice in one check is the same object in both lists.
-    fresh = {id(row) for row in new}
-    changed = list({id(row): row for row in changed if id(row) not in fresh}.values())
+    new_ids = {id(row) for row in new}
+    changed = list({id(row): row for row in changed if id(row) not in new_ids}.values())
     PanelSubmission.objects.bulk_create(new, batch_size=500)
     for row in changed:
         row.seen_at = Now()
     PanelSubmission.objects.bulk_update(changed, [*SNAPSHOT_FIELDS, "assignment", "seen_at"], batch_size=200)
-    now_confirmed = Assignment.objects.filter(pk__in=confirmed).exclude(trust=Trust.CONFIRMED)
-    summary.confirmed = now_confirmed.update(trust=Trust.CONFIRMED)
+    newly_confirmed = Assignment.objects.filter(pk__in=confirmed).exclude(trust=Trust.CONFIRMED)
+    summary.confirmed = newly_confirmed.update(trust=Trust.CONFIRMED)
     summary.new, summary.changed = len(new), len(changed)
-    return left
+    return releases
 
 
-def _without_person(pool: str, one: SubmissionSnapshot) -> SubmissionSnapshot:
+def _redact_person_id(pool: str, snapshot: SubmissionSnapshot) -> SubmissionSnapshot:
     """Return the submission with the person's own id masked in all free text."""
-    mark = person_id_placeholder(assign.hash_person_id(pool, one.person))
-    same: dict[str, Any] = {name: mark for name in ("submission", "code") if getattr(one, name).strip() == one.person}
-    return replace(one, **same) if same else one
+    mark = person_id_placeholder(assign.hash_person_id(pool, snapshot.person))
+    texts = (snapshot.submission, snapshot.code)
+    submission, code = (mark if text.strip() == snapshot.person else text for text in texts)
+    return replace(snapshot, submission=submission, code=code)
 
 
-def _tasks(recruitment: Recruitment, named: set[str]) -> dict[str, PanelTask]:
+def _tasks(recruitment: Recruitment, external_ids: set[str]) -> dict[str, PanelTask]:
     """Return the recruitment's tasks by panel id. Tasks made by hand at the panel are stored now."""
-    have = set(PanelTask.objects.filter(recruitment=recruitment).values_list("external_id", flat=True))
-    PanelTask.objects.bulk_create(PanelTask(recruitment=recruitment, external_id=name) for name in sorted(named - have))
+    existing_ids = set(PanelTask.objects.filter(recruitment=recruitment).values_list("external_id", flat=True))
+    new_ids = sorted(external_ids - existing_ids)
+    PanelTask.objects.bulk_create(PanelTask(recruitment=recruitment, external_id=new_id) for new_id in new_ids)
     return {row.external_id: row for row in PanelTask.objects.filter(recruitment=recruitment)}
 
 
 def _annotators(pool: str, people: set[str]) -> dict[str, int]:
     """Return the annotators of a pool with these ids; create unknown ones."""
     keys = {assign.hash_person_id(pool, person): person for person in people}
-    pool_of = Annotator.objects.filter(pool=pool, external_id__in=list(keys))
-    have = set(pool_of.values_list("external_id", flat=True))
-    missing = sorted(set(keys) - have)
+    in_pool = Annotator.objects.filter(pool=pool, external_id__in=list(keys))
+    existing_keys = set(in_pool.values_list("external_id", flat=True))
+    missing = sorted(set(keys) - existing_keys)
     Annotator.objects.bulk_create((Annotator(pool=pool, external_id=key) for key in missing), ignore_conflicts=True)
-    found = dict(pool_of.values_list("external_id", "pk"))
+    pk_by_key = dict(in_pool.values_list("external_id", "pk"))
     # If a person's id was erased, their row stays without it.
-    met = set(PanelIdentity.objects.filter(annotator__in=found.values()).values_list("annotator", flat=True))
-    store_person_ids({found[key]: person for key, person in keys.items() if found[key] not in met})
-    return {person: found[key] for key, person in keys.items()}
+    identities = PanelIdentity.objects.filter(annotator__in=pk_by_key.values())
+    with_identity = set(identities.values_list("annotator", flat=True))
+    store_person_ids({pk_by_key[key]: person for key, person in keys.items() if pk_by_key[key] not in with_identity})
+    return {person: pk_by_key[key] for key, person in keys.items()}
 
 
-def _columns(one: SubmissionSnapshot, row: PanelSubmission, task: PanelTask | None, source: str) -> dict:
+def _columns(snapshot: SubmissionSnapshot, row: PanelSubmission, task: PanelTask | None, source: str) -> dict:
     # An unknown state word does not change the stored state.
-    state = row.state if one.state == UNKNOWN and row.state else one.state
-    told = {
+    state = row.state if snapshot.state == UNKNOWN and row.state else snapshot.state
+    columns = {
         "task": task,
         "state": state,
-        "word": one.word[:40],
+        "word": snapshot.word[:40],
         "source": source,
-        "receipt": one.code[:64],
+        "receipt": snapshot.code[:64],
     }
-    told |= {name: getattr(one, name) for name in SNAPSHOT_FIELDS if name.endswith("_at")}
+    columns |= {name: getattr(snapshot, name) for name in SNAPSHOT_FIELDS if name.endswith("_at")}
     # Keep a value from one source if the other source leaves it out.
-    return {name: value if value not in (None, "") else getattr(row, name) for name, value in told.items()}
+    return {name: value if value not in (None, "") else getattr(row, name) for name, value in columns.items()}
 
 
 def _assignments_by_person(recruitment: Recruitment) -> dict[int, list[Assignment]]:
@@ -274,44 +280,45 @@ def _assignments_by_person(recruitment: Recruitment) -> dict[int, list[Assignmen
     return people
 
 
-def _found(mine: list[Assignment], one: SubmissionSnapshot) -> Assignment | None:
+def _match_assignment(assignments: list[Assignment], snapshot: SubmissionSnapshot) -> Assignment | None:
     """Find the person's assignment for this submission: by the panel's id, by the receipt, or the only one."""
-    for row in mine:
-        if one.submission in row.external_ids.values():
+    for row in assignments:
+        if snapshot.submission in row.external_ids.values():
             return row
-    if one.code:
-        for row in mine:
-            if is_same_receipt(one.code, compute_receipt(row.code)):
+    if snapshot.code:
+        for row in assignments:
+            if is_same_receipt(snapshot.code, compute_receipt(row.code)):
                 return row
     # If the panel lists only people, it shows the newest submission of each.
-    return mine[0] if len(mine) == 1 or (mine and one.submission.startswith(PERSON_PREFIX)) else None
+    is_newest = len(assignments) == 1 or snapshot.submission.startswith(PERSON_PREFIX)
+    return assignments[0] if assignments and is_newest else None
 
 
 def is_same_receipt(typed_receipt: str, receipt: str) -> bool:
-    """Whether a typed receipt matches, ignoring case and the dash."""
+    """Return whether a typed receipt matches, ignoring case and the dash."""
     return normalize_receipt(typed_receipt) == normalize_receipt(receipt)
 
 
-def _is_current(assignment: Assignment, one: SubmissionSnapshot, is_news: bool) -> bool:
-    """Whether the assignment still belongs to this submission id.
+def _is_current(assignment: Assignment, snapshot: SubmissionSnapshot, is_news: bool) -> bool:
+    """Return whether the assignment still belongs to this submission id.
 
     People who returned the task and took it again have a new id. Without session ids, older data is about the time
     before they took it again.
     """
     ids = {value for value in assignment.external_ids.values() if not value.startswith(PERSON_PREFIX)}
-    return one.submission in ids if ids and not one.submission.startswith(PERSON_PREFIX) else is_news
+    return snapshot.submission in ids if ids and not snapshot.submission.startswith(PERSON_PREFIX) else is_news
 
 
 # Statuses
 
 
 def submissions_with_match_status(recruitment: Recruitment) -> "QuerySet[SubmissionWithStatus]":
-    """Return the recruitment's submissions with ``standing``, one of CLASSES."""
-    mine = PanelSubmission.objects.filter(recruitment=recruitment)
-    rival = mine.filter(external_id=OuterRef("external_id"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
+    """Return the recruitment's submissions with ``standing``, one of MATCH_STATUSES."""
+    submissions = PanelSubmission.objects.filter(recruitment=recruitment)
+    rival = submissions.filter(external_id=OuterRef("external_id"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
     # A person who returned the task, took it again and submitted it counts as submitted.
-    sent_again = mine.filter(assignment=OuterRef("assignment"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
-    finished, ours = Q(assignment__submitted_at__isnull=False), Q(assignment__isnull=False)
+    sent_again = submissions.filter(assignment=OuterRef("assignment"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
+    finished, is_linked = Q(assignment__submitted_at__isnull=False), Q(assignment__isnull=False)
     ended = Q(
         assignment__released_reason__in=[
             Released.SCREENED_OUT,
@@ -320,12 +327,12 @@ def submissions_with_match_status(recruitment: Recruitment) -> "QuerySet[Submiss
             Released.WITHDRAWN,
         ]
     )
-    return mine.annotate(
+    return submissions.annotate(
         standing=Case(
             When(state=UNKNOWN, then=Value("unreadable")),
             When(Q(Exists(rival)) & ~Q(state__in=SENT_STATES) & finished, then=Value("surplus")),
             When(Q(state__in=[APPROVED, REJECTED]), then=Value("decided")),
-            When(Q(state=SUBMITTED) & ~ours, then=Value("unknown")),
+            When(Q(state=SUBMITTED) & ~is_linked, then=Value("unknown")),
             When(Q(state=SUBMITTED) & finished, then=Value("matched")),
             When(Q(state=SUBMITTED) & ended, then=Value("turned_away")),
             When(Q(state=SUBMITTED), then=Value("orphan")),
@@ -341,27 +348,25 @@ def submissions_with_match_status(recruitment: Recruitment) -> "QuerySet[Submiss
 
 
 def finished_assignments_missing_at_panel(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
-    """Assignments finished half an hour before the last check, without a submission at the panel.
+    """Return assignments that were finished half an hour before the last check and have no submission at the panel.
 
     Each has "unsent", or "surplus" if the panel's id now belongs to another person. Empty if the panel was never
     checked.
     """
-    looked_at = _looked_at(recruitment)
-    if looked_at is None:
+    read_at = _last_read_at(recruitment)
+    if read_at is None:
         return []
-    seen = PanelSubmission.objects.filter(assignment=OuterRef("pk"))
-    mine = Assignment.objects.filter(recruitment=recruitment, submitted_at__lt=looked_at - UNSENT_AFTER, origin="live")
-    rows = list(mine.filter(~Exists(seen)).order_by("pk"))
+    own_submissions = PanelSubmission.objects.filter(assignment=OuterRef("pk"))
+    live = Assignment.objects.filter(recruitment=recruitment, submitted_at__lt=read_at - UNSENT_AFTER, origin="live")
+    rows = list(live.filter(~Exists(own_submissions)).order_by("pk"))
     ids = {value for row in rows for value in row.external_ids.values()}
-    gone = PanelSubmission.objects.filter(recruitment=recruitment, external_id__in=ids, state__in=SENT_STATES)
-    taken = set(gone.values_list("external_id", flat=True)) if ids else set()
-    return [(row, "surplus" if taken.intersection(row.external_ids.values()) else "unsent") for row in rows]
+    sent = PanelSubmission.objects.filter(recruitment=recruitment, external_id__in=ids, state__in=SENT_STATES)
+    taken_ids = set(sent.values_list("external_id", flat=True)) if ids else set()
+    return [(row, "surplus" if taken_ids.intersection(row.external_ids.values()) else "unsent") for row in rows]
 
 
-def _looked_at(recruitment: Recruitment) -> datetime | None:
-    """Return the time of the last check: any check if there is a token, otherwise the last import with news; None if
-    never.
-    """
+def _last_read_at(recruitment: Recruitment) -> datetime | None:
+    """Return when the panel was last read: now with a token, otherwise at the last import with news; None if never."""
     if not REGISTRY[recruitment.channel].shows_submissions:
         return None
     if has_service_secret(recruitment):
@@ -370,19 +375,19 @@ def _looked_at(recruitment: Recruitment) -> datetime | None:
 
 
 def match_status_counts(recruitment: Recruitment) -> dict[str, int]:
-    """Count the statuses, including people whom the panel does not show. In the order of CLASSES."""
-    found = Counter(submissions_with_match_status(recruitment).values_list("standing", flat=True))
-    found.update(standing for _, standing in finished_assignments_missing_at_panel(recruitment))
-    return {name: found[name] for name in MATCH_STATUSES if found[name]}
+    """Count the statuses, including people whom the panel does not show. The order is that of MATCH_STATUSES."""
+    counts = Counter(submissions_with_match_status(recruitment).values_list("standing", flat=True))
+    counts.update(match_status for _, match_status in finished_assignments_missing_at_panel(recruitment))
+    return {name: counts[name] for name in MATCH_STATUSES if counts[name]}
 
 
 def erase_submission_ids(recruitments: QuerySet[Recruitment], except_assignments: QuerySet) -> int:
-    """Erase the panel's ids of people and submissions in these recruitments, except (``but``) for these assignments.
+    """Erase the panel's ids of people and submissions in these recruitments, except for these assignments.
 
     The states of the submissions stay.
     """
-    mine = PanelSubmission.objects.filter(recruitment__in=recruitments).exclude(assignment__in=except_assignments)
-    rows = list(mine.exclude(external_id__startswith=ERASED_PREFIX))
+    submissions = PanelSubmission.objects.filter(recruitment__in=recruitments)
+    rows = list(submissions.exclude(assignment__in=except_assignments).exclude(external_id__startswith=ERASED_PREFIX))
     for row in rows:
         row.external_id = _erased_id(row.recruitment_id, row.external_id)
     PanelSubmission.objects.bulk_update(rows, ["external_id"], batch_size=500)

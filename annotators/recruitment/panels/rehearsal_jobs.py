@@ -15,8 +15,8 @@ MIN_PEOPLE, DEFAULT_PEOPLE, MAX_PEOPLE = 3, 12, 200  # people
 def schedule_rehearsal(recruitment: Recruitment, n_people: int = DEFAULT_PEOPLE, *, by) -> Job:
     """Return the rehearsal job that is waiting or running, otherwise a new one."""
     check_permission(by, Action.PANEL, recruitment.study)
-    asked = rehearsal_jobs_of(recruitment).filter(ended_at=None).first()
-    return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people)
+    job = rehearsal_jobs_of(recruitment).filter(ended_at=None).first()
+    return job or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people)
 
 
 def rehearsal_jobs_of(recruitment: Recruitment):

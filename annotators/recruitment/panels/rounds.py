@@ -32,7 +32,7 @@ class RoundStatus:
     """The status of a plan.
 
     ``taken``: how many of ``places`` are taken. ``lost``: the expected share of places without finished work, measured
-    on ``used`` places or declared. ``next``: places of the next round; 0 with the reason in ``waits``.
+    on ``used`` places or declared. ``next_places``: places of the next round; 0 with the reason in ``waits``.
     """
 
     places: int
@@ -48,9 +48,10 @@ class RoundStatus:
 
 @dataclass(frozen=True, slots=True)
 class PanelPlaceCounts:
-    """Places at a panel: ``taken``, ``used`` up, and ``brought`` finished work.
+    """The numbers of places at a panel.
 
-    ``finished``: all finished work in heval.
+    ``used``: places of submitted work. ``with_finished_work``: used places with finished work in heval. ``finished``: all
+    finished work in heval.
     """
 
     taken: int
@@ -65,11 +66,11 @@ def save_round_plan(recruitment: Recruitment, *, by, people: int, round_places: 
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         columns: dict[str, Any] = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
-        if there := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
-            return there
-        made, _ = PanelPlan.objects.update_or_create(recruitment=recruitment, defaults=columns)
+        if unchanged := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
+            return unchanged
+        plan, _ = PanelPlan.objects.update_or_create(recruitment=recruitment, defaults=columns)
         audit.record("plan rounds", study=recruitment.study, by=by, recruitment=recruitment.key, **columns)
-    return made
+    return plan
 
 
 def count_further_places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -> int:
@@ -91,41 +92,43 @@ def count_panel_places(recruitment: Recruitment) -> PanelPlaceCounts:
     live = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     finished = live.filter(submitted_at__isnull=False, is_late=False, replaced_at=None, withdrawn_at=None).count()
     rows = PanelSubmission.objects.filter(recruitment=recruitment)
-    sent = rows.filter(state__in=SENT_STATES)
-    used = sent.count()
-    brought = sent.filter(assignment__submitted_at__isnull=False).count()
+    submitted = rows.filter(state__in=SENT_STATES)
+    n_used = submitted.count()
+    n_with_work = submitted.filter(assignment__submitted_at__isnull=False).count()
     # At work at the panel, or in heval but not shown by the panel; or finished in heval and not shown yet.
     inside = live.filter(Q(released_at=None) | Q(submitted_at__isnull=False))
-    unseen = inside.filter(~Exists(PanelSubmission.objects.filter(assignment=OuterRef("pk"))))
-    at_work = rows.filter(state=WORKING).count() + unseen.filter(submitted_at=None).count()
-    taken = used + at_work + unseen.filter(submitted_at__isnull=False).count()
-    return PanelPlaceCounts(taken, finished, at_work, used, brought)
+    unlisted = inside.filter(~Exists(PanelSubmission.objects.filter(assignment=OuterRef("pk"))))
+    n_at_work = rows.filter(state=WORKING).count() + unlisted.filter(submitted_at=None).count()
+    n_taken = n_used + n_at_work + unlisted.filter(submitted_at__isnull=False).count()
+    return PanelPlaceCounts(n_taken, finished, n_at_work, n_used, n_with_work)
 
 
 def round_status(plan: PanelPlan) -> RoundStatus:
     """Return the current status."""
     recruitment = plan.recruitment
-    now = count_panel_places(recruitment)
-    is_measured = now.used >= MIN_USED_PLACES
-    lost = (now.used - now.with_finished_work) / now.used if is_measured else plan.lost_percent / 100
+    counts = count_panel_places(recruitment)
+    is_measured = counts.used >= MIN_USED_PLACES
+    lost_share = (counts.used - counts.with_finished_work) / counts.used if is_measured else plan.lost_percent / 100
     task = newest_published_task(recruitment)
     places = (task.places or 0) if task else 0
-    figures = (places, now.taken, now.finished, now.at_work, now.used, lost, is_measured)
-    if waits := _waits(plan, task, now.taken, lost):
-        return RoundStatus(*figures, 0, waits)
-    wanted = min(count_further_places_needed(plan.people, now.finished, now.at_work, lost), plan.round_places)
-    if not wanted:
+    figures = (places, counts.taken, counts.finished, counts.at_work, counts.used, lost_share, is_measured)
+    if waiting_reason := _waiting_reason(plan, task, counts.taken, lost_share):
+        return RoundStatus(*figures, 0, waiting_reason)
+    next_places = min(
+        count_further_places_needed(plan.people, counts.finished, counts.at_work, lost_share), plan.round_places
+    )
+    if not next_places:
         return RoundStatus(*figures, 0, "The wanted number of people have finished, or are expected to finish.")
     cap = recruitment.study.cap
-    if cap is not None and places + wanted > cap:
-        wanted = max(0, cap - places)
-        if not wanted:
+    if cap is not None and places + next_places > cap:
+        next_places = max(0, cap - places)
+        if not next_places:
             return RoundStatus(
                 *figures,
                 0,
                 f"The study is capped at {cap} places, and all are published. To collect more, clone the study.",
             )
-    return RoundStatus(*figures, wanted, "")
+    return RoundStatus(*figures, next_places, "")
 
 
 def newest_published_task(recruitment: Recruitment) -> PanelTask | None:
@@ -142,27 +145,27 @@ def _extend_orders(task: PanelTask):
     ).order_by("pk")
 
 
-def _waits(made: PanelPlan, task: PanelTask | None, taken: int, lost: float) -> str:
+def _waiting_reason(plan: PanelPlan, task: PanelTask | None, n_taken: int, lost_share: float) -> str:
     if task is None:
         return "Publish the first round on the Publish page."
     if task.closed_at:
         return "The task is stopped."
-    if found := publishing_obstacles(made.recruitment):
-        return found[0]
+    if obstacles := publishing_obstacles(plan.recruitment):
+        return obstacles[0]
     last = _extend_orders(task).last()
     if last is not None and last.state not in (State.DONE, State.CANCELLED):
         return f"The last order for more places is {last.get_state_display()}. {last.words}".strip()
-    if taken < (task.places or 0):
-        return f"{taken} of {task.places} places are taken. The next round is published when all are taken."
-    if lost > MAX_LOST_SHARE:
-        return f"{lost:.0%} of the places brought no finished work. Find the cause before you publish more."
+    if n_taken < (task.places or 0):
+        return f"{n_taken} of {task.places} places are taken. The next round is published when all are taken."
+    if lost_share > MAX_LOST_SHARE:
+        return f"{lost_share:.0%} of the places brought no finished work. Find the cause before you publish more."
     return ""
 
 
 def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
     """Order the next round if it is due. Idempotent."""
-    made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
-    if made is None or not (now := round_status(made)).next_places:
+    plan = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
+    if plan is None or not (status := round_status(plan)).next_places:
         return None
     task = newest_published_task(recruitment)
     if task is None:
@@ -174,7 +177,7 @@ def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
         f"round-{task.pk}-{ended + 1}",
         by=by,
         task=task.external_id,
-        places=now.places + now.next_places,
+        places=status.places + status.next_places,
     )
 
 
@@ -194,6 +197,6 @@ def retry_refused_round(recruitment: Recruitment, by) -> bool:
 
 
 def is_last_round_refused(task: PanelTask) -> bool:
-    """Whether the panel refused the newest order for more places."""
+    """Return whether the panel refused the newest order for more places."""
     last = _extend_orders(task).last()
     return last is not None and last.state == State.REFUSED

@@ -33,8 +33,8 @@ def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         for name, secret in secrets.items():
-            mine = PanelSecret.objects.filter(recruitment=recruitment, name=name)
-            mine.delete()
+            stored = PanelSecret.objects.filter(recruitment=recruitment, name=name)
+            stored.delete()
             if secret:
                 PanelSecret.objects.create(
                     recruitment=recruitment, name=name, ciphertext=encrypt(Purpose.CREDENTIAL, secret)
@@ -54,7 +54,7 @@ def stored_secret_dates(recruitment: Recruitment) -> dict[str, object]:
 
 
 def has_service_secret(recruitment: Recruitment) -> bool:
-    """Whether a secret is stored that allows heval to contact the panel."""
+    """Return whether a secret is stored that allows heval to contact the panel."""
     return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=WEBHOOK_SECRET).exists()
 
 
@@ -62,23 +62,25 @@ def decrypt_panel_secret(recruitment: Recruitment, name: str) -> str:
     """Return one secret; '' if there is none."""
     if not recruitment.pk:  # a form that is not saved yet
         return ""
-    kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
-    return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
+    ciphertext = (
+        PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
+    )
+    return decrypt(Purpose.CREDENTIAL, ciphertext) if ciphertext else ""
 
 
 def get_panel_service(recruitment: Recruitment) -> PanelService:
     """Return the panel's service with the stored secrets. Raises NoService with a message for researchers."""
     channel = REGISTRY.get(recruitment.channel)
-    kept = (
+    encrypted = (
         PanelSecret.objects.filter(recruitment=recruitment)
         .exclude(name=WEBHOOK_SECRET)
         .values_list("name", "ciphertext")
     )
-    secrets = {name: decrypt(Purpose.CREDENTIAL, ciphertext) for name, ciphertext in kept}
+    secrets = {name: decrypt(Purpose.CREDENTIAL, ciphertext) for name, ciphertext in encrypted}
     try:
         service = channel.service(recruitment, secrets) if channel else None
-    except RequestRefused as words:
-        raise NoService(str(words)) from words
+    except RequestRefused as error:
+        raise NoService(str(error)) from error
     if service is None:
         raise NoService(
             f"{recruitment} has no panel token, or its channel has no service. Store the token on the panel page."

@@ -36,7 +36,7 @@ class StandIn(LoopbackServer):
     """A panel as a rehearsal uses it.
 
     ``secrets``: invented secrets by name, which its service accepts.
-    ``shows_who_left``: whether its service shows that a person returned the task or ran out of time.
+    ``shows_leavers``: whether its service shows that a person returned the task or ran out of time.
     """
 
     secrets: ClassVar[Mapping[str, str]] = {}
@@ -69,7 +69,7 @@ class StandIn(LoopbackServer):
         raise NotImplementedError
 
     def standing(self, visit: AcceptedTask) -> str:
-        """Return one of the panel STATES, even if the panel's service does not show it."""
+        """Return the state of the visit, one of the panel's states, even if the panel's service does not show it."""
         raise NotImplementedError
 
     def bonus(self, visit: AcceptedTask) -> Decimal:
@@ -85,7 +85,7 @@ class StandIn(LoopbackServer):
         raise NotImplementedError
 
     def throttle_next(self, operation: str) -> None:
-        """Postpone the next such request. ``look``: the list of submissions."""
+        """Postpone the next such request. The operation ``look`` is the list of submissions."""
         raise NotImplementedError
 
 
@@ -109,8 +109,8 @@ class LinkOnlyStandIn(StandIn):
     def sent(self, visit, way_back):
         if not (way_back.code or way_back.url):
             return "The last page shows neither a code nor an address, so people cannot prove their work."
-        if left := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
-            return f"The way back still contains “{left[0]}”: a placeholder was not filled in."
+        if unfilled := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
+            return f"The way back still contains “{unfilled[0]}”: a placeholder was not filled in."
         self._states[visit.session] = SUBMITTED
         return ""
 

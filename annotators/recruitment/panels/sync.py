@@ -55,15 +55,15 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
         create_and_send_orders(recruitment, service, progress)
     is_shown = REGISTRY[recruitment.channel].shows_submissions
     try:
-        shown, tasks = _shown(recruitment, service, progress) if is_shown else ([], [])
-    except (RequestRefused, ResultUnclear, PanelBusy) as words:
+        snapshots, tasks = _read_snapshots(recruitment, service, progress) if is_shown else ([], [])
+    except (RequestRefused, ResultUnclear, PanelBusy) as error:
         raise PanelUnavailable(
-            f"The panel did not show its submissions. Check the token and the link's settings. Reason: {words}"
-        ) from words
+            f"The panel did not show its submissions. Check the token and the link's settings. Reason: {error}"
+        ) from error
     try:
-        summary = import_submissions(recruitment, shown, PanelSubmission.Source.SERVICE, dry_run)
-    except ValueError as words:
-        raise PanelUnavailable(str(words)) from words
+        summary = import_submissions(recruitment, snapshots, PanelSubmission.Source.SERVICE, dry_run)
+    except ValueError as error:
+        raise PanelUnavailable(str(error)) from error
     if not dry_run:
         # The plan orders the next round, no matter who started this check.
         if rounds.order_next_round(recruitment, by=None):
@@ -73,34 +73,38 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
     return summary
 
 
-def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[list[SubmissionSnapshot], list[str]]:
+def _read_snapshots(
+    recruitment: Recruitment, service: PanelService, progress
+) -> tuple[list[SubmissionSnapshot], list[str]]:
     """Return all submissions of all tasks, and the tasks.
 
     If the panel refuses one task but shows others, skip the task if only people's addresses have named it. Anyone can
     type an address.
     """
     tasks = list(get_or_create_panel_tasks(recruitment))
-    ours = {str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)}
-    ours |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
-    shown: list[SubmissionSnapshot] = []
-    read: list[str] = []
+    known_tasks = {
+        str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)
+    }
+    known_tasks |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
+    snapshots: list[SubmissionSnapshot] = []
+    read_tasks: list[str] = []
     refusals: list[RequestRefused] = []
     for n, task in enumerate(row.external_id for row in tasks):
         progress(n, len(tasks), "Reading submissions")
         try:
-            for seen in service.submissions(task):
+            for snapshot in service.submissions(task):
                 # A panel may return only part of the tasks that were published together.
-                shown.append(replace(seen, task=task))
-                if len(shown) % 100 == 0:
-                    progress(n, len(tasks), f"Reading submissions: {len(shown)}")
-            read.append(task)
-        except RequestRefused as no:
-            if task in ours:
+                snapshots.append(replace(snapshot, task=task))
+                if len(snapshots) % 100 == 0:
+                    progress(n, len(tasks), f"Reading submissions: {len(snapshots)}")
+            read_tasks.append(task)
+        except RequestRefused as refusal:
+            if task in known_tasks:
                 raise
-            refusals.append(no)
+            refusals.append(refusal)
     if refusals and len(refusals) == len(tasks):
         raise refusals[0]
-    return shown, read
+    return snapshots, read_tasks
 
 
 def create_and_send_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
@@ -129,10 +133,10 @@ def enable_webhooks(recruitment: Recruitment, *, by) -> None:
     check_permission(by, Action.PANEL, recruitment.study)
     try:
         secret = get_panel_service(recruitment).subscribe(webhook_url(recruitment))
-    except (RequestRefused, ResultUnclear, PanelBusy) as words:
+    except (RequestRefused, ResultUnclear, PanelBusy) as error:
         raise PanelUnavailable(
-            f"The panel does not send notifications. Check the token and the link's settings. Reason: {words}"
-        ) from words
+            f"The panel does not send notifications. Check the token and the link's settings. Reason: {error}"
+        ) from error
     store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
 
 
@@ -143,7 +147,7 @@ _steps: dict[str, Callable[..., object]] = {"listens": enable_webhooks}
 def register_sync_step(name: str, step: Callable[..., object]) -> None:
     """Register ``step(recruitment, by=by)``, which runs before the panel is asked.
 
-    ``ask_soon(recruitment, **{name: True})`` requests the step. An exception in the step ends the job.
+    ``schedule_sync(recruitment, **{name: True})`` requests the step. An exception in the step ends the job.
     """
     _steps[name] = step
 
@@ -157,11 +161,13 @@ def recruitments_to_sync() -> QuerySet[Recruitment]:
     recent = Now() - timedelta(days=WATCHED_DAYS)
     running = Q(study__state__in=[*Study.RUNNING, Study.State.CLOSING])
     ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
-    here = {"recruitment": OuterRef("pk")}
-    waiting = PanelOrder.objects.filter(**here, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])
+    same_recruitment = {"recruitment": OuterRef("pk")}
+    waiting = PanelOrder.objects.filter(**same_recruitment, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])
     # One more day, to see the decision.
-    undecided = PanelSubmission.objects.filter(**here, state=SUBMITTED, decides_itself_at__gt=Now() - timedelta(days=1))
-    token = PanelSecret.objects.filter(**here).exclude(name=WEBHOOK_SECRET)
+    undecided = PanelSubmission.objects.filter(
+        **same_recruitment, state=SUBMITTED, decides_itself_at__gt=Now() - timedelta(days=1)
+    )
+    token = PanelSecret.objects.filter(**same_recruitment).exclude(name=WEBHOOK_SECRET)
     return (
         Recruitment.objects.filter(running | ended | Exists(waiting) | Exists(undecided), Exists(token))
         .select_related("study")
@@ -175,7 +181,7 @@ def schedule_sync(recruitment: Recruitment, *, by, min_interval_seconds: int = 5
     ``approves=True``: first order the approval of work finished at both. ``listens=True``: subscribe to notifications.
     """
     check_permission(by, Action.PANEL, recruitment.study)
-    span, wished = (
+    span, options = (
         int(timezone.now().timestamp()) // min_interval_seconds,
         sorted(name for name, is_wished in steps.items() if is_wished),
     )
@@ -183,19 +189,19 @@ def schedule_sync(recruitment: Recruitment, *, by, min_interval_seconds: int = 5
         KIND,
         study=recruitment.study,
         by=by,
-        request_token=f"panel:{recruitment.pk}:{'+'.join(wished)}:{span}",
+        request_token=f"panel:{recruitment.pk}:{'+'.join(options)}:{span}",
         recruitment=recruitment.pk,
-        **dict.fromkeys(wished, True),
+        **dict.fromkeys(options, True),
     )
 
 
 def schedule_all_syncs() -> int:
     """Start the regular checks: frequent while people come, hourly afterwards."""
-    found = list(recruitments_to_sync())
-    for recruitment in found:
+    recruitments = list(recruitments_to_sync())
+    for recruitment in recruitments:
         schedule_sync(
             recruitment,
             by=None,
             min_interval_seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY,
         )
-    return len(found)
+    return len(recruitments)

@@ -23,7 +23,7 @@ MAX_PER_MINUTE = 600
 
 @require_POST
 def receive_webhook(request, key):
-    """Idempotent. The notification's content is not trusted; the state is fetched from the panel."""
+    """Store a notification. Idempotent. Its content is not trusted; the state is fetched from the panel."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
         return HttpResponse(status=413)
@@ -40,8 +40,8 @@ def receive_webhook(request, key):
         message = channel.read_message(secret, request.headers, request.body)
     except ForgedMessage:
         return HttpResponse(status=401)
-    except ValueError as words:
-        return HttpResponse(str(words), status=400, content_type="text/plain")
+    except ValueError as error:
+        return HttpResponse(str(error), status=400, content_type="text/plain")
     with transaction.atomic():
         # A panel may notify several links of one event under one id; each link stores its own copy. The person's id is
         # not stored.

@@ -44,19 +44,19 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, study, format, table, output, origins, withdrawn, raw, include_hidden_outcomes, **options):
-        found = find_study(study)
+        study_row = find_study(study)
         origins = _parse_origins(origins)
         shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOME_TABLES)
         if (
             shows_outcomes
             and not include_hidden_outcomes
-            and are_outcomes_hidden(found, COUNTED_ORIGINS if format == "archive" else origins)
+            and are_outcomes_hidden(study_row, COUNTED_ORIGINS if format == "archive" else origins)
         ):
             raise CommandError(
                 "The study is still collecting, so answers by system are hidden. "
                 "Use --include-hidden-outcomes to export them anyway."
             )
-        selection = Selection(found, origins, withdrawn)
+        selection = Selection(study_row, origins, withdrawn)
         if format == "parquet":
             self._write_parquet(table, selection, output)
             return

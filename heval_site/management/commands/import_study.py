@@ -83,7 +83,7 @@ class Command(BaseCommand):
             self._import_answers(path, by, options)
             return
         try:
-            how = Options(
+            import_options = Options(
                 options["batches"],
                 options["create_systems"],
                 options["allow_empty"],
@@ -96,7 +96,7 @@ class Command(BaseCommand):
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None
         try:
-            study, report = self._import_stimuli(options["study"], path, how, by, options["dry_run"])
+            study, report = self._import_stimuli(options["study"], path, import_options, by, options["dry_run"])
         except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
         self._print_and_exit(report, study, options)
@@ -110,15 +110,17 @@ class Command(BaseCommand):
             sys.exit(1)
 
     def _import_stimuli(
-        self, named: str, path: Path, how: Options, by, is_dry_run: bool
+        self, study_name: str, path: Path, import_options: Options, by, is_dry_run: bool
     ) -> tuple[str | None, ImportReport]:
         """Return the study's code and the report. A new study is kept only if something was imported."""
-        if named != "new":
-            study = find_study(named)
-            return str(study.code), import_stimuli_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+        if study_name != "new":
+            study = find_study(study_name)
+            return str(study.code), import_stimuli_file(
+                study, path, options=import_options, by=by, is_dry_run=is_dry_run
+            )
         with transaction.atomic():
             study = drafts.create_draft(Study(title=path.stem[:200]), by)
-            report = import_stimuli_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+            report = import_stimuli_file(study, path, options=import_options, by=by, is_dry_run=is_dry_run)
             if not report.is_written:
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
@@ -127,12 +129,12 @@ class Command(BaseCommand):
         study = find_study(options["study"])
         columns: dict[str, str] = {}
         for pair in options["column"]:
-            ours, equals, theirs = pair.partition("=")
-            if not equals or ours in columns:
+            name, equals, file_name = pair.partition("=")
+            if not equals or name in columns:
                 raise CommandError(
                     f"--column {pair}: this is not HEVAL_NAME=FILE_NAME, or the name is repeated. Correct this option."
                 )
-            columns[ours] = theirs
+            columns[name] = file_name
         try:
             report = import_job.get_importer("answers").read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
@@ -173,31 +175,31 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {name}. Correct --owner.") from None
 
     def _print_report(self, report: ImportReport, study: str | None) -> None:
-        out = self.stdout.write
-        out(f"{report.filename}: {report.rows:,} row{pluralize(report.rows)}")
+        write = self.stdout.write
+        write(f"{report.filename}: {report.rows:,} row{pluralize(report.rows)}")
         for kind, count in report.counts.items():
-            out(f"  {kind:<10} {count.new:>7,} new {count.same:>7,} the same {count.changed:>7,} changed")
+            write(f"  {kind:<10} {count.new:>7,} new {count.same:>7,} the same {count.changed:>7,} changed")
         for finding in report.findings:
-            out(f"- {finding.text}" + (f" ({finding.count:,})" if finding.examples else ""))
+            write(f"- {finding.text}" + (f" ({finding.count:,})" if finding.examples else ""))
             for example in finding.examples[:5]:
-                out(f"    {example}")
+                write(f"    {example}")
         for change in report.changes[:20]:
-            out(f"  changed, row {change.row}: {change.what}")
+            write(f"  changed, row {change.row}: {change.what}")
         if report.missing_count:
-            out(f"- {report.missing_count:,} pairs of prompt and system have no output:")
+            write(f"- {report.missing_count:,} pairs of prompt and system have no output:")
             for prompt, system in report.missing:
-                out(f"    {prompt}: {system}")
+                write(f"    {prompt}: {system}")
         if report.problems:
             n = report.problems.count
-            out(f"{n:,} problem{pluralize(n)}; nothing was stored:")
+            write(f"{n:,} problem{pluralize(n)}; nothing was stored:")
             for problem in report.problems:
-                out(f"  {problem}")
+                write(f"  {problem}")
             if report.more_problems:
-                out(f"  and {report.more_problems:,} more")
+                write(f"  and {report.more_problems:,} more")
         elif report.is_written:
-            out(f"Imported into {study}.")
+            write(f"Imported into {study}.")
         else:
-            out(
+            write(
                 "Nothing was stored."
                 if report.has_changes
                 else "The study already contains everything; nothing was stored."
@@ -205,7 +207,7 @@ class Command(BaseCommand):
 
 
 def _is_bundle(path: Path) -> bool:
-    """Whether the file is a bundle or one multi-line JSON object, which can only be a bundle.
+    """Return whether the file is a bundle or one multi-line JSON object, which can only be a bundle.
 
     In JSON lines, each line is a complete object.
     """

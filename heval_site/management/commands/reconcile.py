@@ -38,8 +38,8 @@ class Command(BaseCommand):
             f"matched to assignments, {summary.confirmed} confirmed, {summary.released} places released"
         )
         for name, n in summary.classes.items():
-            what, advice = MATCH_STATUSES[name]
-            self.stdout.write(f"{n:6} {what}{f'. {advice}' if advice else ''}")
+            label, advice = MATCH_STATUSES[name]
+            self.stdout.write(f"{n:6} {label}{f'. {advice}' if advice else ''}")
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
 

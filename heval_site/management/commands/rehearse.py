@@ -31,8 +31,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
         try:
             report = run_rehearsal(recruitment, options["robots"], options["seed"])
-        except RehearsalRefused as words:
-            raise CommandError(str(words)) from None
+        except RehearsalRefused as refused:
+            raise CommandError(str(refused)) from None
         self.stdout.write(
             json.dumps(report, indent=1, ensure_ascii=False) if options["json"] else "\n".join(report_lines(report))
         )

@@ -35,16 +35,16 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         study = find_study(options["study"])
         if options["robots"] < 1:
-            raise CommandError(f"--robots: {options['n']} robots cannot answer. Enter at least 1.")
+            raise CommandError(f"--robots: {options['robots']} robots cannot answer. Enter at least 1.")
         preferences = (
             self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
         )
         shares = {
             name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
         }
-        if wrong := [name for name, share in shares.items() if not 0 <= share <= 1]:
+        if invalid := [name for name, share in shares.items() if not 0 <= share <= 1]:
             raise CommandError(
-                f"--{wrong[0].replace('_', '-')}: {shares[wrong[0]]:g} is not a share. Enter a number from 0 to 1."
+                f"--{invalid[0].replace('_', '-')}: {shares[invalid[0]]:g} is not a share. Enter a number from 0 to 1."
             )
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()

@@ -24,12 +24,12 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The channel {recruitment.channel} of this link is not installed. Install its package first."
             )
-        told = ledger.update_ledger(recruitment, by=None, dry_run=options["dry_run"])
-        for outcome, n in sorted(told.outcomes.items()):
+        summary = ledger.update_ledger(recruitment, by=None, dry_run=options["dry_run"])
+        for outcome, n in sorted(summary.outcomes.items()):
             if n:
                 self.stdout.write(f"{n:6} {outcome.replace('_', ' ')}")
         self.stdout.write(
-            f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} "
+            f"{summary.due} newly due: {summary.amount:.2f} {summary.currency}. {summary.paid} found paid, {summary.cancelled} "
             "cancelled."
         )
         sums = costs.compute_link_cost(recruitment)

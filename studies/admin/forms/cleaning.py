@@ -21,7 +21,7 @@ else:
 NAMES = frozenset({"name", "key", "title", "domain"})
 
 
-def _one_break(text: str) -> str:
+def _unify_line_breaks(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -33,11 +33,11 @@ def is_unchanged(bound_field: forms.BoundField) -> bool:
     """
     sent, initial = bound_field.data, bound_field.initial
     if not isinstance(sent, str) or bound_field.field.disabled:
-        return not bound_field._has_changed()  # type: ignore[attr-defined]  # private in Django
-    shown = bound_field.field.widget.format_value(bound_field.field.prepare_value(initial))
-    if shown is not None and not isinstance(shown, str):  # a choice, which has no text of its own
-        return not bound_field._has_changed()  # type: ignore[attr-defined]
-    return _one_break(shown or "") == _one_break(sent)
+        return not bound_field._has_changed()  # type: ignore[attr-defined]  # the stubs lack it  # private in Django
+    displayed = bound_field.field.widget.format_value(bound_field.field.prepare_value(initial))
+    if displayed is not None and not isinstance(displayed, str):  # a choice, which has no text of its own
+        return not bound_field._has_changed()  # type: ignore[attr-defined]  # the stubs lack it
+    return _unify_line_breaks(displayed or "") == _unify_line_breaks(sent)
 
 
 def changed_field_names(form: forms.BaseForm) -> list[str]:
@@ -57,14 +57,14 @@ class CleanTextMixin(_Form):
 
     def _clean_fields(self):
         super()._clean_fields()  # type: ignore[misc]  # private in Django
-        self._clean_words()
+        self._clean_texts()
         for name, value in self.cleaned_data.items():
             # Not get_initial_for_field: it drops the microseconds of a time.
             stored = self.initial.get(name, self.fields[name].initial) if name in self.fields else None
             if isinstance(stored, type(value)) and value is not None and is_unchanged(self[name]):
                 self.cleaned_data[name] = stored
 
-    def _clean_words(self):
+    def _clean_texts(self):
         for name, field in self.fields.items():
             value = self.cleaned_data.get(name)
             if not isinstance(field, forms.CharField) or not isinstance(value, str) or not value:

@@ -129,24 +129,24 @@ class OptionsField(LinesField):
         parts = [part.strip().replace(r"\|", "|") for part in _BAR.split(line)]
         if len(parts) == 1:
             parts = [_key_of(parts[0]), parts[0]]
-        key, label, *more = parts
+        key, label, *extras = parts
         if not key or not label:
             raise ValidationError(f"Line {number} has no key or no label. Write both, such as “yes | Yes, fluently”.")
         if len(key) > 50:
             raise ValidationError(f"Line {number}: the key has {len(key)} characters. Use at most 50.")
-        if more and (not self.allows_screening or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
+        if extras and (not self.allows_screening or len(extras) > 1 or extras[0].casefold() not in ("screens out", "")):
             allowed = "“screens out” or nothing" if self.allows_screening else "nothing"
             raise ValidationError(
-                f"Line {number}: only {allowed} may follow the label, not “{more[0]}”. Write \\| for a bar in a label."
+                f"Line {number}: only {allowed} may follow the label, not “{extras[0]}”. Write \\| for a bar in a label."
             )
         option = {"key": key, "label": label}
-        return option | {"screens_out": True} if more and more[0] else option
+        return option | {"screens_out": True} if extras and extras[0] else option
 
     def clean(self, value):
         options = super().clean(value)
         keys = [option["key"] for option in options]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise ValidationError(f"Two lines have the key “{twice}”. Change one of them.")
+        if repeated := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValidationError(f"Two lines have the key “{repeated}”. Change one of them.")
         return options
 
 

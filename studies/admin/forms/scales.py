@@ -37,11 +37,11 @@ SCALE_DEFAULTS = {kind: _where_empty(kind) for kind in SCALE_KINDS}
 
 
 def _scale_fields() -> dict[str, forms.Field]:
-    whole: dict[str, Any] = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
+    whole_number: dict[str, Any] = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
     return {
         "kind": forms.ChoiceField(
             label="kind of answer",
-            choices=[(kind, words) for kind, (words, _) in SCALE_KINDS.items()],
+            choices=[(kind, label) for kind, (label, _) in SCALE_KINDS.items()],
             widget=forms.Select(
                 attrs={
                     "data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items()),
@@ -49,8 +49,8 @@ def _scale_fields() -> dict[str, forms.Field]:
                 }
             ),
         ),
-        "minimum": forms.IntegerField(label="lowest value", **whole),
-        "maximum": forms.IntegerField(label="highest value", **whole),
+        "minimum": forms.IntegerField(label="lowest value", **whole_number),
+        "maximum": forms.IntegerField(label="highest value", **whole_number),
         "low": forms.CharField(label="label of the low end", required=False, max_length=200),
         "middle": forms.CharField(label="label of the middle", required=False, max_length=200),
         "high": forms.CharField(
@@ -107,8 +107,8 @@ class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
         self.has_readable_scale = True
         stored = spec.as_json()
         for name in SCALE_FIELDS:
-            shown = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
-            self.initial[f"scale_{name}"] = shown
+            initial = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
+            self.initial[f"scale_{name}"] = initial
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -150,12 +150,12 @@ def scale_summary_text(scale_json: Mapping[str, Any]) -> str:
         spec = parse_scale(dict(scale_json))
     except (ValueError, TypeError, KeyError) as refused:
         return str(refused)
-    words = SCALE_KINDS[spec.kind][0]
+    label = SCALE_KINDS[spec.kind][0]
     if spec.kind == "likert":
-        named = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
-        return f"{words}: {', '.join(named)}"
+        point_texts = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
+        return f"{label}: {', '.join(point_texts)}"
     if spec.options:
-        return f"{words}: {', '.join(o.label + (' (screens out)' if o.screens_out else '') for o in spec.options)}"
+        return f"{label}: {', '.join(o.label + (' (screens out)' if o.screens_out else '') for o in spec.options)}"
     if spec.kind in ("continuous", "number"):
-        return f"{words}, {spec.minimum} {spec.low} to {spec.maximum} {spec.high}".strip()
-    return words
+        return f"{label}, {spec.minimum} {spec.low} to {spec.maximum} {spec.high}".strip()
+    return label

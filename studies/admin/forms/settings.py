@@ -36,20 +36,20 @@ def add_range_and_default_hints(field: forms.Field) -> forms.Field:
     """Return the field with its range and default in the help text, and wide enough for its values."""
     if isinstance(field, forms.ChoiceField):
         field.choices = [
-            (key, with_default_suffix(words) if key == field.initial else words) for key, words in choices_of(field)
+            (key, with_default_suffix(label) if key == field.initial else label) for key, label in choices_of(field)
         ]
         return field
-    words = ""
+    hint = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
-        words = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
+        hint = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
     # A callable makes a new value each time: it has no default to show.
     shows_default = field.initial not in (None, "") and not callable(field.initial)
     if isinstance(field.widget, forms.NumberInput | forms.TextInput) and shows_default:
-        default = _plain(field.initial) if words else f"“{field.initial}”"
-        words = f"{words}, by default {default}" if words else f"By default {default}"
+        default = _plain(field.initial) if hint else f"“{field.initial}”"
+        hint = f"{hint}, by default {default}" if hint else f"By default {default}"
         field.widget.attrs["placeholder"] = with_default_suffix(field.initial)
-    if words:
-        field.help_text = f"{field.help_text} {words}.".strip()
+    if hint:
+        field.help_text = f"{field.help_text} {hint}.".strip()
     if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
         field.widget.attrs["size"] = WIDE
     return field
@@ -82,7 +82,7 @@ def settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[
 class SettingsFormMixin(CleanTextMixin, forms.ModelForm):
     """Mixin for forms of a row with ``settings`` JSON. It shows the settings as fields and applies their own rules.
 
-    ``build_settings_form(form, settings_form)`` makes the class. A field shows the stored value, or else its initial value.
+    ``build_form_with_settings`` makes the class. A field shows the stored value, or else its initial value.
     """
 
     settings_form: type[forms.Form] | None = None
@@ -104,18 +104,18 @@ class SettingsFormMixin(CleanTextMixin, forms.ModelForm):
         cleaned = super().clean() or self.cleaned_data
         if self.settings_form is None:
             return cleaned
-        own = self.settings_form(data=self.data, files=self.files, prefix=self.add_prefix(PREFIX))
-        if own.is_valid():
+        inner_form = self.settings_form(data=self.data, files=self.files, prefix=self.add_prefix(PREFIX))
+        if inner_form.is_valid():
             stored = self.instance.settings or {}
             changed = {
                 name
-                for name in own.cleaned_data
+                for name in inner_form.cleaned_data
                 if f"{PREFIX}-{name}" in self.changed_data
-                or (self.stores_defaults and name not in stored and own.cleaned_data[name])
+                or (self.stores_defaults and name not in stored and inner_form.cleaned_data[name])
             }
-            self.instance.settings = merge_settings(stored, own.cleaned_data, changed)
+            self.instance.settings = merge_settings(stored, inner_form.cleaned_data, changed)
             return cleaned
-        for name, messages in own.errors.items():
+        for name, messages in inner_form.errors.items():
             outer = f"{PREFIX}-{name}"
             if outer in self.fields and outer not in self.errors:
                 self.add_error(outer, list(messages))

@@ -30,8 +30,8 @@ class ExtraRowsMixin:
     most = 20
 
     def get_extra(self, request, obj=None, **kwargs):
-        asked = request.GET.get("rows", "")
-        return min(int(asked), self.most) if asked.isascii() and asked.isdecimal() else 0
+        n_rows = request.GET.get("rows", "")
+        return min(int(n_rows), self.most) if n_rows.isascii() and n_rows.isdecimal() else 0
 
 
 class StudyRowsInline(ExtraRowsMixin, InlinePermissions, admin.TabularInline):
@@ -106,14 +106,14 @@ class OrderedFormSetMixin(_FormSet):
             form._get_validation_exclusions = _without_position(form._get_validation_exclusions)
 
     def _ordered(self):
-        kept = [
+        remaining = [
             form
             for form in self.forms
             if form not in self.deleted_forms and (form.instance.pk or form.has_changed()) and form.is_valid()
         ]
         far = float("inf")
-        given = [(form.cleaned_data.get("position"), number, form) for number, form in enumerate(kept)]
-        return [form for _, _, form in sorted(given, key=lambda p: (far if p[0] is None else p[0], p[1]))]
+        entered = [(form.cleaned_data.get("position"), number, form) for number, form in enumerate(remaining)]
+        return [form for _, _, form in sorted(entered, key=lambda p: (far if p[0] is None else p[0], p[1]))]
 
     def _is_order_changed(self):
         return bool(self.deleted_forms) or any(
@@ -124,18 +124,18 @@ class OrderedFormSetMixin(_FormSet):
         if not self._is_order_changed():
             return super().save(commit)
         in_order = self._ordered()
-        moved = []
+        moved_rows = []
         for number, form in enumerate(in_order, 1):
             if form.instance.pk and form.initial.get("position") != number:
-                moved.append(form.instance)
+                moved_rows.append(form.instance)
             form.instance.position = number
         if not commit:
             return super().save(commit)
-        gone = [form.instance.pk for form in self.deleted_forms if form.instance.pk]
-        if aside := [row.pk for row in moved] + gone:
+        deleted_ids = [form.instance.pk for form in self.deleted_forms if form.instance.pk]
+        if aside := [row.pk for row in moved_rows] + deleted_ids:
             self.model._default_manager.filter(pk__in=aside).update(position=F("position") + POSITION_OFFSET)
         saved = super().save(commit)
-        self.model._default_manager.bulk_update([row for row in moved if row not in saved], ["position"])
+        self.model._default_manager.bulk_update([row for row in moved_rows if row not in saved], ["position"])
         return saved
 
 

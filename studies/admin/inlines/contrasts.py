@@ -79,14 +79,14 @@ class ContrastInline(StudyRowsInline):
         sections = {row.pk: row for row in study.sections.order_by("position")} if saved else {}
         live = [s for s in sections.values() if s.purpose == Section.Purpose.LIVE and s.protocol in REGISTRY]
         estimands = {
-            key: words for section in live for key, words in REGISTRY[section.protocol].estimands(section).items()
+            key: label for section in live for key, label in REGISTRY[section.protocol].estimands(section).items()
         }
         return {
             "x": RowChoiceField(systems, empty="x", required=False, label="x"),
             "y": RowChoiceField(systems, empty="y", required=False, label="y"),
             "section": RowChoiceField(sections, empty="all possible sections", required=False, label="Section"),
             "estimand": forms.ChoiceField(
-                choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
+                choices=[("", "(the section's own)"), *((key, f"{key}: {label}") for key, label in estimands.items())],
                 required=False,
                 label=field_labels.LABELS["contrast"]["estimand"],
             ),

@@ -75,7 +75,7 @@ class QuestionInline(ExtraRowsMixin, InlinePermissions, admin.StackedInline):
             if _names_systems(obj):
                 return self.fieldsets
             (title, first), *others = self.fieldsets
-            return ((title, first | {"fields": tuple(each for each in first["fields"] if each != ("x", "y"))}), *others)
+            return ((title, first | {"fields": tuple(name for name in first["fields"] if name != ("x", "y"))}), *others)
         return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "asked_as", "required", "help")}),)
 
     def get_readonly_fields(self, request, obj=None):

@@ -26,7 +26,7 @@ def batch_problems(study: Study) -> Iterator[Problem]:
     ]
     contrasts = study.contrasts.select_related("x", "y", "section")
     pending = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
-    shown = {section.pk: ShownSystems() for section in live}
+    shown_by_section = {section.pk: ShownSystems() for section in live}
     try:
         for number, (arm, placed) in enumerate(_items_by_batch(study)):
             if not pending and number >= MIN_TRIAL_BATCHES:
@@ -35,16 +35,16 @@ def batch_problems(study: Study) -> Iterator[Problem]:
                 arms = {section_arm.pk for section_arm in section.arms.all()}
                 items = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
                 if items:
-                    of = shown[section.pk]
-                    of.arms.setdefault(arm, set()).update(*items)
-                    of.items |= set(items)
-                    of.batches.add(frozenset().union(*items))
-                    of.systems |= frozenset().union(*items)
+                    shown = shown_by_section[section.pk]
+                    shown.arms.setdefault(arm, set()).update(*items)
+                    shown.items |= set(items)
+                    shown.batches.add(frozenset().union(*items))
+                    shown.systems |= frozenset().union(*items)
             pending = {
                 contrast: sections
                 for contrast, sections in pending.items()
                 if all(
-                    REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown[section.pk])
+                    REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown_by_section[section.pk])
                     for section in sections
                 )
             }
@@ -61,7 +61,7 @@ def batch_problems(study: Study) -> Iterator[Problem]:
             )
             continue
         reasons = dict.fromkeys(
-            REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown[section.pk])
+            REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown_by_section[section.pk])
             for section in sections
         )
         yield Problem(
@@ -92,10 +92,10 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
     Raise UnfillableBatch if a batch cannot be filled.
     """
     count = batch_count_for_target(study)
-    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
-    if ready_made.exists():
+    own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
+    if own_batches.exists():
         rows = (
-            Placement.objects.filter(batch__in=ready_made, item__kind=Item.Kind.LIVE)
+            Placement.objects.filter(batch__in=own_batches, item__kind=Item.Kind.LIVE)
             .order_by("batch__number", "number")
             .values_list(
                 "batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id"
@@ -106,15 +106,15 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
             for _, _, section, item, system in batch_rows:
                 systems.setdefault((section, item), set()).add(system)
             placed: dict[int, list[frozenset[int]]] = {}
-            for (section, _), held in systems.items():
-                placed.setdefault(section, []).append(frozenset(held))
+            for (section, _), system_ids in systems.items():
+                placed.setdefault(section, []).append(frozenset(system_ids))
             yield arm, placed
         return
     drawing = BatchDraw(study)
-    system_of = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
+    system_by_output = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
     for batch in islice(drawing.batches(), count):
         placed = {}
         for section, drawn in batch.items:
             if drawn.item is None and drawn.kind == Item.Kind.LIVE:
-                placed.setdefault(section, []).append(frozenset(system_of[output] for output in drawn.outputs))
+                placed.setdefault(section, []).append(frozenset(system_by_output[output] for output in drawn.outputs))
         yield batch.arm_id, placed

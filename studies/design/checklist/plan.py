@@ -28,9 +28,9 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
                 f"no_margin:{contrast.x}:{contrast.y}",
             )
     directed = [section for section in live if any(q.x_id for q in section.questions.all())]
-    asked = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
+    question_pairs = {frozenset((q.x_id, q.y_id)) for section in directed for q in section.questions.all() if q.x_id}
     for contrast in contrasts:
-        if directed and contrast.x_id and frozenset((contrast.x_id, contrast.y_id)) not in asked:
+        if directed and contrast.x_id and frozenset((contrast.x_id, contrast.y_id)) not in question_pairs:
             yield Problem(
                 f"No question asks about {contrast.x} and {contrast.y}.",
                 "contrasts",

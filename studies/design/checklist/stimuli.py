@@ -23,20 +23,22 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
             systems == 0,
             "one_system",
         )
-    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
+    has_own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     # A protocol that shows one output per prompt has other needs and checks them itself.
     full_sections = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
-    if full_sections and not ready_made:
+    if full_sections and not has_own_batches:
         yield from _coverage_problems(study, full_sections)
-    twice = (
+    n_repeated = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .values("batch", "item__prompt")
         .annotate(n=Count("pk"))
         .filter(n__gt=1)
         .count()
     )
-    if twice:
-        yield Problem(f"{twice} prompts occur twice in a ready-made batch.", "batches", False, "prompt_twice_in_batch")
+    if n_repeated:
+        yield Problem(
+            f"{n_repeated} prompts occur twice in a ready-made batch.", "batches", False, "prompt_twice_in_batch"
+        )
     empty = Output.objects.filter(system__study=study, is_empty=True).count()
     if empty:
         yield Problem(
@@ -52,30 +54,30 @@ def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
     plan = BatchDraw(study)
     positions = {section.position for section in drawing}
     keys = dict(study.prompts.values_list("pk", "key"))
-    alike: dict[tuple, list] = {}
+    arms_by_need: dict[tuple, list] = {}
     for arm in plan.arms:
-        wanted = sum(section.m for section in plan.sections_with_own_items(arm.pk) if section.position in positions)
-        alike.setdefault((tuple(plan.systems[arm.pk]), arm.domain, wanted), []).append(arm)
-    for (_, _, wanted), arms in alike.items():
+        n_needed = sum(section.m for section in plan.sections_with_own_items(arm.pk) if section.position in positions)
+        arms_by_need.setdefault((tuple(plan.systems[arm.pk]), arm.domain, n_needed), []).append(arm)
+    for (_, _, n_needed), arms in arms_by_need.items():
         names = ", ".join(arm.name for arm in arms)
-        where, of_arm, shown, some = (
+        where, arm_text, shown_text, key_suffix = (
             (f"Arm {names}: ", f" of arm {names}", " that the arm shows", f":{arms[0].name}")
-            if len(alike) > 1
+            if len(arms_by_need) > 1
             else ("", "", "", "")
         )
         all_prompts, usable = plan.prompts_by_arm[arms[0].pk], plan.prompts[arms[0].pk]
         lacking = sorted(keys[prompt] for prompt in set(all_prompts) - set(usable))
-        if lacking and wanted:
+        if lacking and n_needed:
             yield Problem(
                 f"{where}{len(lacking)} of {len(all_prompts)} prompts lack the output of a system and are not shown: {', '.join(lacking[:5])}"
                 f"{' …' if len(lacking) > 5 else ''}.",
                 "outputs",
                 False,
-                f"outputs_missing{some}",
+                f"outputs_missing{key_suffix}",
             )
-        if len(usable) < wanted:
+        if len(usable) < n_needed:
             yield Problem(
-                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(usable) == 1 else 'are'} "
+                f"A batch{arm_text} needs {n_needed} prompts with an output of every system{shown_text}; there {'is' if len(usable) == 1 else 'are'} "
                 f"{len(usable)}. {SHORTAGE_ADVICE['prompts']}",
                 "prompts",
             )

@@ -24,12 +24,12 @@ class BaseValidator:
             self.problems.append(f"{path}: {text}".encode("utf-8", "replace").decode())
 
     def rows(self, value: dict[str, Any], name: str, path: str = "") -> list[tuple[str, Any]]:
-        found = value.get(name)
+        listed = value.get(name)
         where = f"{path}.{name}" if path else name
-        if not isinstance(found, list):
+        if not isinstance(listed, list):
             self.add_problem(where, "must be a list." if name in value else "is missing.")
             return []
-        return [(f"{where}[{number}]", each) for number, each in enumerate(found)]
+        return [(f"{where}[{number}]", row) for number, row in enumerate(listed)]
 
     def check_object(self, value: Any, path: str, names: tuple[str, ...]) -> bool:
         """Return whether the value is an object with exactly these names."""
@@ -67,19 +67,19 @@ class BaseValidator:
             self.add_problem(path, " ".join(error.messages))
         return None
 
-    def reference(self, value: Any, known: Any, path: str, what: str) -> Any:
+    def reference(self, value: Any, known: Any, path: str, noun: str) -> Any:
         """Return the value if it is one of the known names or numbers, or None."""
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
-            self.add_problem(path, f"there is no {what} {value!r:.60}.")
+            self.add_problem(path, f"there is no {noun} {value!r:.60}.")
             return None
         return value
 
-    def references(self, value: Any, known: Any, path: str, what: str) -> list[Any]:
+    def references(self, value: Any, known: Any, path: str, noun: str) -> list[Any]:
         if not isinstance(value, list):
             self.add_problem(path, "must be a list.")
             return []
-        for number, each in enumerate(value):
-            self.reference(each, known, f"{path}[{number}]", what)
+        for number, name in enumerate(value):
+            self.reference(name, known, f"{path}[{number}]", noun)
         if not self.problems and len(set(value)) < len(value):
             self.add_problem(path, "contains the same name twice.")
         return value

@@ -118,43 +118,43 @@ class BundleValidator(DesignValidator):
             self.check_unique(numbers, columns["number"], f"{path}.number")
             if columns["key"]:
                 self.check_unique(keys, columns["key"], f"{path}.key")
-            places = []
-            for where, place in self.rows(row, "items", path):
-                is_place = isinstance(place, list) and all(type(part) is int for part in place)
-                if is_place and tuple(place) in self.items:
-                    places.append(tuple(place))
+            item_keys = []
+            for where, key in self.rows(row, "items", path):
+                is_key = isinstance(key, list) and all(type(part) is int for part in key)
+                if is_key and tuple(key) in self.items:
+                    item_keys.append(tuple(key))
                 else:
                     self.add_problem(where, "must be [section, number] of one of items.")
-            if len(set(places)) < len(places):
+            if len(set(item_keys)) < len(item_keys):
                 self.add_problem(f"{path}.items", "an item occurs twice.")
-            self.batches.append(columns | {"arm": row["arm"], "items": places})
+            self.batches.append(columns | {"arm": row["arm"], "items": item_keys})
 
     def _item_outputs(self, row: dict[str, Any], path: str) -> list[tuple[str, str, int]]:
-        found = []
-        for where, each in self.rows(row, "outputs", path):
-            is_key = isinstance(each, list) and len(each) == 3 and all(isinstance(part, str | int) for part in each)
-            if not is_key or tuple(each) not in self.outputs:
+        keys = []
+        for where, key in self.rows(row, "outputs", path):
+            is_key = isinstance(key, list) and len(key) == 3 and all(isinstance(part, str | int) for part in key)
+            if not is_key or tuple(key) not in self.outputs:
                 self.add_problem(where, "must be [system, prompt, sample] of one of outputs.")
             else:
-                found.append(tuple(each))
-        if len(set(found)) < len(found):
+                keys.append(tuple(key))
+        if len(set(keys)) < len(keys):
             self.add_problem(f"{path}.outputs", "an output occurs twice.")
-        return found
+        return keys
 
     def _expected(self, row: dict[str, Any], path: str, section: Any, exposures: int) -> list[dict[str, Any]]:
         questions = self.sections[section]["questions"] if section in self.sections else {}
-        found: list[dict[str, Any]] = []
+        expected: list[dict[str, Any]] = []
         seen: set = set()
-        for where, each in self.rows(row, "expected", path):
-            if not self.check_object(each, where, (*EXPECTED_FIELDS, "question", "exposure")):
+        for where, answer in self.rows(row, "expected", path):
+            if not self.check_object(answer, where, (*EXPECTED_FIELDS, "question", "exposure")):
                 continue
-            columns = self.columns(Expected, each, EXPECTED_FIELDS, where)
-            question = self.reference(each["question"], questions, f"{where}.question", "question of this section")
+            columns = self.columns(Expected, answer, EXPECTED_FIELDS, where)
+            question = self.reference(answer["question"], questions, f"{where}.question", "question of this section")
             self.check_unique(seen, question, f"{where}.question")
-            exposure, low, high = each["exposure"], columns["low"], columns["high"]
+            exposure, low, high = answer["exposure"], columns["low"], columns["high"]
             is_range = low is not None and high is not None and low <= high and exposure is None
             is_exposure = low is None and high is None and type(exposure) is int and 0 <= exposure < exposures
             if not (is_range or is_exposure):
                 self.add_problem(where, "must be a range from low to high, or the number of an exposure.")
-            found.append(columns | {"question": question, "exposure": exposure})
-        return found
+            expected.append(columns | {"question": question, "exposure": exposure})
+        return expected

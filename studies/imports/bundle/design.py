@@ -54,8 +54,8 @@ class DesignValidator(BaseValidator):
             if self.check_object(row, path, (*ARM_FIELDS, "systems")):
                 columns = self.columns(Arm, row, ARM_FIELDS, path)
                 self.check_unique(seen, columns["name"], f"{path}.name")
-                shown = self.references(row["systems"], self.systems, f"{path}.systems", "system")
-                self.arms[columns["name"]] = columns, shown
+                system_names = self.references(row["systems"], self.systems, f"{path}.systems", "system")
+                self.arms[columns["name"]] = columns, system_names
 
     def check_sections(self) -> None:
         self.sections: dict[int, dict[str, Any]] = {}
@@ -84,7 +84,7 @@ class DesignValidator(BaseValidator):
             }
 
     def _questions(self, section: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        questions: dict[str, dict[str, Any]] = {}
         keys: set = set()
         positions: set = set()
         for where, row in self.rows(section, "questions", path):
@@ -96,8 +96,8 @@ class DesignValidator(BaseValidator):
             self.check_unique(keys, columns["key"], f"{where}.key")
             self.check_unique(positions, columns["position"], f"{where}.position")
             x, y = self._pair(row, where)
-            found[str(columns["key"])] = columns | {"x": x, "y": y}
-        return found
+            questions[str(columns["key"])] = columns | {"x": x, "y": y}
+        return questions
 
     def _check_scale(self, scale: Any, path: str) -> None:
         if not isinstance(scale, dict):
@@ -106,14 +106,14 @@ class DesignValidator(BaseValidator):
             "kind": str, "minimum": int, "maximum": int, "low": str, "middle": str, "high": str, "labels": list, "options": list,
             "minimum_length": int, "maximum_length": int, "is_long": bool, "is_best_first": bool,
         }  # fmt: skip
-        words = {str: "a text", int: "a whole number", list: "a list", bool: "true or false"}
+        type_labels = {str: "a text", int: "a whole number", list: "a list", bool: "true or false"}
         before = len(self.problems)
         for name, value in scale.items():
             kind = kinds.get(name)
             if kind is None:
                 self.add_problem(f"{path}.{name[:80]}", "is not a part of a scale.")
             elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                self.add_problem(f"{path}.{name}", f"must be {words[kind]}.")
+                self.add_problem(f"{path}.{name}", f"must be {type_labels[kind]}.")
         if len(self.problems) > before:
             return
         for number, label in enumerate(scale.get("labels", [])):
@@ -138,9 +138,9 @@ class DesignValidator(BaseValidator):
         if not isinstance(reasons, list):
             self.add_problem(path, "must be a list.")
             return
-        for number, each in enumerate(reasons):
-            has_names = isinstance(each, dict) and set(each) == {"key", "label"}
-            if not has_names or not all(isinstance(part, str) and part for part in each.values()):
+        for number, reason in enumerate(reasons):
+            has_names = isinstance(reason, dict) and set(reason) == {"key", "label"}
+            if not has_names or not all(isinstance(part, str) and part for part in reason.values()):
                 self.add_problem(f"{path}[{number}]", "must be an object with the texts key and label.")
 
     def _check_settings(self, form: type | None, value: Any, path: str) -> None:
@@ -148,8 +148,8 @@ class DesignValidator(BaseValidator):
             return  # reported already
         known = set(form().fields) if form is not None else set()
         for name in sorted(set(value) - known):
-            there = f"; the settings are {', '.join(sorted(known))}" if known else ""
-            self.add_problem(f"{path}.{name[:80]}", f"is not a setting{there}.")
+            known_text = f"; the settings are {', '.join(sorted(known))}" if known else ""
+            self.add_problem(f"{path}.{name[:80]}", f"is not a setting{known_text}.")
 
     def _pair(self, row: dict[str, Any], path: str) -> tuple[str | None, str | None]:
         x, y = row["x"], row["y"]

@@ -35,7 +35,7 @@ def parse_bundle(data: bytes | str) -> dict[str, Any]:
     try:
         value = strict_json.loads(data)
     except strict_json.BadJson as error:
-        raise BundleRefused([f"{error.place}: {error.text}." if error.place else f"The file {error}"]) from error
+        raise BundleRefused([f"{error.position}: {error.text}." if error.position else f"The file {error}"]) from error
     if not isinstance(value, dict):
         raise BundleRefused(["The file must contain one JSON object."])
     return value

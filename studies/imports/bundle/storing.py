@@ -22,9 +22,9 @@ def store_bundle_as_draft(bundle: BundleValidator, owner: Any) -> models.Study:
         "name",
     )
     models.ArmSystem.objects.bulk_create(
-        models.ArmSystem(arm=arms[name], system=systems[each])
-        for name, (_, shown) in bundle.arms.items()
-        for each in shown
+        models.ArmSystem(arm=arms[name], system=systems[system])
+        for name, (_, system_names) in bundle.arms.items()
+        for system in system_names
     )
     sections = _write_sections(bundle, study, arms)
     questions = _write_questions(bundle, sections, systems)
@@ -47,14 +47,14 @@ def store_bundle_as_draft(bundle: BundleValidator, owner: Any) -> models.Study:
         ),
         "key",
     )
-    made = models.Output.objects.bulk_create(
+    output_rows = models.Output.objects.bulk_create(
         (
             models.Output(system=systems[system], prompt=prompts[prompt], **columns)
             for (system, prompt, _), columns in bundle.outputs.items()
         ),
         500,
     )
-    outputs = dict(zip(bundle.outputs, made, strict=True))
+    outputs = dict(zip(bundle.outputs, output_rows, strict=True))
     _write_items(bundle, study, arms, sections, questions, prompts, outputs)
     study.refresh_from_db()
     return study
@@ -81,14 +81,14 @@ def _write_sections(
 
 def _write_questions(bundle: BundleValidator, sections, systems) -> dict[tuple[int, str], models.Question]:
     keys = [(position, key) for position, row in bundle.sections.items() for key in row["questions"]]
-    made = models.Question.objects.bulk_create(
+    question_rows = models.Question.objects.bulk_create(
         models.Question(
             section=sections[position], **columns | {"x": systems.get(columns["x"]), "y": systems.get(columns["y"])}
         )
         for position, row in bundle.sections.items()
         for columns in row["questions"].values()
     )
-    return dict(zip(keys, made, strict=True))
+    return dict(zip(keys, question_rows, strict=True))
 
 
 def _write_items(bundle: BundleValidator, study, arms, sections, questions, prompts, outputs) -> None:
@@ -110,20 +110,20 @@ def _write_items(bundle: BundleValidator, study, arms, sections, questions, prom
     )
     items = dict(zip(bundle.items, rows, strict=True))
     exposures = {
-        (place, number): models.Exposure(item=items[place], output=outputs[key], number=number)
-        for place, row in bundle.items.items()
-        for number, key in enumerate(row["outputs"])
+        (item_key, number): models.Exposure(item=items[item_key], output=outputs[output_key], number=number)
+        for item_key, row in bundle.items.items()
+        for number, output_key in enumerate(row["outputs"])
     }
     models.Exposure.objects.bulk_create(exposures.values(), 500)
     models.Expected.objects.bulk_create(
         models.Expected(
-            item=items[place],
-            question=questions[place[0], each["question"]],
-            exposure=exposures[place, each["exposure"]] if each["exposure"] is not None else None,
-            **{name: each[name] for name in EXPECTED_FIELDS},
+            item=items[item_key],
+            question=questions[item_key[0], answer["question"]],
+            exposure=exposures[item_key, answer["exposure"]] if answer["exposure"] is not None else None,
+            **{name: answer[name] for name in EXPECTED_FIELDS},
         )
-        for place, row in bundle.items.items()
-        for each in row["expected"]
+        for item_key, row in bundle.items.items()
+        for answer in row["expected"]
     )
     batches = models.Batch.objects.bulk_create(
         models.Batch(
@@ -136,9 +136,9 @@ def _write_items(bundle: BundleValidator, study, arms, sections, questions, prom
     )
     models.Placement.objects.bulk_create(
         (
-            models.Placement(batch=batch, item=items[place], number=number)
+            models.Placement(batch=batch, item=items[item_key], number=number)
             for batch, row in zip(batches, bundle.batches, strict=True)
-            for number, place in enumerate(row["items"])
+            for number, item_key in enumerate(row["items"])
         ),
         500,
     )

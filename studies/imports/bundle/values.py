@@ -45,8 +45,8 @@ def json_to_column_value(field: models.Field, value: Any, json_path: str) -> Any
     return _text(value, json_path)
 
 
-def _wrong(path: str, what: str) -> Any:
-    raise ValueRefused(path, f"must be {what}.")
+def _wrong(path: str, expected: str) -> Any:
+    raise ValueRefused(path, f"must be {expected}.")
 
 
 def _text(value: str, path: str) -> str:
@@ -64,9 +64,9 @@ def check_json_is_storable(value: Any, json_path: str, depth: int = 1) -> None:
     if isinstance(value, str):
         _text(value, json_path)
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            check_json_is_storable(each, f"{json_path}[{number}]", depth + 1)
+        for number, part in enumerate(value):
+            check_json_is_storable(part, f"{json_path}[{number}]", depth + 1)
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, part in value.items():
             _text(name, json_path)
-            check_json_is_storable(each, f"{json_path}.{name}", depth + 1)
+            check_json_is_storable(part, f"{json_path}.{name}", depth + 1)

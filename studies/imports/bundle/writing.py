@@ -31,8 +31,8 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
         "schema": SCHEMA,
         "prompts": prompts,
         "outputs": outputs,
-        "items": _items_of(study),
-        "batches": _batches_of(study),
+        "items": _serialized_items(study),
+        "batches": _serialized_batches(study),
         "images": {name: _image(name) for name in sorted(names)},
     }
 
@@ -60,7 +60,7 @@ def _image(name: str) -> str:
         ) from error
 
 
-def _items_of(study: Study) -> list[dict[str, Any]]:
+def _serialized_items(study: Study) -> list[dict[str, Any]]:
     """Return the items that are part of the design: ready-made, practice and test items. Seed and design determine drawn items."""
     in_batches = Q(placements__batch__origin=Batch.Origin.IMPORTED)
     by_hand = (
@@ -74,16 +74,16 @@ def _items_of(study: Study) -> list[dict[str, Any]]:
     ).iterator(2000):
         exposures.setdefault(item, []).append([system, prompt, sample])
     expected: dict[int, list[dict[str, Any]]] = {}
-    for each in (
+    for answer in (
         Expected.objects.filter(item__in=chosen)
         .select_related("question", "exposure")
         .order_by("item", "question__key")
     ):
-        expected.setdefault(each.item_id, []).append(
+        expected.setdefault(answer.item_id, []).append(
             {
-                "question": each.question.key,
-                "exposure": each.exposure and each.exposure.number,
-                **_columns(each, EXPECTED_FIELDS),
+                "question": answer.question.key,
+                "exposure": answer.exposure and answer.exposure.number,
+                **_columns(answer, EXPECTED_FIELDS),
             }
         )
     return [
@@ -100,11 +100,11 @@ def _items_of(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def _batches_of(study: Study) -> list[dict[str, Any]]:
-    ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
+def _serialized_batches(study: Study) -> list[dict[str, Any]]:
+    own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
     places: dict[int, list[list[int]]] = {}
     for batch, section, number in (
-        Placement.objects.filter(batch__in=ready_made.values("pk"))
+        Placement.objects.filter(batch__in=own_batches.values("pk"))
         .order_by("batch", "number")
         .values_list("batch_id", "item__section__position", "item__number")
         .iterator(2000)
@@ -112,5 +112,5 @@ def _batches_of(study: Study) -> list[dict[str, Any]]:
         places.setdefault(batch, []).append([section, number])
     return [
         {"arm": batch.arm.name, **_columns(batch, BATCH_FIELDS), "items": places.get(batch.pk, [])}
-        for batch in ready_made.select_related("arm").order_by("number")
+        for batch in own_batches.select_related("arm").order_by("number")
     ]

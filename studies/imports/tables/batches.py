@@ -35,13 +35,13 @@ class GatheredBatch:
 
     def ordered(self) -> list[GatheredPlacement]:
         """Return the places by section, then by position if the file gives positions, or else in the order of the file."""
-        return sorted(self.places, key=lambda place: (place.section, place.position or 0))
+        return sorted(self.places, key=lambda placement: (placement.section, placement.position or 0))
 
     def digest_lines(self) -> list[list]:
         return [
-            [self.arm, number, place.section, place.prompt, system, sample]
-            for number, place in enumerate(self.ordered())
-            for system, sample in place.outputs.items()
+            [self.arm, number, placement.section, placement.prompt, system, sample]
+            for number, placement in enumerate(self.ordered())
+            for system, sample in placement.outputs.items()
         ]
 
 
@@ -74,11 +74,11 @@ class BatchCollector:
         if self._seen_by[section] and batch.arm not in self._seen_by[section]:
             self.problems.add(entry.row, "arm", f"the arm {batch.arm} does not see section {section}.")
             return
-        place = self._place(batch, entry, section, cells.position)
-        if place is None:
+        placement = self._placement(batch, entry, section, cells.position)
+        if placement is None:
             return
         for system, sample in outputs.items():
-            if system in place.outputs:
+            if system in placement.outputs:
                 self.problems.add(
                     entry.row,
                     "system",
@@ -89,14 +89,14 @@ class BatchCollector:
             if (allowed := self._arm_systems.get(batch.arm)) and system not in allowed:
                 self.problems.add(entry.row, "arm", f"the arm {batch.arm} does not see {system}.")
                 return
-            place.outputs[system] = sample
+            placement.outputs[system] = sample
 
     def _section(self, row: int, position: int | None) -> int | None:
         if position is None and len(self._sections) == 1:
             return next(iter(self._sections))
         if position in self._sections:
             return position
-        there = ", ".join(map(str, self._sections))
+        drawing_sections = ", ".join(map(str, self._sections))
         if not self._sections:
             if not self._has_reported_missing_section:  # report it once: it concerns the study, not the row
                 self.problems.add(
@@ -106,9 +106,11 @@ class BatchCollector:
                 )
             self._has_reported_missing_section = True
         elif position is None:
-            self.problems.add(row, "section", f"is missing: several sections show items ({there}).")
+            self.problems.add(row, "section", f"is missing: several sections show items ({drawing_sections}).")
         else:
-            self.problems.add(row, "section", f"no section {position} draws items; sections that do: {there}.")
+            self.problems.add(
+                row, "section", f"no section {position} draws items; sections that do: {drawing_sections}."
+            )
         return None
 
     def _batch(self, entry: Entry, cells: BatchCells) -> GatheredBatch | None:
@@ -128,18 +130,20 @@ class BatchCollector:
                 )
                 return None
             return batch
-        alike = self._by_name.setdefault(name_key(cells.key), cells.key)
-        if alike != cells.key:
-            self.problems.add(entry.row, "batch", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
+        first_key = self._by_name.setdefault(name_key(cells.key), cells.key)
+        if first_key != cells.key:
+            self.problems.add(entry.row, "batch", f"“{cells.key}” and “{first_key}” differ only in case or blanks.")
             return None
         if not arm and len(self._arms) != 1:
-            some = f"the study has {len(self._arms)}: {', '.join(self._arms)}" if self._arms else "the study has none"
-            self.problems.add(entry.row, "arm", f"is missing; {some}.")
+            arms_text = (
+                f"the study has {len(self._arms)}: {', '.join(self._arms)}" if self._arms else "the study has none"
+            )
+            self.problems.add(entry.row, "arm", f"is missing; {arms_text}.")
             return None
         batch = self.batches[cells.key] = GatheredBatch(cells.key, arm or next(iter(self._arms)), entry.row)
         return batch
 
-    def _place(
+    def _placement(
         self, batch: GatheredBatch, entry: Entry, section: int, position: int | None
     ) -> GatheredPlacement | None:
         if position is not None:
@@ -148,8 +152,8 @@ class BatchCollector:
             at = ("row", entry.row)  # each row of the wide format is one item
         else:
             at = ("prompt", entry.prompt.key)
-        place = batch.by_position.get((section, at))
-        if place is None:
+        placement = batch.by_position.get((section, at))
+        if placement is None:
             if batch.places and (batch.places[0].position is None) != (position is None):
                 self.problems.add(
                     entry.row,
@@ -157,17 +161,17 @@ class BatchCollector:
                     f"is given in some rows of batch {batch.key} and not in others (row {batch.places[0].row}).",
                 )
                 return None
-            place = GatheredPlacement(entry.row, section, entry.prompt.key, position)
-            batch.by_position[section, at] = place
-            batch.places.append(place)
-        elif place.prompt != entry.prompt.key:
+            placement = GatheredPlacement(entry.row, section, entry.prompt.key, position)
+            batch.by_position[section, at] = placement
+            batch.places.append(placement)
+        elif placement.prompt != entry.prompt.key:
             self.problems.add(
                 entry.row,
                 "position",
-                f"place {position} of batch {batch.key} already has the prompt {place.prompt} (row {place.row}).",
+                f"place {position} of batch {batch.key} already has the prompt {placement.prompt} (row {placement.row}).",
             )
             return None
-        return place
+        return placement
 
     def finish(self, report: ImportReport, existing: dict[str, bytes], systems: set[str]) -> None:
         """Check each complete batch, and count the new ones."""
@@ -175,19 +179,19 @@ class BatchCollector:
         incomplete: list[str] = []
         sizes: list[str] = []
         uncovered: list[str] = []
-        alike = {name_key(key): key for key in existing}
+        existing_keys = {name_key(key): key for key in existing}
         for batch in self.batches.values():
             self._check_items(batch)
-            other = alike.get(name_key(batch.key), batch.key)
+            other = existing_keys.get(name_key(batch.key), batch.key)
             if other != batch.key:
                 self.problems.add(
                     batch.row, "batch", f"“{batch.key}” differs from “{other}” of the study only in case or blanks."
                 )
             expected = self._arm_systems.get(batch.arm) or systems
-            for place in batch.places:
-                lacking = sorted(expected - set(place.outputs))
+            for placement in batch.places:
+                lacking = sorted(expected - set(placement.outputs))
                 if lacking:
-                    incomplete.append(f"{batch.key}: {place.prompt} lacks {', '.join(lacking)}")
+                    incomplete.append(f"{batch.key}: {placement.prompt} lacks {', '.join(lacking)}")
             sizes += self._wrong_sizes(batch)
             uncovered += self._uncovered(batch)
             if batch.key not in existing:
@@ -205,41 +209,41 @@ class BatchCollector:
                 yield batch
 
     def _check_items(self, batch: GatheredBatch) -> None:
-        shown: dict[tuple, int] = {}
-        for place in batch.places:
-            if not place.outputs:
+        first_rows: dict[tuple, int] = {}
+        for placement in batch.places:
+            if not placement.outputs:
                 self.problems.add(
-                    place.row, None, f"batch {batch.key} has the prompt {place.prompt} without any output."
+                    placement.row, None, f"batch {batch.key} has the prompt {placement.prompt} without any output."
                 )
                 continue
-            what = (place.section, place.prompt, tuple(sorted(place.outputs.items())))
-            first = shown.setdefault(what, place.row)
-            if first != place.row:
+            item_key = (placement.section, placement.prompt, tuple(sorted(placement.outputs.items())))
+            first = first_rows.setdefault(item_key, placement.row)
+            if first != placement.row:
                 self.problems.add(
-                    place.row,
+                    placement.row,
                     "prompt_key",
-                    f"batch {batch.key} already has {place.prompt} with the same outputs (row {first}).",
+                    f"batch {batch.key} already has {placement.prompt} with the same outputs (row {first}).",
                 )
 
     def _wrong_sizes(self, batch: GatheredBatch) -> Iterator[str]:
         for position, section in self._sections.items():
-            n = sum(place.section == position for place in batch.places)
+            n = sum(placement.section == position for placement in batch.places)
             if n and n != section.m and section.purpose == Section.Purpose.LIVE:
                 yield f"{batch.key}: {n} in section {position}, whose m is {section.m}"
 
     def _uncovered(self, batch: GatheredBatch) -> Iterator[str]:
-        there = {place.section for place in batch.places}
+        sections = {placement.section for placement in batch.places}
         for position in self._sections:
-            if position not in there and (not self._seen_by[position] or batch.arm in self._seen_by[position]):
+            if position not in sections and (not self._seen_by[position] or batch.arm in self._seen_by[position]):
                 yield f"{batch.key}: nothing in section {position}"
 
     def _add_findings(self, report: ImportReport, incomplete, sizes, uncovered) -> None:
-        twice = find_repeated_prompts((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
-        if twice:
+        repeated_prompts = find_repeated_prompts((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
+        if repeated_prompts:
             report.add_finding(
                 "prompt_twice_in_batch",
                 "A batch contains the same prompt more than once: its annotator sees it again.",
-                [f"{each.batch}: {each.prompt}, {each.times} times" for each in twice],
+                [f"{repeated.batch}: {repeated.prompt}, {repeated.times} times" for repeated in repeated_prompts],
             )
         if incomplete:
             report.add_finding(

@@ -128,12 +128,12 @@ def parse_stimulus_columns(columns: tuple[str, ...]) -> StimulusLayout:
     layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes)
     if not problem and layout.is_wide and layout.is_long:
         problem = "two formats are mixed: use either one system with a text (or image) per row, or outputs of several systems per row."
-    columns_found = f"the columns found are: {', '.join(columns)[:500]}."
+    known_columns_text = f"the columns found are: {', '.join(columns)[:500]}."
     # Without this check, every text would count as empty if empty outputs are allowed.
     if not problem and "system" in cells and not any(name in cells for name in ("text", "image", "is_empty")):
-        problem = f"no column text, image or is_empty beside the system; {columns_found}"
+        problem = f"no column text, image or is_empty beside the system; {known_columns_text}"
     if "prompt_key" not in cells:
-        problem = f"no column prompt_key (or key); {columns_found}"
+        problem = f"no column prompt_key (or key); {known_columns_text}"
     return replace(layout, problem=problem)
 
 
@@ -188,13 +188,13 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
 
 def _attributes(values: Mapping[str, Any], layout: StimulusLayout) -> str:
     column = layout.cells.get("attributes")
-    given = values.get(column) if column else None
-    if given is not None and given != "" and not isinstance(given, dict):
+    cell = values.get(column) if column else None
+    if cell is not None and cell != "" and not isinstance(cell, dict):
         raise CellRefused(column, "must be an object (JSON lines). In CSV, use columns such as attribute:length.")
-    attributes = dict(given or {})
-    for name, each in layout.attributes.items():
-        if values.get(each) not in (None, ""):
-            attributes[name] = values[each]
+    attributes = dict(cell or {})
+    for name, column_name in layout.attributes.items():
+        if values.get(column_name) not in (None, ""):
+            attributes[name] = values[column_name]
     return json.dumps(attributes, sort_keys=True, ensure_ascii=False) if attributes else ""
 
 
@@ -243,9 +243,9 @@ def _wide_outputs(
             raise CellRefused(
                 where, f"has unknown parts: {', '.join(sorted(unknown))[:200]}. Allowed are: {', '.join(PARTS)}."
             )
-        found: dict[str, Any] = {PARTS[name]: value for name, value in parts.items()}
-        found |= {name: values.get(each) for name, each in shared.items() if found.get(name) is None}
-        yield system, where, found, dict.fromkeys(found, where)
+        cells: dict[str, Any] = {PARTS[name]: value for name, value in parts.items()}
+        cells |= {name: values.get(column_name) for name, column_name in shared.items() if cells.get(name) is None}
+        yield system, where, cells, dict.fromkeys(cells, where)
 
 
 def _output(options: Options, system: Any, column: str, parts: dict[str, Any], columns: dict[str, str]) -> OutputCells:
@@ -344,7 +344,7 @@ def excerpt(text: str, length: int = 160) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def entry_summary(entry: Entry) -> dict[str, Any]:
+def stimulus_row_preview(entry: Entry) -> dict[str, Any]:
     """Return a short form of an entry for a table, so that a researcher can check it."""
     return {
         "row": entry.row,

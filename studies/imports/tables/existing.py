@@ -59,38 +59,38 @@ class ExistingStimuli:
 
 def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> ExistingStimuli:
     """Read a study's stimuli and ready-made batches as a stream. The fingerprint covers all of them."""
-    found = ExistingStimuli()
-    whole = blake2b(digest_size=16)
+    existing = ExistingStimuli()
+    digest = blake2b(digest_size=16)
     system_ids: dict[int, int] = {}
     prompt_ids: dict[int, int] = {}
     for pk, name in study.systems.order_by("name").values_list("pk", "name"):
-        system_ids[pk] = found.systems[name] = len(found.systems)
-        whole.update(repr((pk, name)).encode())
+        system_ids[pk] = existing.systems[name] = len(existing.systems)
+        digest.update(repr((pk, name)).encode())
     prompts = study.prompts.order_by("pk").values_list(
         "pk", "key", "text", "source", "domain", "language", "media", "attributes"
     )
     for pk, key, text, source, domain, language, media, attributes in prompts.iterator(2000):
         rest = {name: value for name, value in attributes.items() if name != ORIGINAL_KEY}
-        written = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
+        attributes_json = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
         state = PromptState(
-            len(found.prompts),
+            len(existing.prompts),
             text_digest(attributes.get(ORIGINAL_KEY, text)),
             text_digest(source),
             domain,
             language,
             media,
-            text_digest(written),
+            text_digest(attributes_json),
         )
         prompt_ids[pk] = state.index
-        found.prompts[key] = state
-        whole.update(repr((pk, key, state)).encode())
-    _read_outputs(study, found, system_ids, prompt_ids, whole, with_profiles)
-    _read_batches(study, found, whole)
-    found.fingerprint = whole.hexdigest()
-    return found
+        existing.prompts[key] = state
+        digest.update(repr((pk, key, state)).encode())
+    _read_outputs(study, existing, system_ids, prompt_ids, digest, with_profiles)
+    _read_batches(study, existing, digest)
+    existing.fingerprint = digest.hexdigest()
+    return existing
 
 
-def _read_outputs(study, found: ExistingStimuli, system_ids, prompt_ids, whole, with_profiles: bool) -> None:
+def _read_outputs(study, existing: ExistingStimuli, system_ids, prompt_ids, digest, with_profiles: bool) -> None:
     profiles = {system_ids[pk]: SurfaceProfile() for pk in system_ids}
     rows = Output.objects.filter(system__study=study).order_by("pk").values_list(
         "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
@@ -98,18 +98,18 @@ def _read_outputs(study, found: ExistingStimuli, system_ids, prompt_ids, whole, 
     for system, prompt, sample, kind, text, media, alt, is_empty, original, language in rows.iterator(2000):
         s, p = system_ids[system], prompt_ids[prompt]
         key = (s, p, sample)
-        found.outputs[key] = content = output_content_digest(original or text, media, is_empty)
+        existing.outputs[key] = content = output_content_digest(original or text, media, is_empty)
         extras = (kind, alt, language)
         if extras != NO_EXTRAS:
-            found.extras[key] = extras
-        found.next_sample[s, p] = max(found.next_sample.get((s, p), 0), sample + 1)
-        whole.update(repr((key, content, extras)).encode())
+            existing.extras[key] = extras
+        existing.next_sample[s, p] = max(existing.next_sample.get((s, p), 0), sample + 1)
+        digest.update(repr((key, content, extras)).encode())
         if with_profiles and text and profiles[s].n < MAX_PROFILED_TEXTS:
             profiles[s].add(original or text)
-    found.profiles = {name: profiles[index] for name, index in found.systems.items()}
+    existing.profiles = {name: profiles[index] for name, index in existing.systems.items()}
 
 
-def _read_batches(study, found: ExistingStimuli, whole) -> None:
+def _read_batches(study, existing: ExistingStimuli, digest) -> None:
     lines: dict[str, list] = {}
     rows = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
@@ -126,8 +126,8 @@ def _read_batches(study, found: ExistingStimuli, whole) -> None:
     )
     for key, *line in rows.iterator(2000):
         lines.setdefault(key, []).append(line)
-    found.batches = {key: batch_digest(rows) for key, rows in lines.items()}
-    whole.update(repr(sorted(found.batches.items())).encode())
+    existing.batches = {key: batch_digest(rows) for key, rows in lines.items()}
+    digest.update(repr(sorted(existing.batches.items())).encode())
 
 
 def batch_digest(lines: list) -> bytes:

@@ -17,7 +17,7 @@ class ImportedImages:
         self._archive = archive
         self._names: dict[str, str] = {}
         self._faults: dict[str, str] = {}
-        self._waiting = TemporaryDirectory(prefix="heval-images-") if stores else None
+        self._temporary_folder = TemporaryDirectory(prefix="heval-images-") if stores else None
         self.notes: list[str] = []
         self.used: set[str] = set()
 
@@ -25,8 +25,8 @@ class ImportedImages:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._waiting is not None:
-            self._waiting.cleanup()
+        if self._temporary_folder is not None:
+            self._temporary_folder.cleanup()
 
     def stored_name(self, member: str) -> str:
         """Return the image's name in the storage. Raise ImageRefused if it is not accepted."""
@@ -48,20 +48,20 @@ class ImportedImages:
             raise ImageRefused(self._faults[member]) from None
         if image.notes:
             self.notes.append(f"{member}: {', '.join(image.notes)}")
-        if self._waiting is not None:
-            store_image(Path(self._waiting.name), image)
+        if self._temporary_folder is not None:
+            store_image(Path(self._temporary_folder.name), image)
         return image.name
 
     def unused_image_names(self) -> list[str]:
         """Return the images of the archive that no row names."""
         if self._archive is None:
             return []
-        named = {member.strip().removeprefix("./") for member in self._names}
-        return sorted(self._archive.images - named)
+        used_members = {member.strip().removeprefix("./") for member in self._names}
+        return sorted(self._archive.images - used_members)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Store the images for annotators. Write the rows that name them inside this context."""
-        waiting = Path(self._waiting.name) if self._waiting else Path()
-        with storing_images(sorted(set(self._names.values())), lambda name: image_path(waiting, name).read_bytes()):
+        folder = Path(self._temporary_folder.name) if self._temporary_folder else Path()
+        with storing_images(sorted(set(self._names.values())), lambda name: image_path(folder, name).read_bytes()):
             yield

@@ -10,10 +10,11 @@ from studies.stimuli.settings_records import SettingsRefused, parse_record, tupl
 class Options:
     """How to read a file. Each switch allows something that is refused without it.
 
-    makes_batches: the rows name ready-made batches, one per annotator. creates_systems: add systems that the study does not have.
-    allows_empty: a blank text is an empty output, even without is_empty. replaces_changed: replace content of the study that
-    differs from the file. makes_pairs: the rows are single texts of two systems. Pairs have equal attributes ``pairs_by`` and
-    lengths that differ by at most ``pairs_within`` words. ``pairs_most`` limits their number; 0 means all.
+    ``makes_batches``: the rows name ready-made batches, one per annotator. ``creates_systems``: add systems that the
+    study does not have. ``allows_empty``: a blank text is an empty output, even without ``is_empty``.
+    ``replaces_changed``: replace content of the study that differs from the file. ``makes_pairs``: the rows are single
+    texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most ``pairs_within``
+    words. ``pairs_most`` limits their number; 0 means all.
     """
 
     makes_batches: bool = False

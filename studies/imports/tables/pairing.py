@@ -25,7 +25,7 @@ class PairCandidate:
     row: int
     system: str
     text: str
-    words: int
+    n_words: int
     attributes: tuple[str, ...]
 
 
@@ -52,32 +52,33 @@ class Pairing:
 def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
     """Turn the rows of a file (``system``, ``text``, attributes) into rows of pairs. Note problems in ``rows.problems``."""
     problems = rows.problems
-    found = Pairing()
-    by_system = _candidates(rows, options, problems, found)
+    pairing = Pairing()
+    by_system = _candidates(rows, options, problems, pairing)
     if problems:
-        return Rows((), iter(()), problems), found
+        return Rows((), iter(()), problems), pairing
     if len(by_system) != 2:
         names = ", ".join(sorted(by_system)) or "none"
         problems.add(None, "system", f"pairs need exactly two systems; the file has {len(by_system)}: {names[:300]}.")
-        return Rows((), iter(()), problems), found
-    (first, ours), (second, theirs) = sorted(by_system.items())
+        return Rows((), iter(()), problems), pairing
+    (first, first_texts), (second, second_texts) = sorted(by_system.items())
     groups: dict[tuple[str, ...], tuple[list[PairCandidate], list[PairCandidate]]] = defaultdict(lambda: ([], []))
-    for place, side in enumerate((ours, theirs)):
+    for side_number, side in enumerate((first_texts, second_texts)):
         for candidate in side:
-            groups[candidate.attributes][place].append(candidate)
-    for alike, sides in sorted(groups.items()):
+            groups[candidate.attributes][side_number].append(candidate)
+    for attributes, sides in sorted(groups.items()):
         shuffled = [
-            seeded_random(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)
+            seeded_random(seed, "pairs", attributes, side_number).sample(side, len(side))
+            for side_number, side in enumerate(sides)
         ]
-        ours, theirs = (sorted(side, key=lambda candidate: candidate.words) for side in shuffled)
-        found.pairs += _matched(ours, theirs, options.pairs_within)
-    found.pairs = seeded_random(seed, "pairs").sample(found.pairs, len(found.pairs))
-    for name, side in ((first, ours), (second, theirs)):
-        found.unpaired[name] = len(side) - len(found.pairs)
+        first_texts, second_texts = (sorted(side, key=lambda candidate: candidate.n_words) for side in shuffled)
+        pairing.pairs += _matched(first_texts, second_texts, options.pairs_within)
+    pairing.pairs = seeded_random(seed, "pairs").sample(pairing.pairs, len(pairing.pairs))
+    for name, side in ((first, first_texts), (second, second_texts)):
+        pairing.unpaired[name] = len(side) - len(pairing.pairs)
     if options.pairs_most:
-        found.surplus_pairs = max(0, len(found.pairs) - options.pairs_most)
-        found.pairs = found.pairs[: options.pairs_most]
-    if not found.pairs:
+        pairing.surplus_pairs = max(0, len(pairing.pairs) - options.pairs_most)
+        pairing.pairs = pairing.pairs[: options.pairs_most]
+    if not pairing.pairs:
         problems.add(
             None,
             None,
@@ -89,11 +90,11 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         f"output:{first}",
         f"output:{second}",
     )
-    return Rows(columns, _as_rows(found.pairs, columns), problems), found
+    return Rows(columns, _as_rows(pairing.pairs, columns), problems), pairing
 
 
 def _candidates(
-    rows: Rows, options: Options, problems: TableProblems, found: Pairing
+    rows: Rows, options: Options, problems: TableProblems, pairing: Pairing
 ) -> dict[str, list[PairCandidate]]:
     by_system: dict[str, list[PairCandidate]] = {}
     seen: set[tuple[str, str]] = set()
@@ -109,7 +110,7 @@ def _candidates(
         system, key = system.strip(), text.strip()
         candidates = by_system.setdefault(system, [])
         if (system, key) in seen:
-            found.repeated[system] = found.repeated.get(system, 0) + 1
+            pairing.repeated[system] = pairing.repeated.get(system, 0) + 1
             continue
         seen.add((system, key))
         candidates.append(PairCandidate(row.number, system, text, word_count(text), attributes))
@@ -118,11 +119,11 @@ def _candidates(
 
 def _attribute(row: Row, name: str, problems: TableProblems) -> str:
     stored = row.values.get("attributes")
-    inside: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    cell_attributes: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
     value = next(
         (
             where[key]
-            for where, key in ((row.values, ATTRIBUTE_PREFIX + name), (row.values, name), (inside, name))
+            for where, key in ((row.values, ATTRIBUTE_PREFIX + name), (row.values, name), (cell_attributes, name))
             if key in where
         ),
         None,
@@ -134,16 +135,16 @@ def _attribute(row: Row, name: str, problems: TableProblems) -> str:
 
 
 def _matched(
-    ours: list[PairCandidate], theirs: list[PairCandidate], within: int
+    first_texts: list[PairCandidate], second_texts: list[PairCandidate], within: int
 ) -> Iterator[tuple[PairCandidate, PairCandidate]]:
     """Pair two lists that are sorted by length. Taking the shortest match each time gives the largest number of pairs."""
     i = j = 0
-    while i < len(ours) and j < len(theirs):
-        apart = ours[i].words - theirs[j].words
-        if abs(apart) <= within:
-            yield ours[i], theirs[j]
-        i += apart <= within
-        j += apart >= -within
+    while i < len(first_texts) and j < len(second_texts):
+        difference = first_texts[i].n_words - second_texts[j].n_words
+        if abs(difference) <= within:
+            yield first_texts[i], second_texts[j]
+        i += difference <= within
+        j += difference >= -within
 
 
 def _as_rows(pairs: list[tuple[PairCandidate, PairCandidate]], columns: tuple[str, ...]) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profil
 
 from .batches import BatchCollector
 from .cells import MAX_NUMBER
-from .columns import Entry, OutputCells, PromptCells, entry_summary, excerpt
+from .columns import Entry, OutputCells, PromptCells, excerpt, stimulus_row_preview
 from .existing import (
     MAX_PROFILED_TEXTS,
     NO_EXTRAS,
@@ -45,7 +45,7 @@ class ImportPlan:
         report: ImportReport,
         journal: IO | None,
     ):
-        self.study, self.options, self.standing = study, options, existing
+        self.study, self.options, self.stored = study, options, existing
         self.images, self.report, self.journal = images, report, journal
         self.problems: TableProblems = report.problems
         self.systems = dict(existing.systems)
@@ -74,22 +74,22 @@ class ImportPlan:
         """Decide what one row changes."""
         self.report.rows += 1
         if len(self.report.first) < FIRST_ROWS:
-            self.report.first.append(entry_summary(entry))
+            self.report.first.append(stimulus_row_preview(entry))
         prompt = self._prompt(entry)
         if prompt is None:
             return
         placed: dict[str, int] = {}
-        is_whole = True
+        is_complete = True
         for cells in entry.outputs:
             sample = self._output(entry, prompt, cells)
             if sample is None:
-                is_whole = False
+                is_complete = False
             elif cells.system in placed:
                 self.problems.add(entry.row, cells.column, f"{cells.system} occurs twice in this row.")
-                is_whole = False
+                is_complete = False
             else:
                 placed[cells.system] = sample
-        if self.batch_collector and entry.batch and is_whole:
+        if self.batch_collector and entry.batch and is_complete:
             self.batch_collector.add(entry, entry.batch, placed)
 
     # Prompts
@@ -126,8 +126,8 @@ class ImportPlan:
         return state
 
     def _new_prompt(self, entry: Entry, cells: PromptCells, media: str) -> PromptState | None:
-        if alike := self._prompt_names.add_and_find_lookalike(cells.key):
-            self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
+        if other := self._prompt_names.add_and_find_lookalike(cells.key):
+            self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{other}” differ only in case or blanks.")
             return None
         state = PromptState(
             len(self.prompts), text_digest(cells.text), text_digest(cells.source), cells.domain, cells.language, media,
@@ -181,7 +181,7 @@ class ImportPlan:
             )
             return None
         key = (system, prompt.index, sample)
-        known = self.standing.outputs.get(key)
+        known = self.stored.outputs.get(key)
         if key in self.seen:
             if self.batch_collector is None or known != content:
                 is_same = "with the same text" if known == content else "with another text"
@@ -206,9 +206,9 @@ class ImportPlan:
             if cells.system in self.new_systems:
                 self.new_systems[cells.system][1] += 1
             return index
-        if alike := self._system_names.add_and_find_lookalike(cells.system):
+        if other := self._system_names.add_and_find_lookalike(cells.system):
             self.problems.add(
-                row, cells.column, f"the system “{cells.system}” differs from “{alike}” only in case or blanks."
+                row, cells.column, f"the system “{cells.system}” differs from “{other}” only in case or blanks."
             )
             return None
         index = self.systems[cells.system] = len(self.systems)
@@ -220,37 +220,37 @@ class ImportPlan:
         """Return the given number. In ready-made batches: the number of the same content, or the next one. Otherwise 0."""
         if given is not None or self.batch_collector is None:
             return given or 0
-        return self.by_content.get((system, prompt, content), self.standing.next_sample.get((system, prompt), 0))
+        return self.by_content.get((system, prompt, content), self.stored.next_sample.get((system, prompt), 0))
 
     def _new_output(self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes) -> None:
         system, prompt, sample = key
-        self.standing.outputs[key] = content
-        self.standing.next_sample[system, prompt] = max(self.standing.next_sample.get((system, prompt), 0), sample + 1)
+        self.stored.outputs[key] = content
+        self.stored.next_sample[system, prompt] = max(self.stored.next_sample.get((system, prompt), 0), sample + 1)
         if self.batch_collector:
             self.by_content[system, prompt, content] = sample
         self.report.counts["outputs"].new += 1
-        self._look_at(entry, system, prompt, cells, content)
+        self._note_text(entry, system, prompt, cells, content)
         extras = [cells.format or NO_EXTRAS[0], cells.alt or "", cells.language or ""]
         self._write("o", cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *extras)
 
     def _known_output(
         self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes, known: bytes
     ) -> None:
-        before = self.standing.extras.get(key, NO_EXTRAS)
+        before = self.stored.extras.get(key, NO_EXTRAS)
         given = (cells.format, cells.alt, cells.language)
         if content == known and all(new is None or new == old for new, old in zip(given, before, strict=True)):
             self.report.counts["outputs"].same += 1
             return
-        self.standing.outputs[key] = content
+        self.stored.outputs[key] = content
         self.report.counts["outputs"].changed += 1
         after = "(empty)" if cells.is_empty else f"image {cells.image}" if media else cells.text
-        what = f"{cells.system} on {entry.prompt.key}" + (f", sample {key[2]}" if key[2] else "")
-        self._note_change(ImportChange(entry.row, what, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
-        self._look_at(entry, key[0], key[1], cells, content)
+        label = f"{cells.system} on {entry.prompt.key}" + (f", sample {key[2]}" if key[2] else "")
+        self._note_change(ImportChange(entry.row, label, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
+        self._note_text(entry, key[0], key[1], cells, content)
         extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
         self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
 
-    def _look_at(self, entry: Entry, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
+    def _note_text(self, entry: Entry, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
         if cells.is_empty:
             self._empty_count += 1
             if len(self._empty) < MAX_EXAMPLES:
@@ -290,7 +290,7 @@ class ImportPlan:
         report = self.report
         report.counts["systems"].new = len(self.new_systems)
         used = {system for system, _, _ in self.seen}
-        report.counts["systems"].same = sum(index in used for index in self.standing.systems.values())
+        report.counts["systems"].same = sum(index in used for index in self.stored.systems.values())
         if self.new_systems and not self.options.creates_systems:
             for name, (row, n) in self.new_systems.items():
                 report.problems.add(
@@ -299,9 +299,9 @@ class ImportPlan:
                     f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Add systems that the study does not have yet”.",
                 )
         if self.batch_collector:
-            self.batch_collector.finish(report, self.standing.batches, set(self.systems))
-            for batch in self.batch_collector.changed(self.standing.batches):
-                if batch.key in self.standing.batches:
+            self.batch_collector.finish(report, self.stored.batches, set(self.systems))
+            for batch in self.batch_collector.changed(self.stored.batches):
+                if batch.key in self.stored.batches:
                     self._note_change(ImportChange(batch.row, f"batch {batch.key}"), None)
         report.changes = self._described_changes()
         if report.changes_count and not self.options.replaces_changed:
@@ -319,13 +319,13 @@ class ImportPlan:
 
     def _described_changes(self) -> list[ImportChange]:
         """Return the changes with the study's current content. This needs one query."""
-        wanted = {output for _, output in self._changed_keys if output}
+        changed = {output for _, output in self._changed_keys if output}
         rows = Output.objects.filter(
-            system__study=self.study, prompt__key__in={key for _, key, _ in wanted}, system__name__in={s for s, _, _ in wanted}
+            system__study=self.study, prompt__key__in={key for _, key, _ in changed}, system__name__in={s for s, _, _ in changed}
         ).values_list("system__name", "prompt__key", "sample", "text", "original", "is_empty", "media")  # fmt: skip
         current = {
             (system, key, sample): "(empty)" if is_empty else "(image)" if media else original or text
-            for system, key, sample, text, original, is_empty, media in (rows if wanted else ())
+            for system, key, sample, text, original, is_empty, media in (rows if changed else ())
         }
         changes = []
         for change, output in self._changed_keys:
@@ -335,12 +335,12 @@ class ImportPlan:
 
     def missing_outputs(self) -> Iterator[tuple[str, str]]:
         """Yield (prompt, system) of every output that would still be missing, in order."""
-        there = self.standing.next_sample
+        known_outputs = self.stored.next_sample
         systems = sorted(self.systems.items())
         for key in sorted(self.prompts):
             index = self.prompts[key].index
             for name, system in systems:
-                if (system, index) not in there:
+                if (system, index) not in known_outputs:
                     yield key, name
 
     def _find_missing(self) -> None:

@@ -94,7 +94,7 @@ class ImportReport:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "ImportReport":
         problems = TableProblems(
-            [TableProblem(**each) for each in stored["problems"]["first"]], stored["problems"]["count"]
+            [TableProblem(**problem) for problem in stored["problems"]["first"]], stored["problems"]["count"]
         )
         return cls(
             filename=stored["filename"],
@@ -103,8 +103,10 @@ class ImportReport:
             counts={kind: RowCounts(**count) for kind, count in stored["counts"].items()},
             problems=problems,
             first=stored["first"],
-            findings=[ImportFinding(**each | {"examples": tuple(each["examples"])}) for each in stored["findings"]],
-            changes=[ImportChange(**each) for each in stored["changes"]["first"]],
+            findings=[
+                ImportFinding(**finding | {"examples": tuple(finding["examples"])}) for finding in stored["findings"]
+            ],
+            changes=[ImportChange(**change) for change in stored["changes"]["first"]],
             changes_count=stored["changes"]["count"],
             missing=[(prompt, system) for prompt, system in stored["missing"]["pairs"]],
             missing_count=stored["missing"]["count"],

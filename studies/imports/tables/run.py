@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from studies.access import Action, check_permission
-from studies.imports.preparation import prepare_stimuli
+from studies.imports.preparation import prepare_and_filter_stimuli
 from studies.models import AuditEvent, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.archives import Archive, read_zip
@@ -53,8 +53,8 @@ def import_stimuli_file(
     """
     check_permission(by, Action.EDIT, study)
     options = options or Options()
-    if words := reason_not_importable(study):
-        raise lifecycle.ActionRefused(words)
+    if refusal := reason_not_importable(study):
+        raise lifecycle.ActionRefused(refusal)
     filename = filename or path.name
     report = ImportReport(filename=filename, sha256=file_sha256(path))
     with ExitStack() as stack:
@@ -78,8 +78,8 @@ def import_stimuli_file(
         if study.preparation:
             report.add_finding("preparation", "The study's preparation will be applied to the imported texts.")
         if pairing is not None:
-            words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without a text."
-            report.add_finding("pairs", words, pairing.notes(), len(pairing.pairs))
+            refusal = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without a text."
+            report.add_finding("pairs", refusal, pairing.notes(), len(pairing.pairs))
         check_expected_outcome(report, expected_outcome)
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
@@ -91,7 +91,7 @@ def import_stimuli_file(
             )
             study.refresh_from_db()
             if study.preparation:
-                prepared = prepare_stimuli(study, study.preparation, by=by)
+                prepared = prepare_and_filter_stimuli(study, study.preparation, by=by)
                 report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()

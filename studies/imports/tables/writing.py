@@ -45,16 +45,16 @@ def reason_not_importable(study: Study) -> str:
 def write_import_plan(plan: ImportPlan) -> None:
     """Replay the plan's journal in the caller's transaction. Raise StudyChanged if the study has changed since it was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
-    if words := reason_not_importable(study):
-        raise ActionRefused(words)
-    if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
+    if reason := reason_not_importable(study):
+        raise ActionRefused(reason)
+    if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.stored.fingerprint:
         raise StudyChanged("The study was changed while the file was being read. Check the file again.")
     try:
         with transaction.atomic():
             System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
             _replay(study, plan.journal)
             if plan.batch_collector:
-                _write_batches(study, list(plan.batch_collector.changed(plan.standing.batches)), plan.standing.batches)
+                _write_batches(study, list(plan.batch_collector.changed(plan.stored.batches)), plan.stored.batches)
             Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     except IntegrityError:
         # Somebody added the same rows by hand after the comparison above.
@@ -73,8 +73,8 @@ def _replay(study: Study, journal) -> None:
     journal.seek(0)
     for chunk in _chunks(map(json.loads, journal), CHUNK):
         # Prompts come first in each chunk, because outputs refer to them.
-        made = Prompt.objects.bulk_create([_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"])
-        prompts.update((prompt.key, prompt.pk) for prompt in made)
+        new_prompts = Prompt.objects.bulk_create([_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"])
+        prompts.update((prompt.key, prompt.pk) for prompt in new_prompts)
         Output.objects.bulk_create([_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"])
         _change_prompts(study, {rest[0]: rest[1:] for kind, *rest in chunk if kind == "P"})
         _change_outputs(systems, prompts, {tuple(rest[:3]): rest[3:] for kind, *rest in chunk if kind == "O"})
@@ -113,25 +113,27 @@ def _change_prompts(study: Study, changes: dict[str, list]) -> None:
     rows = list(study.prompts.filter(key__in=list(changes)))
     for row in rows:
         text, source, domain, language, media, attributes = changes[row.key]
-        kept = {name: value for name, value in row.attributes.items() if name != ORIGINAL_KEY}
+        attributes_without_original = {name: value for name, value in row.attributes.items() if name != ORIGINAL_KEY}
         row.text = text or row.attributes.get(ORIGINAL_KEY, row.text)
         row.source, row.domain, row.language = source or row.source, domain or row.domain, language or row.language
         row.media = media or row.media
-        row.attributes = json.loads(attributes) if attributes else kept
+        row.attributes = json.loads(attributes) if attributes else attributes_without_original
     Prompt.objects.bulk_update(rows, ["text", "source", "domain", "language", "media", "attributes"], batch_size=200)
 
 
 def _change_outputs(systems, prompts, changes: dict[tuple, list]) -> None:
     if not changes:
         return
-    wanted = {(systems[system], prompts[prompt], sample): row for (system, prompt, sample), row in changes.items()}
+    changes_by_key = {
+        (systems[system], prompts[prompt], sample): row for (system, prompt, sample), row in changes.items()
+    }
     rows = [
         row
-        for row in Output.objects.filter(prompt__in={prompt for _, prompt, _ in wanted})
-        if (row.system_id, row.prompt_id, row.sample) in wanted
+        for row in Output.objects.filter(prompt__in={prompt for _, prompt, _ in changes_by_key})
+        if (row.system_id, row.prompt_id, row.sample) in changes_by_key
     ]
     for row in rows:
-        row.text, row.media, row.is_empty, row.format, row.alt, row.language = wanted[
+        row.text, row.media, row.is_empty, row.format, row.alt, row.language = changes_by_key[
             row.system_id, row.prompt_id, row.sample
         ]
         row.original = ""
@@ -142,10 +144,10 @@ def _change_outputs(systems, prompts, changes: dict[tuple, list]) -> None:
 # Ready-made batches
 
 
-def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[str, bytes]) -> None:
+def _write_batches(study: Study, gathered: list[GatheredBatch], stored_digests: dict[str, bytes]) -> None:
     if not gathered:
         return
-    replaced = [batch.key for batch in gathered if batch.key in standing]
+    replaced = [batch.key for batch in gathered if batch.key in stored_digests]
     if replaced:
         _empty_batches(study, replaced)
     sections = {section.position: section for section in study.sections.all()}
@@ -158,27 +160,27 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[s
     }
     prompts = dict(study.prompts.values_list("key", "pk"))
     items = _Items(study)
-    drawn = study.batches.exclude(origin=Batch.Origin.TEST)
-    following = (drawn.aggregate(last=Max("number"))["last"] or 0) + 1 if drawn.exists() else 0
-    there = {batch.key: batch for batch in study.batches.filter(key__in=replaced)}
+    drawn_batches = study.batches.exclude(origin=Batch.Origin.TEST)
+    following = (drawn_batches.aggregate(last=Max("number"))["last"] or 0) + 1 if drawn_batches.exists() else 0
+    stored_batches = {batch.key: batch for batch in study.batches.filter(key__in=replaced)}
     for chunk in _chunks(gathered, 200):
         content = [
             [
-                items.of(
-                    sections[place.section],
-                    prompts[place.prompt],
-                    [outputs[system, place.prompt, sample] for system, sample in sorted(place.outputs.items())],
+                items.get_or_create(
+                    sections[placement.section],
+                    prompts[placement.prompt],
+                    [outputs[system, placement.prompt, sample] for system, sample in sorted(placement.outputs.items())],
                 )
-                for place in batch.ordered()
+                for placement in batch.ordered()
             ]
             for batch in chunk
         ]
         items.write()
-        fresh = []
+        new_batches = []
         for batch in chunk:
-            if batch.key in there:
+            if batch.key in stored_batches:
                 continue
-            fresh.append(
+            new_batches.append(
                 Batch(
                     study=study,
                     arm_id=arms[batch.arm],
@@ -189,15 +191,15 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[s
                 )
             )
             following += 1
-        moved = [there[batch.key] for batch in chunk if batch.key in there]
-        for row in moved:
+        replaced_batches = [stored_batches[batch.key] for batch in chunk if batch.key in stored_batches]
+        for row in replaced_batches:
             row.arm_id = arms[next(batch.arm for batch in chunk if batch.key == row.key)]
-        Batch.objects.bulk_update(moved, ["arm"])
-        rows = {row.key: row for row in [*Batch.objects.bulk_create(fresh), *moved]}
+        Batch.objects.bulk_update(replaced_batches, ["arm"])
+        rows = {row.key: row for row in [*Batch.objects.bulk_create(new_batches), *replaced_batches]}
         Placement.objects.bulk_create(
             Placement(batch=rows[batch.key], item=item, number=number)
-            for batch, mine in zip(chunk, content, strict=True)
-            for number, item in enumerate(mine)
+            for batch, batch_items in zip(chunk, content, strict=True)
+            for number, item in enumerate(batch_items)
         )
 
 
@@ -214,46 +216,48 @@ class _Items:
             self.ids[section, content] = pk
             if number < FIRST_TEST_NUMBER:
                 self.last[section] = max(self.last.get(section, 0), number)
-        self.waiting: list[tuple[Item, list[int]]] = []
+        self.unsaved: list[tuple[Item, list[int]]] = []
 
-    def of(self, section: Section, prompt: int, outputs: list[int]) -> Item:
+    def get_or_create(self, section: Section, prompt: int, outputs: list[int]) -> Item:
         kind = Item.Kind.PRACTICE if section.purpose == Section.Purpose.TRAINING else Item.Kind.LIVE
         content = item_content_hash(prompt, outputs, str(kind))
-        known = self.ids.get((section.pk, content))
-        if isinstance(known, int):
-            return Item(pk=known)
-        if known is None:
+        stored = self.ids.get((section.pk, content))
+        if isinstance(stored, int):
+            return Item(pk=stored)
+        if stored is None:
             self.last[section.pk] = number = self.last.get(section.pk, 0) + 1
-            known = Item(study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content)
-            self.ids[section.pk, content] = known
-            self.waiting.append((known, outputs))
-        return known
+            stored = Item(
+                study=self.study, section=section, number=number, prompt_id=prompt, kind=kind, content=content
+            )
+            self.ids[section.pk, content] = stored
+            self.unsaved.append((stored, outputs))
+        return stored
 
     def write(self) -> None:
         """Insert the new items with their exposures."""
-        Item.objects.bulk_create([item for item, _ in self.waiting])
+        Item.objects.bulk_create([item for item, _ in self.unsaved])
         Exposure.objects.bulk_create(
             Exposure(item=item, output_id=output, number=number)
-            for item, outputs in self.waiting
+            for item, outputs in self.unsaved
             for number, output in enumerate(outputs)
         )
-        for item, _ in self.waiting:
+        for item, _ in self.unsaved:
             self.ids[item.section_id, item.content] = item.pk
-        self.waiting = []
+        self.unsaved = []
 
 
 def _empty_batches(study: Study, keys: list[str]) -> None:
     """Empty the batches that are replaced, and delete items that are no longer in any batch."""
     # Test runs refer to the items.
     signals.deleting_test_runs.send(Study, study=study)
-    for some in _chunks(keys, 500):
-        placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
+    for chunk_keys in _chunks(keys, 500):
+        placements = Placement.objects.filter(batch__study=study, batch__key__in=chunk_keys)
         items = set(placements.values_list("item_id", flat=True))
         placements.delete()
         unused = Item.objects.filter(pk__in=items, placements=None, expected=None, kind=Item.Kind.LIVE)
-        left = list(unused.values_list("pk", flat=True))
-        Exposure.objects.filter(item__in=left).delete()
-        Item.objects.filter(pk__in=left).delete()
+        unused_ids = list(unused.values_list("pk", flat=True))
+        Exposure.objects.filter(item__in=unused_ids).delete()
+        Item.objects.filter(pk__in=unused_ids).delete()
     for section in study.sections.all():
         _close_gaps(section)
 
@@ -262,7 +266,7 @@ def _close_gaps(section: Section) -> None:
     """Renumber items from 1 without gaps: the numbers of later items are found by counting."""
     items = {item.number: item for item in section.items.filter(number__lt=FIRST_TEST_NUMBER)}
     free = sorted(set(range(1, len(items) + 1)) - set(items))
-    moved = [items[number] for number in sorted(items) if number > len(items)]
-    for item, number in zip(moved, free, strict=True):
+    renumbered = [items[number] for number in sorted(items) if number > len(items)]
+    for item, number in zip(renumbered, free, strict=True):
         item.number = number
-    Item.objects.bulk_update(moved, ["number"])
+    Item.objects.bulk_update(renumbered, ["number"])

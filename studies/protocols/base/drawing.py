@@ -16,8 +16,10 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True)
 class StimulusPool:
-    """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by prompt and
-    system, and the section's items made in the draft.
+    """What a batch may draw from.
+
+    ``prompts``: ids in the order of this pass. ``systems``: ids by name. ``outputs``: samples by prompt and system.
+    ``items``: the section's items that were made in the draft.
 
     ``turns`` (balanced coverage): the place of each prompt in the first pass and the number of this pass, both from 0. A
     protocol that shows a part of a prompt's outputs uses them to take turns. ``sources``: if the protocol shows one output

@@ -82,7 +82,7 @@ class Field:
         raise NotImplementedError
 
     def words(self, raw: str, part: str = "") -> str | None:
-        """Return the sent text (of the input ``part``) in the page's words. None if no control of the page can show it."""
+        """Return the sent text (of the input ``part``) in the page's words, or None if no control can show it."""
         return raw
 
     def plausible(self, robot: Robot, page_field: Any) -> str | None:
@@ -107,28 +107,30 @@ class WholeNumberField(Field):
     has_range: bool = False
 
     @property
-    def wanted(self) -> str:
+    def number_range_text(self) -> str:
         return f"a whole number from {self.minimum} to {self.maximum}"
 
     def clean(self, raw: str) -> Decimal | None:
         typed = normalize_number(raw)
         if typed == "":
             if self.required:
-                raise AnswerRefused(f"Please give {self.wanted}.")
+                raise AnswerRefused(f"Please give {self.number_range_text}.")
             return None
         if GROUPED_NUMBER_RE.fullmatch(typed):
-            raise AnswerRefused(f"Please give {self.wanted}, without a comma, point or space between its digits.")
-        whole = WHOLE_NUMBER_RE.fullmatch(typed)
-        if whole is None:
+            raise AnswerRefused(
+                f"Please give {self.number_range_text}, without a comma, point or space between its digits."
+            )
+        match = WHOLE_NUMBER_RE.fullmatch(typed)
+        if match is None:
             if FRACTION_RE.fullmatch(typed):
-                raise AnswerRefused(f"This scale takes whole numbers only. Please give {self.wanted}.")
-            raise AnswerRefused(f"Please give {self.wanted}.")
-        sign, digits, unit = whole.groups()
+                raise AnswerRefused(f"This scale takes whole numbers only. Please give {self.number_range_text}.")
+            raise AnswerRefused(f"Please give {self.number_range_text}.")
+        sign, digits, unit = match.groups()
         if unit and unit != self.unit:
-            raise AnswerRefused(f"Please give {self.wanted}, without “{unit}”.")
+            raise AnswerRefused(f"Please give {self.number_range_text}, without “{unit}”.")
         number = int(sign + digits)
         if not self.minimum <= number <= self.maximum or (sign == "-" and number == 0):
-            raise AnswerRefused(f"Please give {self.wanted}.")
+            raise AnswerRefused(f"Please give {self.number_range_text}.")
         return Decimal(number)
 
     def plausible(self, robot, page_field):
@@ -238,7 +240,7 @@ class ExposureChoiceField(Field):
         return raw if raw in dict(self.exposures) else None
 
     def plausible(self, robot, page_field):
-        return max(self.exposures, key=lambda named: robot.liking(named[1]))[0]
+        return max(self.exposures, key=lambda exposure: robot.liking(exposure[1]))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,23 +277,23 @@ class TextField(Field):
 
     def parse(self, raw: str) -> str | None:
         try:
-            words = clean_text(raw).strip()
+            text = clean_text(raw).strip()
         except TextRefused as error:
             raise AnswerRefused(str(error)) from None
-        if is_blank(words):
+        if is_blank(text):
             if self.required:
                 raise AnswerRefused(self.missing)
             return None
-        if len(words) > self.maximum_length:
-            raise AnswerRefused(f"Please use at most {self.maximum_length} characters; these are {len(words)}.")
-        if len(words) < self.minimum_length:
+        if len(text) > self.maximum_length:
+            raise AnswerRefused(f"Please use at most {self.maximum_length} characters; these are {len(text)}.")
+        if len(text) < self.minimum_length:
             raise AnswerRefused(f"Please write at least {self.minimum_length} characters.")
-        return words
+        return text
 
     def plausible(self, robot, page_field):
         if not self.required and not robot.is_commenting:
             return None
-        words = robot.words(self.required)
-        while len(words) < self.minimum_length:
-            words += " " + robot.words(True)
-        return words[: self.maximum_length]
+        text = robot.words(self.required)
+        while len(text) < self.minimum_length:
+            text += " " + robot.words(True)
+        return text[: self.maximum_length]

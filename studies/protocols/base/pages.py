@@ -12,7 +12,7 @@ from .scales import ScaleSpec
 class PageField:
     """One form field and the subject of its answer.
 
-    ``stores``: the column for a plain cleaned value (value | chosen | choice | text). A field may also return an ``Answer``,
+    ``answer_column``: the column for a plain cleaned value (value | chosen | choice | text). A field may also return an ``Answer``,
     which is stored unchanged. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
     """
 
@@ -105,7 +105,7 @@ def question_fields(
     page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
 ) -> dict[str, PageField]:
     """Return the fields of a question (about nothing, an item or an exposure): one field, or one per option of a multiple choice."""
-    about: dict[str, Any] = {
+    common: dict[str, Any] = {
         "question_id": question.id,
         "item_id": item.id if item else None,
         "exposure_id": exposure_id,
@@ -116,14 +116,14 @@ def question_fields(
     }
     if question.scale.kind == "multiple":
         return {
-            page.slot(question, item, label, option=number): PageField(box, choice=option.key, **about)
+            page.slot(question, item, label, option=number): PageField(box, choice=option.key, **common)
             for number, (option, box) in enumerate(question.scale.option_fields(), 1)
         }
-    offered = question.skip_reasons
+    reasons = question.skip_reasons
     ask = PageField(
         question.scale.field(question.required),
         answer_column=question.scale.answer_column,
-        skip_reasons=offered,
-        **about,
+        skip_reasons=reasons,
+        **common,
     )
     return {page.slot(question, item, label): ask}

@@ -41,15 +41,15 @@ class PairSettings(forms.Form):
 
 def order_systems(names_by_id: Mapping[int, str], listed_names: str) -> list[int]:
     """Return the ids of systems in the researcher's order: listed names first, one per line, then the others by name."""
-    places = {name.strip(): place for place, name in enumerate(listed_names.splitlines())}
+    places = {name.strip(): position for position, name in enumerate(listed_names.splitlines())}
     return sorted(names_by_id, key=lambda pk: (places.get(names_by_id[pk], len(places)), names_by_id[pk]))
 
 
 def unknown_system_names(study: Any, listed_names: str) -> list[str]:
     """Return the listed names that are not systems of the study."""
-    named = [name.strip() for name in listed_names.splitlines() if name.strip()]
-    there = set(study.systems.values_list("name", flat=True))
-    return [name for name in named if name not in there]
+    names = [name.strip() for name in listed_names.splitlines() if name.strip()]
+    known_names = set(study.systems.values_list("name", flat=True))
+    return [name for name in names if name not in known_names]
 
 
 def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[int]) -> list[Pair]:
@@ -65,46 +65,48 @@ def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[
     planned, names, references = section._of_pairs
     if settings["pairs"] == "chosen":
         return [pair for pair in combinations(system_ids, 2) if frozenset(pair) in planned]
-    shown = [pk for pk in system_ids if references[pk] not in EXTREME_REFERENCES]
+    shown_ids = [pk for pk in system_ids if references[pk] not in EXTREME_REFERENCES]
     match settings["pairs"]:
         case "all":
-            pairs = list(combinations(shown, 2))
+            pairs = list(combinations(shown_ids, 2))
         case "chain":
-            pairs = list(pairwise(order_systems({pk: names[pk] for pk in shown}, settings["order"])))
+            pairs = list(pairwise(order_systems({pk: names[pk] for pk in shown_ids}, settings["order"])))
         case _:
-            against = [pk for pk in shown if references[pk] == Reference.ORDINARY]
-            pairs = [(pk, other) for other in against for pk in shown if references[pk] != Reference.ORDINARY]
-    there = {frozenset(pair) for pair in pairs}
+            against = [pk for pk in shown_ids if references[pk] == Reference.ORDINARY]
+            pairs = [(pk, other) for other in against for pk in shown_ids if references[pk] != Reference.ORDINARY]
+    shown_pair_sets = {frozenset(pair) for pair in pairs}
     ends = [pk for pk in system_ids if references[pk] in EXTREME_REFERENCES]
     return pairs + [
         pair
         for pair in combinations(system_ids, 2)
-        if set(pair) & set(ends) and frozenset(pair) in planned and frozenset(pair) not in there
+        if set(pair) & set(ends) and frozenset(pair) in planned and frozenset(pair) not in shown_pair_sets
     ]
 
 
 def draw_pairs(
     pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
 ) -> list[DrawnItem]:
-    """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns, so that every item is drawn
-    once before any is drawn again. ``is_once``: no item is drawn again, and the last batch may be shorter.
+    """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns.
+
+    So every item is drawn once before any is drawn again. With ``without_repeats`` no item is drawn again, and the last
+    batch may be shorter.
 
     Raise UnfillableBatch if not enough items are left.
     """
     if not pairs:
         raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
-    drawn = []
+    items = []
     for prompt in pool.prompts[:m]:
-        place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
+        first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
         if without_repeats and turn >= len(pairs):
             continue
-        pair = pairs[(place + turn) % len(pairs)]
-        drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
-    if m and not drawn:
+        pair = pairs[(first_pair + turn) % len(pairs)]
+        items.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
+    if m and not items:
         raise UnfillableBatch(
             "each pair of each prompt has been drawn once, and the labelling strategy draws none twice", "target_n"
         )
-    return drawn
+    return items
 
 
 def _no_pair_reason(n: int) -> tuple[str, str]:
@@ -131,8 +133,8 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
             "chosen": "No pair is chosen. Plan a comparison of two systems, or let the section show all pairs.",
             "reference": "No system is marked as the reference. Mark one under Systems, or let the section show all pairs.",
         }
-        words = "No pair is shown. Plan a comparison with a maximal or minimal reference, or add a system."
-        yield Problem(missing.get(settings["pairs"], words), "contrasts")
+        message = "No pair is shown. Plan a comparison with a maximal or minimal reference, or add a system."
+        yield Problem(missing.get(settings["pairs"], message), "contrasts")
     for name in unknown_system_names(study, settings["order"]):
         yield Problem(f"The order of the systems names {name}, which is not a system of this study.", "settings")
     planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
@@ -141,9 +143,9 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
             yield Problem(
                 f"The comparison {contrast} is planned, but this section does not show its pair.", "contrasts"
             )
-    wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
-    if wrong:
-        yield Problem(f"{wrong} ready-made items do not have exactly two outputs.", "batches")
+    n_wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
+    if n_wrong:
+        yield Problem(f"{n_wrong} ready-made items do not have exactly two outputs.", "batches")
 
 
 def pair_key(x: str, y: str) -> str:

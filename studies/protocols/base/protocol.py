@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 class ExampleStudy:
     """What an example study of a protocol needs in addition to the protocol's own attributes.
 
-    Tests of blinding, page costs and robots use an example study of every protocol. Its pages should therefore show as
-    much as the pages of real campaigns.
-
     Tests of blinding, page costs and robots use an example study of every protocol. Its pages should therefore show as much
     as the pages of real campaigns.
 
-    ``questions`` (columns of Question): needed if the protocol has no ``questions`` and a plain ``question_kind`` is not
-    enough. ``settings``: needed if the defaults are not enough. ``has_human``: whether one system is a human author.
+    ``questions`` (columns of Question): needed if the protocol has no ``questions`` and a plain question of its
+    ``default_scale_kind`` is not enough. ``settings``: needed if the defaults are not enough. ``has_human_system``:
+    whether one system is a human author.
     """
 
     systems: int = 2
@@ -98,7 +96,7 @@ class Protocol:
         return ()
 
     def answer_keys(self, section, question) -> tuple[str, ...]:
-        """Return the keys that an answer may store as its choice. Empty if the question has no list of answers."""
+        """Return the keys that an answer may store as its choice. The result is empty without a list."""
         try:
             return tuple(option.key for option in parse_scale(question.scale).options)
         except (ValueError, TypeError, KeyError):
@@ -200,8 +198,8 @@ class Protocol:
         if isinstance(expected, str):
             return f"{noun} {expected}"
         low, high = expected
-        words = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
-        return " or ".join(words) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
+        labels = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
+        return " or ".join(labels) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
     def plausible(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
         """Return what a robot sends from a page, by input name. The other fields use their own ``plausible``.
@@ -236,5 +234,5 @@ def _clean_settings(settings_form: "type[forms.Form]", settings_json: str) -> di
 
 def arms_of(section) -> list:
     """Return the arms that see a section, with their systems prefetched."""
-    named = list(section.arms.prefetch_related("systems"))
-    return named or list(section.study.arms.prefetch_related("systems"))
+    section_arms = list(section.arms.prefetch_related("systems"))
+    return section_arms or list(section.study.arms.prefetch_related("systems"))

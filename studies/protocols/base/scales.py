@@ -46,12 +46,12 @@ class ScaleSpec:
         """The points of a Likert scale with their words: all points, or the two ends and the middle."""
         values = range(self.minimum, self.maximum + 1)
         if len(self.labels) == len(values):
-            words = dict(zip(values, self.labels, strict=True))
+            labels = dict(zip(values, self.labels, strict=True))
         else:
-            words = {self.minimum: self.low, self.maximum: self.high}
+            labels = {self.minimum: self.low, self.maximum: self.high}
             if (self.minimum + self.maximum) % 2 == 0 and self.middle:
-                words[(self.minimum + self.maximum) // 2] = self.middle
-        points = tuple(Option(str(value), words.get(value, "")) for value in values)
+                labels[(self.minimum + self.maximum) // 2] = self.middle
+        points = tuple(Option(str(value), labels.get(value, "")) for value in values)
         return points[::-1] if self.is_best_first else points
 
     def field(self, required: bool = True) -> Field:

@@ -84,31 +84,31 @@ class ErrorMarkField(Field):
         if not where and not category:
             return None
         missing = [
-            words
-            for given, words in ((where, "where it is"), (category, "its category"), (severity, "its severity"))
+            input_label
+            for given, input_label in ((where, "where it is"), (category, "its category"), (severity, "its severity"))
             if not given
         ]
         if missing:
             raise AnswerRefused(f"Please say {' and '.join(missing)}, or remove the error.")
-        graded = {one.key: one for one in self.codebook.severities}.get(severity)
-        known = category in {one.key for one in self.codebook.categories}
-        if not known or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
+        graded = {level.key: level for level in self.codebook.severities}.get(severity)
+        is_category = category in {option.key for option in self.codebook.categories}
+        if not is_category or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
             raise AnswerRefused("Please choose from what is offered.")
         span = _CHARACTER_SPAN_RE.fullmatch(raw["words"])
-        words = f":{int(span[1])}-{int(span[2])}" if span and where != "0" and int(span[1]) < int(span[2]) else ""
-        return Answer(value=graded.weight, choice=category, part=f"{where}{words}")
+        span_text = f":{int(span[1])}-{int(span[2])}" if span and where != "0" and int(span[1]) < int(span[2]) else ""
+        return Answer(value=graded.weight, choice=category, part=f"{where}{span_text}")
 
     def as_form_values(self, row):
         graded = self.codebook.severity_of(row.value) if row.value is not None else None
-        where, _, words = row.part.partition(":")
-        return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": words}
+        where, _, span_text = row.part.partition(":")
+        return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": span_text}
 
     def words(self, raw, part=""):
         if part == "where":
             number = int(raw) if re.fullmatch(r"0|[1-9][0-9]{0,3}", raw, re.ASCII) else None
             return None if number is None else f"sentence {number}" if number else "in no sentence"
-        offered = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
-        return raw if offered is None else {option.key: option.label for option in offered}.get(raw)
+        options = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
+        return raw if options is None else {option.key: option.label for option in options}.get(raw)
 
     def plausible(self, robot, page_field):
         return None  # the protocol's robots found no further error
@@ -158,7 +158,7 @@ class Marks(Protocol):
     source = "Kocmi et al. 2024; Freitag et al. 2021"
 
     def answer_keys(self, section, question):
-        return tuple(one.key for one in self.codebook_of(section).categories) if question.key == ERRORS else ()
+        return tuple(option.key for option in self.codebook_of(section).categories) if question.key == ERRORS else ()
 
     def estimands(self, section):
         return {
@@ -168,13 +168,13 @@ class Marks(Protocol):
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}
-        asked = questions.get(ERRORS)
-        if asked is None:
+        errors_question = questions.get(ERRORS)
+        if errors_question is None:
             yield Problem(
                 f"The question with the key “{ERRORS}” is missing. Add one that asks for the errors.", "questions"
             )
         else:
-            yield from _errors_problems(asked, self.codebook_of(section))
+            yield from _errors_problems(errors_question, self.codebook_of(section))
         if SCORE not in questions:
             yield Problem(
                 f"No question “{SCORE}” scores the whole, so the report cannot distinguish two outputs with the same marks.",
@@ -188,12 +188,12 @@ class Marks(Protocol):
             yield Problem("A question about one output cannot name two systems. Leave x and y empty.", "questions")
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
-        wrong = _study_outputs(section.study).exclude(format="plain", media="")
-        if first := wrong.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
-            what = "media" if first.media else f"format “{first.format}”"
+        unsuitable = _study_outputs(section.study).exclude(format="plain", media="")
+        if first := unsuitable.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
+            fault = "media" if first.media else f"format “{first.format}”"
             yield Problem(
-                f"{wrong.count()} outputs are Markdown, dialogues or images, but error marks need plain text. The first: "
-                f"{first.system.name} for prompt {first.prompt.key}, {what}.",
+                f"{unsuitable.count()} outputs are Markdown, dialogues or images, but error marks need plain text. The first: "
+                f"{first.system.name} for prompt {first.prompt.key}, {fault}.",
                 "outputs",
             )
 
@@ -202,12 +202,12 @@ class Marks(Protocol):
 
     def pages(self, section, items, answers):
         """Return one page per output. The outputs of a prompt follow one another."""
-        found: list[Page] = []
+        pages: list[Page] = []
         for item in items:
             for exposure in item.exposures:
                 alone = PageItem(item.position, item.id, (exposure,))
-                found.append(Page(f"s{section.position}.p{len(found) + 1}", section, (alone,), section.questions))
-        return found
+                pages.append(Page(f"s{section.position}.p{len(pages) + 1}", section, (alone,), section.questions))
+        return pages
 
     def codebook_of(self, section) -> Codebook:
         """Return the error categories and the weights from the section's settings."""
@@ -218,13 +218,13 @@ class Marks(Protocol):
         (item,) = page.items
         ((label, exposure),) = item.exposures
         settings = self.cleaned_settings(page.section)
-        book = parse_codebook(settings["categories"], settings["severities"])
+        codebook = parse_codebook(settings["categories"], settings["severities"])
         asks: dict[str, PageField] = {}
         for question in page.questions:
             if question.key != ERRORS:
                 asks |= question_fields(page, question, item, label, exposure)
                 continue
-            about = {
+            common = {
                 "question_id": question.id,
                 "item_id": item.id,
                 "exposure_id": exposure,
@@ -232,22 +232,22 @@ class Marks(Protocol):
                 "position": item.position,
                 "help": question.help,
             }
-            words = f"There is no error in this {settings['noun']}"
-            none = NoErrorsField(required=False, option=Option("1", words))
-            asks[page.slot(question, item, label, part=0)] = PageField(none, text=question.text, **about)
+            no_errors_label = f"There is no error in this {settings['noun']}"
+            none = NoErrorsField(required=False, option=Option("1", no_errors_label))
+            asks[page.slot(question, item, label, part=0)] = PageField(none, text=question.text, **common)
             for number in range(1, settings["max_marks"] + 1):
-                mark = ErrorMarkField(False, number, book)
-                asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **about)
+                mark = ErrorMarkField(False, number, codebook)
+                asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **common)
         return asks
 
     def clean(self, page, data):
         """Require marks or "no error", but not both. Refuse double marks and unknown sentences."""
         (item,) = page.items
         ((label, exposure),) = item.exposures
-        asked = next((question for question in page.questions if question.key == ERRORS), None)
-        if asked is None:
+        errors_question = next((question for question in page.questions if question.key == ERRORS), None)
+        if errors_question is None:
             return {}
-        start = page.slot(asked, item, label) + ".p"
+        start = page.slot(errors_question, item, label) + ".p"
         none = f"{start}0"
         marks = {slot: answer for slot, answer in data.items() if slot.startswith(start) and slot != none and answer}
         most = self.cleaned_settings(page.section)["max_marks"]
@@ -255,15 +255,15 @@ class Marks(Protocol):
         if (marks or has_refused) and data.get(none):
             return {none: "You marked errors. Please remove them, or remove this tick."}
         if not marks and not has_refused and not data.get(none):
-            return {none: "Please mark an error, or tick that there is no error."} if asked.required else {}
+            return {none: "Please mark an error, or tick that there is no error."} if errors_question.required else {}
         parts = split_sentences(_exposure_texts([exposure])[exposure])
         errors, seen = {}, set()
         for slot, answer in marks.items():
-            number, _, words = answer.part.partition(":")
+            number, _, span_text = answer.part.partition(":")
             if int(number) > len(parts):
                 errors[slot] = "Please choose one of the sentences."
                 continue
-            if words and int(words.partition("-")[2]) > len(parts[int(number) - 1].text):
+            if span_text and int(span_text.partition("-")[2]) > len(parts[int(number) - 1].text):
                 # The words belong to a sentence chosen before. Keep only the new sentence.
                 data[slot] = answer = Answer(value=answer.value, choice=answer.choice, part=number)
             if answer in seen:
@@ -302,7 +302,7 @@ class Marks(Protocol):
 
 def _errors_problems(question, codebook: Codebook):
     scale = question.scale or {}
-    most = max(one.weight for one in codebook.severities)
+    most = max(level.weight for level in codebook.severities)
     if scale.get("kind") != "number" or scale.get("minimum", 0) != 0:
         yield Problem(
             f"Question {ERRORS} must have the scale “a whole number” from 0, for the weights of the severity levels.",

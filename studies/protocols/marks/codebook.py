@@ -47,40 +47,40 @@ class Codebook:
     severities: tuple[Severity, ...]
 
     def severity_of(self, weight: Decimal) -> Severity | None:
-        return next((one for one in self.severities if one.weight == weight), None)
+        return next((level for level in self.severities if level.weight == weight), None)
 
     @property
     def category_options(self) -> tuple[Option, ...]:
-        return tuple(Option(one.key, one.label) for one in self.categories)
+        return tuple(Option(category.key, category.label) for category in self.categories)
 
     @property
     def severity_options(self) -> tuple[Option, ...]:
-        return tuple(Option(one.key, one.label) for one in self.severities)
+        return tuple(Option(level.key, level.label) for level in self.severities)
 
 
 def parse_categories(text: object) -> tuple[Category, ...]:
     """Parse lines of ``key | label | explanation``. Raise ValueError with the line number."""
-    found = []
+    categories = []
     for number, parts in _parse_lines(text):
         if len(parts) not in (2, 3):
             raise ValueError(
                 f"Line {number}: write “key | label | explanation”, such as “style | Style | A clumsy word”."
             )
-        found.append(Category(*parts))
-    return _require_distinct(found, "error category")
+        categories.append(Category(*parts))
+    return _require_distinct(categories, "error category")
 
 
 def parse_severities(text: object) -> tuple[Severity, ...]:
     """Parse lines of ``key | label | weight | explanation``. Raise ValueError with the line number."""
-    found = []
+    levels = []
     for number, parts in _parse_lines(text):
         if len(parts) not in (3, 4):
             raise ValueError(f"Line {number}: write “key | label | weight | explanation”, such as “minor | Minor | 1”.")
-        found.append(Severity(parts[0], parts[1], _parse_weight(parts[2], number), *parts[3:]))
-    found = _require_distinct(found, "severity level")
-    if len({one.weight for one in found}) < len(found):
+        levels.append(Severity(parts[0], parts[1], _parse_weight(parts[2], number), *parts[3:]))
+    levels = _require_distinct(levels, "severity level")
+    if len({level.weight for level in levels}) < len(levels):
         raise ValueError("Two severity levels have the same weight, so the report cannot distinguish them. Change one.")
-    return found
+    return levels
 
 
 @lru_cache(maxsize=64)
@@ -91,10 +91,10 @@ def parse_codebook(categories: str, severities: str) -> Codebook:
 
 def _parse_lines(text):
     try:
-        words = clean_text(text, field="This list")
+        cleaned = clean_text(text, field="This list")
     except TextRefused as refused:
         raise ValueError(str(refused)) from None
-    for number, line in enumerate(words.split("\n"), 1):
+    for number, line in enumerate(cleaned.split("\n"), 1):
         if line.strip():
             parts = [part.strip() for part in line.split("|")]
             if not parts[0] or len(parts[0]) > 50 or len(parts) > 1 and not parts[1]:
@@ -118,7 +118,7 @@ def _require_distinct(entries, noun):
     if not entries:
         raise ValueError(f"Write at least one {noun}.")
     for name in ("key", "label"):
-        values = [getattr(one, name).casefold() for one in entries]
-        if twice := next((value for value in values if values.count(value) > 1), None):
-            raise ValueError(f"“{twice}” occurs twice. Remove or rename one.")
+        values = [getattr(entry, name).casefold() for entry in entries]
+        if repeated := next((value for value in values if values.count(value) > 1), None):
+            raise ValueError(f"“{repeated}” occurs twice. Remove or rename one.")
     return tuple(entries)

@@ -22,7 +22,7 @@ class Sentence:
 def split_sentences(text: str) -> tuple[Sentence, ...]:
     """Split at sentence ends, in any script that marks them, and at every line break (lists, verse, headings)."""
     cuts = set(get_sentence_end_rule("whole")(text)) | {n + 1 for n, c in enumerate(text) if c == "\n"} | {len(text)}
-    found: list[Sentence] = []
+    sentences: list[Sentence] = []
     gap, start = "", 0
     for cut in sorted(cuts):
         piece = text[start:cut]
@@ -32,6 +32,6 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
             gap += piece
             continue
         before, _, after = piece.partition(inner)
-        found.append(Sentence(len(found) + 1, inner, gap + before))
+        sentences.append(Sentence(len(sentences) + 1, inner, gap + before))
         gap = after
-    return tuple(found)
+    return tuple(sentences)

@@ -72,11 +72,11 @@ def requeue_or_fail_expired_jobs() -> int:
     expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
     n = 0
     for pk in list(expired.order_by("pk").values_list("pk", flat=True)[:1000]):
-        one = expired.filter(pk=pk)
+        row = expired.filter(pk=pk)
         n += (
-            one.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
-            or one.filter(attempts__lt=MAX_ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
-            or one.update(
+            row.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
+            or row.filter(attempts__lt=MAX_ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
+            or row.update(
                 state=State.FAILED,
                 leased_until=None,
                 ended_at=Now(),

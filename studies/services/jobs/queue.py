@@ -48,12 +48,12 @@ def request_cancel(job: Job, by) -> bool:
         check_permission(by, Action.CANCEL, job.study_id)
     else:
         check_owner_or_admin(by, job.by_id)
-    mine = Job.objects.filter(pk=job.pk)
+    row = Job.objects.filter(pk=job.pk)
     with transaction.atomic():
-        is_new = mine.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
-        is_new = is_new or mine.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
+        is_new = row.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
+        is_new = is_new or row.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
         if is_new and job.study:
             audit.record_study_event("cancel job", job.study, by=by, kind=job.kind)
         elif is_new:
             audit.record("cancel job", by=by, kind=job.kind)
-    return bool(is_new) or mine.filter(state=State.RUNNING).exists()
+    return bool(is_new) or row.filter(state=State.RUNNING).exists()

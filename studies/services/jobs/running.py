@@ -53,7 +53,7 @@ class ProgressReporter:
     """Report a job's progress: ``progress(done, total, doing)`` renews the lease and notices a cancellation."""
 
     def __init__(self, pk: int, holder: str):
-        self._mine = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
+        self._own_row = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
 
     def __call__(self, done: int, total: int, doing: str = "") -> None:
         if stop_requested.is_set():
@@ -61,12 +61,12 @@ class ProgressReporter:
         columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": _lease()}
         if doing:
             columns["doing"] = doing[:200]
-        if self._mine.filter(is_cancel_wanted=False).update(**columns):
+        if self._own_row.filter(is_cancel_wanted=False).update(**columns):
             return
-        raise Cancelled if self._mine.exists() else LeaseLost
+        raise Cancelled if self._own_row.exists() else LeaseLost
 
     def renew_lease(self) -> bool:
-        return bool(self._mine.update(leased_until=_lease()))
+        return bool(self._own_row.update(leased_until=_lease()))
 
 
 @contextmanager

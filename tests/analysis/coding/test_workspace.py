@@ -132,7 +132,7 @@ def test_a_researcher_draws_a_sample_on_a_page(study, coders):
         ({"per_arm": "0"}, "greater than"),
         ({"rule": "third"}, "Choose a third coder"),
         ({"kind": "other"}, "valid choice"),
-        ({"left_out": "Other"}, "has no label"),
+        ({"left_out": "Other"}, "no label"),
     ):
         refused = client.post(address, data | change)
         assert refused.status_code == 422 and words in refused.content.decode(), words

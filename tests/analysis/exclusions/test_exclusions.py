@@ -133,7 +133,7 @@ def test_too_fast_is_faster_than_reading_or_far_from_the_others():
         {"seconds": 500.0},
         {"seconds": float("nan")},
     )
-    material = RuleInput(responses({"assignment": 1}), rows, words=lambda: {1: 1400})
+    material = RuleInput(responses({"assignment": 1}), rows, words_by_batch=lambda: {1: 1400})
     found = states("too_fast", material)
     assert (found[1], found[21], found[22], found[23]) == (PASS, FAIL, FAIL, UNKNOWN)
     assert states("too_fast", material, z=None)[22] == PASS
@@ -163,7 +163,7 @@ def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
         },
         {"assignment": 3, "text": "once upon a time"},
     ]
-    material = RuleInput(responses(*rows), assignments({}, {}, {}, {}), shown=lambda: {1: [story]})
+    material = RuleInput(responses(*rows), assignments({}, {}, {}, {}), texts_by_batch=lambda: {1: [story]})
     assert states("copied_text", material) == {1: FAIL, 2: PASS, 3: PASS, 4: UNKNOWN}
 
 

@@ -84,7 +84,7 @@ def test_a_plan_holds_it_for_those_alone_who_are_asked():
     assert claims["is_given"].all(), "who was not asked owes nothing"
     assert claims.groupby("claim").size().tolist() == [2, 2, 1]
     assert claims["is_retired"].tolist().count(True) == 1
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert look.estimate.estimate == 1.0
 
 
@@ -94,11 +94,11 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     items = list(Item.objects.filter(study=study).order_by("number"))
     choosing(study, "a", lambda item: "beta")
     choosing(study, "b", lambda item: "alpha" if item == items[1].pk else "beta")
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
     assert top_ups.top_up_disputed_study_items(study) == 0
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})
     (effort,) = [
@@ -115,5 +115,5 @@ def test_one_that_nobody_answered_stands_in_nobodys_way():
     study = choice_study(prompts=4, m=4, target_n=1, settings={"stopping": "first", "strategy": "one"})
     retire(study, Item.objects.filter(study=study).order_by("number").first())
     choosing(study, "a", lambda item: "beta")
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3

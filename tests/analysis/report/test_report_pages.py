@@ -177,7 +177,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
     failed = jobs.submit("analyse", study=study, by=None, parameters={"level": 9})
     jobs.run_job(failed.pk)
     assert (
-        "level: 9 must be a number from 0.5"
+        "level: 9 is not accepted. Enter a number from 0.5"
         in client.get(address("analysis_progress", study, failed.code)).content.decode()
     )
 

@@ -39,16 +39,16 @@ def test_units_wait_for_the_first_open_claim():
     slow = claimed(study, "slow")
     choosing(study, "quick", lambda item: "beta")
     apply_stopping_rules(study)
-    assert stopping_state(now(study)).looks[0].evidence == ()
+    assert stopping_state(now(study)).statuses[0].evidence == ()
     assign.release_assignment(slow.pk, "expired")
-    assert len(stopping_state(now(study)).looks[0].evidence) == 1  # who left without a word is passed over
+    assert len(stopping_state(now(study)).statuses[0].evidence) == 1  # who left without a word is passed over
 
 
 def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
     study = choice_study(target_n=5, prompts=12, m=2)
     left = choosing(study, "left", lambda item: "beta", until="s1.p2")
     assign.release_assignment(left.pk, "expired")
-    (found,) = stopping_state(now(study)).looks
+    (found,) = stopping_state(now(study)).statuses
     assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
     # The place goes to somebody else; what is sent afterwards is late, and was not there when the claim was passed.
     assert claimed(study, "next").batch_id == left.batch_id
@@ -76,7 +76,7 @@ def test_third_labels_stand_outside_the_queue():
     assert Assignment.objects.filter(queue_number=None).count() == 1
     claims = read_planned_labels(now(study)).rows
     assert claims["is_top_up"].sum() == 2
-    (found,) = stopping_state(now(study)).looks
+    (found,) = stopping_state(now(study)).statuses
     assert len(found.evidence) == 2
 
 

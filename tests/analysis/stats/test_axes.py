@@ -143,7 +143,7 @@ def test_bad_arguments_are_named():
         axes.regress_overall_on_criteria([0.5, 0.5], GOLDEN["criteria"], [1, 2], names=NAMES)
     with pytest.raises(ValueError, match="names: 2 names"):
         found_drivers(names=["a", "b"])
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         found_drivers(names=["a", "b", "a"])
     with pytest.raises(ValueError, match=r"criteria \(b\): row 1 is 70"):
         axes.regress_overall_on_criteria([0.5, 0.5], [[0.5, 0.1], [0.5, 70]], [1, 2], names=["a", "b"])

@@ -11,6 +11,7 @@ from scipy import stats
 
 from analysis.stats import choice_simulation as simulation
 from analysis.stats.choice import Strategy, estimate_mean_effort, item_decisions
+from analysis.stats.choice_simulation._agents import _votes
 from analysis.stats.results import json_safe
 from analysis.stats.sequential import (
     Boundaries,
@@ -53,7 +54,7 @@ def test_agents_are_drawn_as_described():
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_votes_are_those_of_all_groups_of_annotators(k):
     capabilities, difficulties = np.array([0.3, 0.6, 0.8, 0.9, 1.0, 0.7]), np.array([-1.0, -0.4, 0.0, 0.25, 1.0])
-    found = simulation._votes(capabilities, difficulties, k)
+    found = _votes(capabilities, difficulties, k)
     for column, difficulty in enumerate(difficulties):
         chances = (1 + capabilities * difficulty) / 2
         wanted, groups = np.zeros(k + 1), list(itertools.combinations(chances, k))

@@ -145,6 +145,6 @@ def test_edge_cases_are_statuses():
     for answers, status in (([[0.6, 0.7, 0.4]], "n_lt_2"), ([[0.6, 0.7, 0.4]] * 5, "zero_variance")):
         (found,) = coherence.coherence(answers, TRIANGLE, n_systems=3, rng=rng(), resamples=99).cycle_sums
         assert (found.status, found.interval, bool(found.reason)) == (status, None, True) and found.estimate is not None
-    for pairs, word in (([(0, 1), (1, 0)], "stands twice"), ([(0, 0), (0, 1)], "row 0"), ([(0, 1), (1, 7)], "row 1")):
+    for pairs, word in (([(0, 1), (1, 0)], "occurs twice"), ([(0, 0), (0, 1)], "row 0"), ([(0, 1), (1, 7)], "row 1")):
         with pytest.raises(ValueError, match=word):
             coherence.coherence([[0.5, 0.5]], pairs, n_systems=3, rng=rng())

@@ -74,7 +74,7 @@ def test_an_unplanned_comparison_is_refused_by_name():
     family = multiplicity.Family("primary", ("a > b",))
     with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
         multiplicity.adjust_family({"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family)
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         multiplicity.Family("primary", ("a > b", "a > b"))
 
 

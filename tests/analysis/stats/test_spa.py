@@ -247,7 +247,7 @@ def test_bad_answers_are_named():
         spa.pair_preference_recommended([50], [50, 50], rng=rng())
     with pytest.raises(ValueError, match="percent: row 0 is -3"):
         spa.pair_preference_paper([-3])
-    with pytest.raises(ValueError, match="a pair stands twice"):
+    with pytest.raises(ValueError, match="a pair occurs twice"):
         spa.pair_preferences_recommended([[1, 2]], [[1, 2]], names=["a", "a"], rng=rng())
 
 

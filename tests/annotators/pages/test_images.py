@@ -53,7 +53,7 @@ class Sender:
 def test_the_note_is_stored_with_its_page_on_the_first_on_the_usual_and_on_the_last(study):
     """The usual page is stored without being read before; one with a note is not, and is stored all the same."""
     one = Sender(study)
-    keys = list(full_page_state(one.assignment).walk.keys)
+    keys = list(full_page_state(one.assignment).sequence.keys)
     assert len(keys) == 3
     for key in keys:
         place = int(key[-1])
@@ -141,7 +141,7 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
         one.send(**({f"unseen.i{place}.A": "1", f"unseen.i{place}": "1"} if place != 2 else {}))
         two.send()
     (first, second) = next(assignment_row_chunks(Selection(study)))
-    keys = list(full_page_state(one.assignment).walk.keys)
+    keys = list(full_page_state(one.assignment).sequence.keys)
     assert first.times[-1] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-1] is None
     for table in ("responses", "assignments"):
         (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")

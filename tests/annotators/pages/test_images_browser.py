@@ -75,7 +75,14 @@ def is_asked(reader: Reader) -> int:
     return reader.page.locator(".image:not(details:not([open]) .image)").count()
 
 
-@pytest.mark.parametrize("slug", sorted(REGISTRY))
+# The others take minutes, and send their images in the same way.
+QUICK_PROTOCOLS = ("marks", "ranking", "spa")
+
+
+@pytest.mark.parametrize(
+    "slug",
+    [pytest.param(slug, marks=() if slug in QUICK_PROTOCOLS else pytest.mark.slow) for slug in sorted(REGISTRY)],
+)
 def test_a_page_is_sent_when_its_images_were_seen_or_with_a_note_which_were_not(
     slug, browser, live_server, tmp_path, settings
 ):

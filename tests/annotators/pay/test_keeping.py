@@ -119,7 +119,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         recruitment.refresh_from_db()
         pay = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/pay/").content.decode()
         at_panel = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
-        return pay, at_panel, doctor._panels().words
+        return pay, at_panel, doctor._panels().message
 
     closed_long_ago(recruitment.study, 29)
     assert (

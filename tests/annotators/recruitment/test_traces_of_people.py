@@ -183,7 +183,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
             jobs.run_job(job.pk)
         they.is_clean("looked at again")
     if is_known:
-        theirs = files.due_payments_csv(they.door) + "".join(
+        theirs = files.due_payments_not_by_approval_csv(they.door) + "".join(
             text.text for text in files.bulk_form_payment_texts(they.door)
         )
         assert get_person_id(out.annotator) == they.arrival("is screened out").ids["person"]

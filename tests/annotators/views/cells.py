@@ -147,7 +147,7 @@ class Cell:
     sent: dict[str, dict] = field(default_factory=dict)
 
     def page(self, place: str) -> str | None:
-        """The key of a page, or None where there is none of this kind."""
+        """The key of a page, or None where there is not one of this kind."""
         if place == "unknown":
             return "s99.p1"
         number = self.at + {"earlier": -1, "later": 1}.get(place.partition(",")[0], 0)
@@ -157,7 +157,7 @@ class Cell:
 def at_work(study: Study) -> Cell:
     client, assignment = Client(), claimed(study, "w", recruitment(study))
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-    keys = list(full_page_state(assignment).walk.keys)
+    keys = list(full_page_state(assignment).sequence.keys)
     client.get(f"/p/{assignment.code}/{keys[0]}/")
     cell = Cell(assignment, keys, 1)
     cell.sent[keys[0]] = good(assignment, keys[0])
@@ -179,7 +179,7 @@ def never_at_work(study: Study, reason: str) -> Cell:
         found = assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "w"), place)
         return Cell(found, ["s1", "s2"], 0)
     assignment = claimed(study, "w", recruitment(study))
-    return Cell(assignment, list(full_page_state(assignment).walk.keys), 0)
+    return Cell(assignment, list(full_page_state(assignment).sequence.keys), 0)
 
 
 def cells(bodies, states=None, ways=tuple(WAYS)) -> Iterator[tuple[tuple, Cell, str, dict, str]]:

@@ -47,7 +47,7 @@ def study():
 
 def addresses(mine: Assignment) -> list[str]:
     """Every address below the person's own: a page of each kind (the first, the texts, the last), and one that there is not."""
-    walk = full_page_state(mine).walk.keys if mine.batch_id else ("s1",)
+    walk = full_page_state(mine).sequence.keys if mine.batch_id else ("s1",)
     keys = dict.fromkeys([walk[0], walk[len(walk) // 2], walk[-1], "nonsense"])
     found = []
     for pattern in assignment_urlpatterns:
@@ -102,7 +102,7 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
             has_list = leases.channel_min_reserved_seconds(person.door) and "Your work" in person.heading
             if person.path != end and not open_again and not has_list:
                 wrong.append(f"link {what}: leads to {person.path}")
-    keys = tuple(f"/{key}/" for key in full_page_state(mine).walk.keys) if mine.batch_id else ("/s1/",)
+    keys = tuple(f"/{key}/" for key in full_page_state(mine).sequence.keys) if mine.batch_id else ("/s1/",)
     for path in addresses(mine) if is_everywhere else ():
         person.get(path)
         look(f"GET {path}")

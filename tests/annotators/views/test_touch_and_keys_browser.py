@@ -23,13 +23,20 @@ STUDIES: dict[str, Callable] = {slug: partial(sample_draft, slug, 1, 4) for slug
     one.__name__: one for one in (every_scale, criteria, reasons, practice)
 }
 
+# The others take minutes: each has pages of its own, but scripts and styles are the same.
+QUICK_STUDIES = ("every_scale", "spa", "marks", "practice")
+
 
 @pytest.fixture
 def study(request, db):
     return launched(STUDIES[getattr(request, "param", "every_scale")]())
 
 
-@pytest.mark.parametrize("study", STUDIES, indirect=True)
+@pytest.mark.parametrize(
+    "study",
+    [pytest.param(name, marks=() if name in QUICK_STUDIES else pytest.mark.slow) for name in STUDIES],
+    indirect=True,
+)
 def test_touch_and_keys_change_only_what_was_meant(visit, study):
     phone, desk = visit(viewport=PHONE, has_touch=True, is_mobile=True), visit()
     wrong = touched(phone, claimed(study, "phone"))

@@ -49,6 +49,8 @@ def humanlike_pairs(m: int, target_n: int):
 
 
 DRAFTS = {slug: partial(sample_draft, slug) for slug in REGISTRY} | {"humanlike, pairs": humanlike_pairs}
+# The others take minutes: each has pages of its own, but scripts and styles are the same.
+QUICK_DRAFTS = ("humanlike, pairs", "marks", "spa")
 
 
 def made_hard(draft, media_root) -> tuple[dict[str, str], str]:
@@ -111,7 +113,10 @@ ITEMS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(DRAFTS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK_DRAFTS else pytest.mark.slow) for name in sorted(DRAFTS)],
+)
 def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, browser, live_server, tmp_path, settings):
     settings.MEDIA_ROOT = tmp_path
     assert set(REGISTRY) <= set(DRAFTS)

@@ -65,7 +65,7 @@ def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypat
 
     monkeypatch.setattr(broker, "send_wakeup", refuse)
     monkeypatch.setattr(broker, "_thread", None)
-    monkeypatch.setattr(broker, "_wanted", OfOneThread())
+    monkeypatch.setattr(broker, "_wakeup_requested", OfOneThread())
     monkeypatch.setattr(broker.time, "sleep", lambda seconds: None)
     for _ in range(3):
         broker.wake_workers()

@@ -24,7 +24,7 @@ import functools, sys
 from heval_site.runtime import supervisor
 supervisor.GRACE_SECONDS = 2
 runs = zip(sys.argv[1::2], sys.argv[2::2])
-sys.exit(supervisor.supervise([supervisor.Child(name, functools.partial(exec, code, {})) for name, code in runs]))
+sys.exit(supervisor.supervise([supervisor.ChildProcess(name, functools.partial(exec, code, {})) for name, code in runs]))
 """
 
 

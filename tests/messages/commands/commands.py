@@ -19,7 +19,7 @@ LINES = {
         ("The demo stores its data in HEVAL_HOME", "Unset DATABASE_URL first", without_database),
         (
             "The study is still collecting, so answers by system are hidden",
-            "Use --unblind to export them anyway",
+            "--include-hidden-outcomes",
             command("export", "{code}", make=launched),
         ),
         ("There is no file", "Correct the path", command("import_study", "{code}", "{folder}/none.csv")),
@@ -33,15 +33,19 @@ LINES = {
             "Add --pairs",
             command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
         ),
-        (NO_LINK, COPY, command("pay", "nothing")),
+        (NO_LINK, COPY, command("update_ledger", "nothing")),
         (NO_LINK, COPY, command("reconcile", "nothing")),
         (NO_LINK, COPY, command("rehearse", "nothing")),
         (
             "The channel gone of this link is not installed",
             "Install its package first",
-            command("pay", "{key}", make=lambda: link(channel="gone")),
+            command("update_ledger", "{key}", make=lambda: link(channel="gone")),
         ),
-        ("--robots: 0 robots cannot answer", "Enter at least 1", command("simulate", "{code}", "--robots", "0", make=launched)),
+        (
+            "--robots: 0 robots cannot answer",
+            "Enter at least 1",
+            command("simulate", "{code}", "--robots", "0", make=launched),
+        ),
         (
             "--abandoning: 2 is not a share",
             "Enter a number from 0 to 1",
@@ -54,7 +58,7 @@ LINES = {
                 "up",
                 "--no-migrate",
                 **{
-                    "heval_site.management.commands.up.claim_home_and_port": lambda: None,
+                    "heval_site.management.commands.up.lock_home_and_check_port": lambda: None,
                     "heval_site.management.commands.up.is_migrated": lambda: False,
                 },
             ),
@@ -66,9 +70,6 @@ LINES = {
             "Name a file with --output",
             command("export", "{code}", "--format", "parquet"),
         ),
-    ],
-    f"{COMMANDS}:_parse_origins": [
-        ("--origins: 'mars' is not an origin", "Use live, ", command("export", "{code}", "--origins", "mars")),
     ],
     f"{COMMANDS}:_atomic_output": [
         (

@@ -26,7 +26,7 @@ def a_home():
 
 
 def served_twice():
-    with a_home() as folder, supervisor.acquire_home_lock(folder):
+    with a_home() as folder, supervisor.try_lock_home(folder):
         return said(startup.lock_home_and_check_port)
 
 
@@ -102,6 +102,13 @@ LINES = {
             "a file cannot be read (not UTF-8)",
             "Correct the path or the file",
             environment(SECRET_KEY="", SECRET_KEY_FILE="{home}/a file"),
+        ),
+    ],
+    f"{RUNTIME}:refuse_old_names": [
+        (
+            "TRUSTED_PROXIES is now TRUSTED_PROXY_COUNT",
+            "Rename it where you set it",
+            environment(TRUSTED_PROXIES="1"),
         ),
     ],
     f"{RUNTIME}:boolean": [

@@ -105,7 +105,7 @@ LINES = {
         ),
     ],
     f"{REHEARSAL}:build_rehearsal_plan": [
-        ("A rehearsal has 3 to 200 people", "not 9999. Change the number of people", rehearsed("--people", "9999")),
+        ("A rehearsal has 3 to 200 people", "not 9999. Change the number of people", rehearsed("--robots", "9999")),
         (
             "This link's channel, gone, is not installed",
             "Install its package first",

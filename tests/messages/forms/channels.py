@@ -101,12 +101,14 @@ LINES = {
             link_saved("generic", settings={"file_words": "Done = submitted\ndone = approved"}),
         ),
     ],
-    f"{CHANNELS}:clean_sona_site": [
+    f"{CHANNELS}:clean_site": [
         (
             "EXTERNAL_QUESTION_SITES does not list https://else.example.org",
             "Enter a listed site",
             link_saved("external_question", settings={"site": "https://else.example.org"}),
         ),
+    ],
+    f"{CHANNELS}:clean_sona_site": [
         (
             "This is not the name of a SONA site",
             "Enter only the name",

@@ -135,7 +135,7 @@ LINES = {
             drawn(launched),
         ),
     ],
-    f"{CODING}:render_figure_svg_and_pdf": [("Sample 1 was drawn", NOTHING, drawn(explained))],
+    f"{CODING}:draw": [("Sample 1 was drawn", NOTHING, drawn(explained))],
     f"{CODING}:code": [("You have coded all your items", NOTHING, all_coded)],
     f"{CODING}:store_coding": [
         ("The codebook has no label “nonsense”", "Reload the page and choose again", coded(label="nonsense")),

@@ -49,11 +49,11 @@ def demographic(text, declared=(("Age", "number", False),), **data):
 
     def make():
         one = link("prolific")
-        sample.declare_sample_columns(one.study, list(declared), by=None)
+        sample.replace_sample_columns(one.study, list(declared), by=None)
         return one
 
     whole = {"person": "Participant id", "take": "1"} | data
-    return posted(make, lambda one: link_url(one, "sample/"), file=upload(text), **whole)
+    return posted(make, lambda one: link_url(one, "demographics/"), file=upload(text), **whole)
 
 
 def with_rows(n, module, scenario):
@@ -115,6 +115,8 @@ LINES = {
             "Compare its submissions by hand",
             says_refused(lambda: REGISTRY["open_link"].read_export(None, "")),
         ),
+    ],
+    f"{CHANNELS}:parse_submissions_file": [
         (
             "This link's settings do not name the columns",
             "Enter them in the link's settings first",
@@ -125,6 +127,8 @@ LINES = {
             "Correct one of them",
             generic("P1,S1,Done", "P1,S1,Else"),
         ),
+    ],
+    f"{CHANNELS}:parse_submissions_csv": [
         ("Row 2 has 1 columns; the first row has 4", "Export the file again", prolific("x")),
         ("Row 2, Submission id: “x” is not a Prolific id", "Export the file again", prolific(f"x,{ID},APPROVED,")),
         ("Row 2, Status: the cell is empty", "Export the file again", prolific(f"{ID},{ID},,")),
@@ -141,7 +145,7 @@ LINES = {
         ("Row 2 is not valid CSV", "Export the file again", prolific('"x')),
         ("The file is empty", "Export it again", panel_file("prolific", "\n")),
     ],
-    f"{CHANNELS}:_fault": [
+    f"{CHANNELS}:_describe_fault": [
         ("the cell is empty", "Fill it in, or remove the row", generic(",S1,Done")),
         ("the cell has 65 characters", "Correct the cell", generic(f"{'w' * 65},S1,Done")),
         (
@@ -175,7 +179,7 @@ LINES = {
             says_refused(lambda: sample.import_sample(link(), "x", "id", by=None)),
         )
     ],
-    f"{CHANNELS}:_told": [
+    f"{CHANNELS}:_read_values": [
         ("Row 2 has 1 columns, fewer", "Correct this row", demographic("Participant id,Age\nx")),
         (
             "The file has more than 1 rows",
@@ -195,7 +199,7 @@ LINES = {
         ("Row 2 is not valid CSV", "Correct this row", demographic('Participant id,Age\n"x')),
         ("The file is empty", "Choose another file", demographic("\n")),
     ],
-    f"{CHANNELS}:_places": [
+    f"{CHANNELS}:_column_indexes": [
         ("Row 1 does not name the column Participant id and Age", "Correct this row", demographic("a,b\n1,2"))
     ],
     f"{CHANNELS}:_value": [
@@ -210,11 +214,11 @@ LINES = {
             demographic(f"Participant id,Age\n{ID},old"),
         ),
     ],
-    f"{PANEL_PAGES}:sample": [
+    f"{PANEL_PAGES}:demographics_view": [
         (
             "The columns are declared",
             NOTHING,
-            posted(link, lambda one: link_url(one, "sample/"), declare="1", numbers="Age"),
+            posted(link, lambda one: link_url(one, "demographics/"), declare="1", numbers="Age"),
         ),
         ("Imported: 0 people of this link", NOTHING, demographic(f"Participant id,Age\n{ID},31")),
     ],

@@ -168,7 +168,7 @@ def plan(people):
 
 
 def declared(**columns):
-    return posted(link, lambda one: link_url(one, "sample/"), declare="1", **columns)
+    return posted(link, lambda one: link_url(one, "demographics/"), declare="1", **columns)
 
 
 LINES = {
@@ -204,15 +204,15 @@ LINES = {
         ),
     ],
     f"{PANEL_PAGES}:_clean_promises": [
-        ("“this much” needs an amount", "Enter it here", link_saved(ends_full="amount")),
-        ("Only “this much” has an amount", "or leave the amount empty", link_saved(ends_full_amount="1.00")),
+        ("“a fixed amount” needs an amount", "Enter it here", link_saved(ends_full="amount")),
+        ("Only “a fixed amount” has an amount", "or leave the amount empty", link_saved(ends_full_amount="1.00")),
     ],
-    f"{PANEL_PAGES}:door": [
-        ("The link is stopped", NOTHING, posted(link, lambda one: link_url(one, "door/"), stop="1")),
+    f"{PANEL_PAGES}:stop_or_reopen_view": [
+        ("The link is stopped", NOTHING, posted(link, lambda one: link_url(one, "state/"), stop="1")),
         (
             "The link is open to new people again",
             NOTHING,
-            posted(lambda: link(stopped_at=timezone.now()), lambda one: link_url(one, "door/"), open="1"),
+            posted(lambda: link(stopped_at=timezone.now()), lambda one: link_url(one, "state/"), open="1"),
         ),
     ],
     f"{PANEL_PAGES}:response_add": [

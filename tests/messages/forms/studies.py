@@ -56,10 +56,12 @@ def answers(text):
     return section_saved(surveyed, "survey", **{"questions-0-scale_options": text})
 
 
-def pen(**data):
-    whole = {"pen-which": "neighbours", "pen-text": "Is {x} better than {y}?", **data}
+def generated(**data):
+    whole = {"generate-which": "neighbours", "generate-text": "Is {x} better than {y}?", **data}
     return posted(
-        lambda: draft().sections.first(), lambda s: reverse("admin:studies_section_write", args=[s.pk]), **whole
+        lambda: draft().sections.first(),
+        lambda s: reverse("admin:studies_section_generate_questions", args=[s.pk]),
+        **whole,
     )
 
 
@@ -215,7 +217,7 @@ LINES = {
             row_added("members", 1, username="nobody", role="viewer"),
         )
     ],
-    f"{ADMIN}:_clean_words": [
+    f"{ADMIN}:_clean_texts": [
         ("Title: it contains no visible character", "Enter a visible text", study_saved(title="\u2060")),
     ],
     f"{MODELS}:clean": [
@@ -322,10 +324,14 @@ LINES = {
         )
     ],
     f"{ADMIN}:clean_order": [
-        ("The study has no system “omega”", "Correct or remove this line", pen(**{"pen-order": "alpha\nomega"}))
+        (
+            "The study has no system “omega”",
+            "Correct or remove this line",
+            generated(**{"generate-order": "alpha\nomega"}),
+        )
     ],
     f"{ADMIN}:clean_text": [
-        ("The question does not contain {x} and {y}", "Add both", pen(**{"pen-text": "Which is better?"}))
+        ("The question does not contain {x} and {y}", "Add both", generated(**{"generate-text": "Which is better?"}))
     ],
     f"{ADMIN}:clean_key": [
         ("Another prompt has this key: “p001”", "Choose another key", stimulus("prompt", key="P001"))
@@ -342,7 +348,7 @@ LINES = {
             prepares(act="prepare", seen="another"),
         )
     ],
-    "studies/services:_made": [
+    "studies/services:_build_item": [
         (
             "Only training sections can have practice items",
             "Choose a training section",

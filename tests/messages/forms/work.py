@@ -205,7 +205,7 @@ LINES = {
             refused(lambda one: [answer_appeal(appeal, "No.", False, colleague()) for appeal in [appealed(one)] * 2]),
         ),
     ],
-    f"{PANEL_PAGES}:appeal_page": [
+    f"{PANEL_PAGES}:appeal": [
         (
             "Answered. The rejection is taken back. heval cannot send this to the panel",
             "approve the work there",
@@ -284,7 +284,7 @@ LINES = {
             unfinished(lambda found: decisions.approve_work(found, me())),
         ),
     ],
-    f"{WORK}:_may_be_credited": [
+    f"{WORK}:_require_renewable_credit": [
         (
             "The work was not submitted at the panel",
             "Wait until it is submitted",

@@ -99,7 +99,7 @@ def with_own_answers():
 ONE = SAID + "w1,p002,alpha,beta,beta\n"
 RATED = "annotator,prompt_key,system,value\n"
 LINES = {
-    f"{ANSWERS}:_layout": [
+    f"{ANSWERS}:_read_layout": [
         (
             "the file has no column “worker”, which is declared as annotator",
             FILE,

@@ -61,7 +61,7 @@ LINES = {
         ("is missing; the study has 2", FILE, batches([wide("b", "p1", ada="a")], second_arm)),
         ("is missing; the study has none", FILE, batches([wide("b", "p1", ada="a")], lambda s: s.arms.all().delete())),
     ],
-    f"{TABLES}:_place": [
+    f"{TABLES}:_placement": [
         (
             "is given in some rows of batch b and not in others (row 1)",
             FILE,

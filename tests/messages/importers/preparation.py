@@ -2,7 +2,7 @@
 
 from pytest import MonkeyPatch
 
-from studies.imports.preparation import prepare_stimuli, preview_preparation
+from studies.imports.preparation import prepare_and_filter_stimuli, preview_preparation
 from studies.models import Item
 from tests import builders
 from tests.messages.importers.scenarios import FILES, IMAGE, REFUSALS, file, shown_by, small
@@ -45,7 +45,7 @@ def length(**settings):
 
 def launched():
     study = builders.launched(builders.spa_draft(with_surveys=False, with_rating=False))
-    return shown_by(lambda: prepare_stimuli(study, {}, by=None))
+    return shown_by(lambda: prepare_and_filter_stimuli(study, {}, by=None))
 
 
 def used():
@@ -54,7 +54,9 @@ def used():
     prompt = study.prompts.create(key="p1", text="Why?")
     section = builders.add_spa(study, m=2)
     Item.objects.create(study=study, section=section, number=1, prompt=prompt, kind="test", content="c")
-    return shown_by(lambda: prepare_stimuli(study, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None))
+    return shown_by(
+        lambda: prepare_and_filter_stimuli(study, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
+    )
 
 
 SETTINGS = f"{FILES}:__post_init__"
@@ -99,7 +101,9 @@ LINES = {
     f"{FILES}:parse_record": [
         ("prompt_filters[1] begins_with: text is missing", "Add it", filtered({"filter": "begins_with"})),
     ],
-    "studies/imports:prepare_stimuli": [("Stimuli can only be prepared in a draft", "Clone the study", launched)],
+    "studies/imports:prepare_and_filter_stimuli": [
+        ("Stimuli can only be prepared in a draft", "Clone the study", launched)
+    ],
     "studies/imports:_delete_prompts": [
         ("The filters would remove the prompt p1", "Delete these items first, or change the filters", used),
     ],

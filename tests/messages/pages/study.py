@@ -350,8 +350,8 @@ LINES = {
             stands(closing()),
         ),
     ],
-    f"{ADMIN}:_made": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],
-    f"{ADMIN}:_deleted": [
+    f"{ADMIN}:_create_item": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],
+    f"{ADMIN}:_delete_item": [
         (
             "The practice item is deleted",
             NOTHING,

@@ -24,7 +24,7 @@ LINES = {
         ("more than 10 characters", "Shorten it", posts("exports/", {"origins": ["x" * 11]})),
         ("target_n: This is not a JSON integer", "Send an integer without", patched(target_n="3")),
         ("minutes: This number must be less than or equal to 1440", "Send a smaller one", patched(minutes=9999)),
-        ("version: This number must be greater than or equal to 0", "Send a larger one", patched(version=-1)),
+        ("revision: This number must be greater than or equal to 0", "Send a larger one", patched(revision=-1)),
         ("reward: This is not a decimal number", "for example 4.50", patched(reward="much")),
         ("reward: This amount must be greater than or equal to 0", "Send a larger one", patched(reward="-1")),
         ("reward: The number has more than 7 digits", "Send a shorter one", patched(reward="1234567.50")),

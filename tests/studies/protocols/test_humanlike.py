@@ -160,7 +160,7 @@ def test_up_to_which_answer_why_is_asked_is_a_setting():
 
 def test_pages_are_as_many_before_the_answers_as_after_them():
     assignment, _ = one_answered("1")
-    assert len(full_page_state(assignment).walk.keys) == 10
+    assert len(full_page_state(assignment).sequence.keys) == 10
 
 
 def test_the_reason_is_not_asked_before_the_judgement():
@@ -228,7 +228,7 @@ def test_the_sides_of_a_pair_vary_between_people():
 
 def test_nothing_is_told_of_texts_that_count():
     study = launched(humanlike_draft(conditions=("examples",), domains=("news",), target_n=1))
-    keys = full_page_state(claimed(study, "w")).walk.keys
+    keys = full_page_state(claimed(study, "w")).sequence.keys
     assert [key for key in keys if key.endswith("t") and key != "start"] == ["s1.p1t", "s1.p2t", "s1.p3t"]
 
 

@@ -126,7 +126,7 @@ def test_a_planned_pair_that_is_not_shown_and_a_rule_without_a_comparison_are_na
     Contrast.objects.create(study=study, x=last, y=first)
     assert any("does not show its pair" in problem for problem in found(study))
     study.contrasts.update(role="secondary")
-    assert any("uses primary comparisons, and there is none" in problem for problem in found(study))
+    assert any("needs a primary contrast" in problem for problem in found(study))
 
 
 def test_several_arms_cannot_share_third_labels():

@@ -152,7 +152,7 @@ def test_the_table_is_needed_once():
 
 def test_problems_of_the_table_are_those_of_the_archive():
     assert only_problem(packed(("t.csv", "a,b\n1\n"))) == "has 1 cell, the header has 2."
-    assert "no column text" in only_problem(packed(TABLE), required=["text"])
+    assert "no column text" in only_problem(packed(TABLE), required_columns=["text"])
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
     def clean_site(self):
         value = self.cleaned_data["site"].strip().rstrip("/")
         if value and value not in settings.EXTERNAL_QUESTION_SITES:
-            known = ", ".join(settings.EXTERNAL_QUESTION_SITES) or "none"
+            known_sites = ", ".join(settings.EXTERNAL_QUESTION_SITES) or "none"
             raise forms.ValidationError(
-                f"EXTERNAL_QUESTION_SITES does not list {value}. It lists: {known}. Enter a listed site, or ask the operator to add yours."
+                f"EXTERNAL_QUESTION_SITES does not list {value}. It lists: {known_sites}. Enter a listed site, or ask the operator to add yours."
             )
         return value
 
@@ -77,21 +77,21 @@ class ExternalQuestion(Channel):
     def site(self, recruitment) -> str:
         """Return the origin that receives the last form, regardless of the address; '' if unknown."""
         # Checked each time: nothing is sent to a site that is no longer allowed.
-        wanted = recruitment.settings.get("site", "")
-        return wanted if wanted in settings.EXTERNAL_QUESTION_SITES else ""
+        site = recruitment.settings.get("site", "")
+        return site if site in settings.EXTERNAL_QUESTION_SITES else ""
 
     def read_arrival(self, recruitment, parameters):
         assignment = parameters.get("assignmentId", "").strip()
         if assignment == PREVIEW_ASSIGNMENT_ID:
             return Arrival(is_preview=True)
-        worker, hit = (parameters.get(name, "").strip() for name in ("workerId", "hitId"))
+        worker, task = (parameters.get(name, "").strip() for name in ("workerId", "hitId"))
         if (
             not ID_PATTERN.fullmatch(assignment)
             or not ID_PATTERN.fullmatch(worker)
-            or (hit and not ID_PATTERN.fullmatch(hit))
+            or (task and not ID_PATTERN.fullmatch(task))
         ):
             return Arrival(problem=OPEN_FROM_PANEL_MESSAGE)
-        return Arrival(person=worker, ids={"person": worker, "session": assignment} | ({"task": hit} if hit else {}))
+        return Arrival(person=worker, ids={"person": worker, "session": assignment} | ({"task": task} if task else {}))
 
     def is_retaken_task(self, earlier_ids, current_ids):
         if earlier_ids.get("session") == current_ids.get("session"):
@@ -129,14 +129,14 @@ class ExternalQuestion(Channel):
         )
 
     def links(self, recruitment, base):
-        found = [("Address for the external question (the panel adds its parameters)", base)]
+        links = [("Address for the external question (the panel adds its parameters)", base)]
         if base.startswith("https://"):
             if recruitment.settings.get("variant") == "link" and (url := self.submit_url(recruitment)):
-                words = question.survey_link_xml(base, url)
+                xml = question.survey_link_xml(base, url)
             else:
-                words = question.external_question_xml(base)
-            found.append(("The complete question, for panels that accept XML", words))
-        return found
+                xml = question.external_question_xml(base)
+            links.append(("The complete question, for panels that accept XML", xml))
+        return links
 
     def rehearsal_entry(self, recruitment, base, number):
         ids = {"assignmentId": f"ASSIGNMENT{number:04d}", "hitId": "TASK0001", "workerId": f"A{number:013d}"}
@@ -144,15 +144,15 @@ class ExternalQuestion(Channel):
         return f"{base}?{urlencode(ids)}", ids["assignmentId"]
 
     def problems(self, recruitment):
-        found = []
+        problems = []
         if not settings.SITE_URL.startswith("https://"):
-            found.append("Panels frame only https pages. Set SITE_URL to an address that begins with https://.")
+            problems.append("Panels frame only https pages. Set SITE_URL to an address that begins with https://.")
         if not self.site(recruitment):
-            found.append(
+            problems.append(
                 "The site that receives the last page is not set or not allowed. Check the link's "
                 "settings and EXTERNAL_QUESTION_SITES."
             )
-        return found
+        return problems
 
     def takes_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)

@@ -55,7 +55,7 @@ def _build_xml(name: str, namespace: str, elements: dict[str, str]) -> str:
     for tag, text in elements.items():
         ElementTree.SubElement(root, tag).text = text
     # On one line, because the field it is copied from has one line.
-    words = '<?xml version="1.0" encoding="UTF-8"?>' + ElementTree.tostring(root, encoding="unicode")
-    if len(words.encode()) > MOST_BYTES:
+    xml = '<?xml version="1.0" encoding="UTF-8"?>' + ElementTree.tostring(root, encoding="unicode")
+    if len(xml.encode()) > MOST_BYTES:
         raise ValueError(f"The question is longer than the {MOST_BYTES:,} bytes that the service accepts.")
-    return words
+    return xml

@@ -61,10 +61,11 @@ class ProlificSettings(OutcomeCodesForm):
     def clean(self):
         cleaned = super().clean()
         pair = ("screen_out_pay", "screen_out_places")
-        for name, other in (pair, pair[::-1]):
-            if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
+        for name, other_name in (pair, pair[::-1]):
+            if cleaned.get(name) and not cleaned.get(other_name) and other_name not in self.errors:
                 self.add_error(
-                    other, "Prolific needs both the pay and the number of screened-out people. Enter both, or neither."
+                    other_name,
+                    "Prolific needs both the pay and the number of screened-out people. Enter both, or neither.",
                 )
         return cleaned
 
@@ -83,21 +84,21 @@ class Prolific(Channel):
     rejection_policy = REJECTION_POLICY
 
     def read_arrival(self, recruitment, parameters):
-        sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
+        texts = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
         # The link contains the placeholder itself: someone opened the pasted address without coming from Prolific.
-        if any("{{" in value for value in sent.values()):
+        if any("{{" in value for value in texts.values()):
             return Arrival(is_preview=True)
-        if not any(sent.values()):
+        if not any(texts.values()):
             return Arrival(problem="Please open this study from Prolific. The link must have your Prolific id.")
-        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
+        if wrong_names := [PARAMETERS[name] for name, value in texts.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
                 problem=(
-                    f"The link is not complete: {' and '.join(wrong)} should be an id of 24 characters. "
+                    f"The link is not complete: {' and '.join(wrong_names)} should be an id of 24 characters. "
                     "Please open the study from Prolific again. If you see this page again, return the "
                     "study there and write to the researcher."
                 )
             )
-        ids = {name: value.lower() for name, value in sent.items()}
+        ids = {name: value.lower() for name, value in texts.items()}
         return Arrival(person=ids["person"], ids=ids)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
@@ -105,8 +106,8 @@ class Prolific(Channel):
         return WayBack(code=code, url=COMPLETE_URL + code if code else HOME_URL, label="Return to Prolific")
 
     def links(self, recruitment, base):
-        asked = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
-        return [("Study link for Prolific: paste it unchanged", f"{base}?{asked}")]
+        query = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
+        return [("Study link for Prolific: paste it unchanged", f"{base}?{query}")]
 
     def problems(self, recruitment):
         return (
@@ -137,8 +138,8 @@ class Prolific(Channel):
     def read_message(self, secret, headers, raw):
         from . import webhook
 
-        sent = headers.get(webhook.SIGNATURE, "")
-        if not webhook.is_signature_valid(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
+        signature = headers.get(webhook.SIGNATURE, "")
+        if not webhook.is_signature_valid(secret, headers.get(webhook.TIMESTAMP, ""), raw, signature):
             raise ForgedMessage("The signature is not from Prolific.")
         return webhook.parse_notification(headers.get(webhook.EVENT_ID, ""), raw)
 

@@ -33,17 +33,17 @@ class ProlificClient:
 
         Prolific answers a page after the last with an error.
         """
-        passed = set()
+        visited = set()
         following: str | None = f"/api/v1/{path}"
         while following:
-            passed.add(following)
+            visited.add(following)
             page = require_json_object(self.http.get_json(following), PanelBusy)
             yield from page.get("results") or []
             link = ((page.get("_links") or {}).get("next") or {}).get("href")
             parts = urlsplit(link or "")
             # The host of a link is never followed: the token is sent to one host only.
             following = f"{parts.path}?{parts.query}" if link else None
-            if following in passed or (following and not following.startswith("/api/v1/")):
+            if following in visited or (following and not following.startswith("/api/v1/")):
                 raise PanelBusy("Prolific's page links form a loop. Try again later.")
 
 

@@ -14,7 +14,7 @@ CODE_TYPES = {
 
 def completion_codes(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each code of a recruitment with the action that Prolific takes when it is entered."""
-    made = []
+    codes = []
     for outcome, code_type in CODE_TYPES.items():
         action: dict[str, Any] = {"action": "MANUALLY_REVIEW"}
         if outcome == "complete" and settings.get("review") == "automatic":
@@ -26,5 +26,5 @@ def completion_codes(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "slots": int(settings["screen_out_places"]),
             }
         if code := settings.get(f"code_{outcome}"):
-            made.append({"code": code, "code_type": code_type, "actor": "participant", "actions": [action]})
-    return made
+            codes.append({"code": code, "code_type": code_type, "actor": "participant", "actions": [action]})
+    return codes

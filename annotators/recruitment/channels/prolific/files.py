@@ -23,7 +23,7 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
     """
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
     names: dict[str, int] = {}
-    found: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     submissions = []
     try:
         for line, row in enumerate(reader, 1):
@@ -36,7 +36,7 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
                 raise ValueError(
                     f"Row {line} has {len(row)} columns; the first row has {max(names.values()) + 1}. Export the file again."
                 )
-            cells = {name: row[place].strip() for name, place in names.items() if place < len(row)}
+            cells = {name: row[index].strip() for name, index in names.items() if index < len(row)}
             for name in ("submission id", "participant id"):
                 if not ID_PATTERN.fullmatch(cells[name]):
                     raise ValueError(
@@ -45,12 +45,12 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
             if not cells["status"]:
                 raise ValueError(f"Row {line}, Status: the cell is empty. Export the file again.")
             submission = cells["submission id"].lower()
-            if submission in found:
+            if submission in first_lines:
                 raise ValueError(
-                    f"Row {line}: the submission {submission} is already in row {found[submission]}. Remove one of them."
+                    f"Row {line}: the submission {submission} is already in row {first_lines[submission]}. Remove one of them."
                 )
-            found[submission] = line
-            if len(found) > MOST_ROWS:
+            first_lines[submission] = line
+            if len(first_lines) > MOST_ROWS:
                 raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
             state, submitted = submission_state(cells["status"]), _parse_time(cells, "completed at", line)
             reviewed = _parse_time(cells, "reviewed at", line)
@@ -76,13 +76,13 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
 
 
 def _columns(row: Sequence[str]) -> dict[str, int]:
-    places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
-    if missing := [name for name in REQUIRED_COLUMNS if name.lower() not in places]:
+    indexes = {name.strip().lower(): index for index, name in enumerate(row) if name.strip()}
+    if missing := [name for name in REQUIRED_COLUMNS if name.lower() not in indexes]:
         raise ValueError(
             f"Row 1 does not name the column {' and '.join(missing)}. Choose the file that Prolific exports "
             "from a study's submissions."
         )
-    return places
+    return indexes
 
 
 def _cell_value(cell: str) -> str:
@@ -90,15 +90,15 @@ def _cell_value(cell: str) -> str:
 
 
 def _parse_time(cells: dict[str, str], name: str, line: int) -> datetime | None:
-    told = _cell_value(cells.get(name, ""))
+    text = _cell_value(cells.get(name, ""))
     try:
-        at = datetime.fromisoformat(told) if told else None
+        at = datetime.fromisoformat(text) if text else None
     except ValueError:
         raise ValueError(
-            f"Row {line}, {name.capitalize()}: “{told[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
+            f"Row {line}, {name.capitalize()}: “{text[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
         ) from None
     if at is not None and at.tzinfo is None:
-        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” has no time zone. Export the file again.")
+        raise ValueError(f"Row {line}, {name.capitalize()}: “{text}” has no time zone. Export the file again.")
     return at
 
 
@@ -127,16 +127,20 @@ BULK_FORMS = {
 def bulk_form_texts(orders: Sequence[Order]) -> list[BulkText]:
     """Return one text per study and kind of order. Rejections have none, because a person writes each of them."""
     texts = []
-    for operation, (name, line, where) in BULK_FORMS.items():
+    for operation, (name, line, instructions) in BULK_FORMS.items():
         tasks = dict.fromkeys(order.values["task"] for order in orders if order.operation == operation)
         for task in tasks:
-            lines = [line(o.values) for o in orders if o.operation == operation and o.values["task"] == task]
-            twice = next((one for one, times in Counter(lines).items() if times > 1), None)
-            if twice and operation != "bonus":
-                raise ValueError(f"{name}: {twice} is ordered twice.")
+            lines = [
+                line(order.values) for order in orders if order.operation == operation and order.values["task"] == task
+            ]
+            repeated = next((text for text, times in Counter(lines).items() if times > 1), None)
+            if repeated and operation != "bonus":
+                raise ValueError(f"{name}: {repeated} is ordered twice.")
             texts.append(
                 BulkText(
-                    name, "".join(f"{one}\n" for one in lines), f"Study {task}. {where}" if len(tasks) > 1 else where
+                    name,
+                    "".join(f"{text}\n" for text in lines),
+                    f"Study {task}. {instructions}" if len(tasks) > 1 else instructions,
                 )
             )
     return texts

@@ -32,23 +32,23 @@ def parse_charged_fees(answer: Mapping[str, Any]) -> ChargedFees | None:
         return None
     currencies: set[str] = set()
     try:
-        of_rewards = sum(_hundredths(rewards, name, currencies) for name in ("fees", "rep_sample_fees"))
-        of_bonuses = _hundredths(bonuses, "fees", currencies)
+        reward_fees = sum(_hundredths(rewards, name, currencies) for name in ("fees", "rep_sample_fees"))
+        bonus_fees = _hundredths(bonuses, "fees", currencies)
         tax = sum(_hundredths(rewards, name, currencies) for name in ("tax", "rep_sample_tax"))
         tax += _hundredths(bonuses, "tax", currencies)
     except ValueError:
         return None
     if len(currencies) != 1:
         return None
-    return ChargedFees(Decimal(of_rewards) / 100, Decimal(of_bonuses) / 100, Decimal(tax) / 100, currencies.pop())
+    return ChargedFees(Decimal(reward_fees) / 100, Decimal(bonus_fees) / 100, Decimal(tax) / 100, currencies.pop())
 
 
 def _hundredths(part: Mapping[str, Any], name: str, currencies: set[str]) -> int:
     """Return an amount; 0 if it is missing. Raises ValueError if it is not an amount of money."""
-    one = part.get(name)
-    if one is None:
+    money = part.get(name)
+    if money is None:
         return 0
-    amount, currency = (one.get("amount"), one.get("currency")) if isinstance(one, Mapping) else (None, None)
+    amount, currency = (money.get("amount"), money.get("currency")) if isinstance(money, Mapping) else (None, None)
     if not isinstance(amount, int | float) or isinstance(amount, bool) or not 0 <= amount < 10**12:
         raise ValueError(name)
     if not (isinstance(currency, str) and currency):

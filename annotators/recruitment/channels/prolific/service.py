@@ -47,19 +47,21 @@ class ProlificService(PanelService):
     # Queries
 
     def check(self):
-        me = self.client.get("users/me/")
-        held = me.get("available_balance")  # in hundredths
-        holds = (
-            f"{Decimal(held) / 100:.2f} {me.get('currency_code') or ''}".strip()
-            if isinstance(held, int)
+        account = self.client.get("users/me/")
+        balance = account.get("available_balance")  # in hundredths
+        balance_text = (
+            f"{Decimal(balance) / 100:.2f} {account.get('currency_code') or ''}".strip()
+            if isinstance(balance, int)
             else "an unknown amount"
         )
-        return f"{me.get('name') or me.get('email') or me.get('id')}, balance {holds}"
+        return f"{account.get('name') or account.get('email') or account.get('id')}, balance {balance_text}"
 
     def funds(self):
-        me = self.client.get("users/me/")
-        held = me.get("available_balance")
-        return Funds(Decimal(held) / 100, str(me.get("currency_code") or "")) if isinstance(held, int) else None
+        account = self.client.get("users/me/")
+        balance = account.get("available_balance")
+        return (
+            Funds(Decimal(balance) / 100, str(account.get("currency_code") or "")) if isinstance(balance, int) else None
+        )
 
     def submissions(self, task):
         for row in self.client.pages(f"submissions/?{urlencode({'study': task, 'page': 1, 'page_size': PAGE_SIZE})}"):
@@ -77,51 +79,51 @@ class ProlificService(PanelService):
     def find_workspace_id(self) -> str:
         """Return the workspace of groups and messages: the project's, or the account's only one."""
         if project := self.settings.get("project"):
-            found = self.client.get(f"projects/{quote_id(project)}/").get("workspace")
-            if not found:
+            workspace = self.client.get(f"projects/{quote_id(project)}/").get("workspace")
+            if not workspace:
                 raise RequestRefused(
                     "Prolific names no workspace for this project. Correct the project in the link's settings."
                 )
-            return str(found)
-        every = [str(row.get("id")) for row in self.client.pages("workspaces/")]
-        if len(every) != 1:
+            return str(workspace)
+        workspaces = [str(row.get("id")) for row in self.client.pages("workspaces/")]
+        if len(workspaces) != 1:
             raise RequestRefused(
-                f"This account has {len(every)} workspaces. Enter the project in the link's settings to choose one."
+                f"This account has {len(workspaces)} workspaces. Enter the project in the link's settings to choose one."
             )
-        return every[0]
+        return workspaces[0]
 
     def subscribe(self, webhook_url):
         """Use the workspace's existing secret. A second secret would break its other users."""
         workspace = self.find_workspace_id()
-        asked = urlencode({"workspace_id": workspace})
-        kept = next((row for row in self.client.pages(f"hooks/secrets/?{asked}") if row.get("value")), None)
-        kept = kept or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
-        if not kept.get("value"):
+        query = urlencode({"workspace_id": workspace})
+        secret = next((row for row in self.client.pages(f"hooks/secrets/?{query}") if row.get("value")), None)
+        secret = secret or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
+        if not secret.get("value"):
             raise RequestRefused("Prolific returned no secret. Try again later.")
-        there = self.client.pages(f"hooks/subscriptions/?{asked}")
+        subscriptions = self.client.pages(f"hooks/subscriptions/?{query}")
         if not any(
             row.get("target_url") == webhook_url and row.get("event_type") == SUBMISSION_EVENT and row.get("is_enabled")
-            for row in there
+            for row in subscriptions
         ):
-            wanted = {"workspace_id": workspace, "event_type": SUBMISSION_EVENT, "target_url": webhook_url}
-            made, headers = self.client.send_with_headers("POST", "hooks/subscriptions/", wanted)
-            if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_json_object(made, ResultUnclear).get(
+            subscription = {"workspace_id": workspace, "event_type": SUBMISSION_EVENT, "target_url": webhook_url}
+            reply, headers = self.client.send_with_headers("POST", "hooks/subscriptions/", subscription)
+            if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_json_object(reply, ResultUnclear).get(
                 "id"
             ):
                 raise ResultUnclear("Prolific's answer does not say how to confirm the subscription. Try again later.")
-            self.client.order("POST", f"hooks/subscriptions/{quote_id(made['id'])}/", {"secret": confirms})
-        return str(kept["value"])
+            self.client.order("POST", f"hooks/subscriptions/{quote_id(reply['id'])}/", {"secret": confirms})
+        return str(secret["value"])
 
     # Orders
 
     def publish(self, values, token):
         """Publish the draft of an earlier attempt, so that there is never a second study."""
-        made = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
-        if not made.get("id"):
+        study = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
+        if not study.get("id"):
             raise ResultUnclear("Prolific returned no id for the new study. Look at Prolific before you publish again.")
-        if made.get("status", "UNPUBLISHED") == "UNPUBLISHED":
-            self.client.order("POST", f"studies/{quote_id(made['id'])}/transition/", {"action": "PUBLISH"})
-        return {"task": made["id"]}
+        if study.get("status", "UNPUBLISHED") == "UNPUBLISHED":
+            self.client.order("POST", f"studies/{quote_id(study['id'])}/transition/", {"action": "PUBLISH"})
+        return {"task": study["id"]}
 
     def _draft(self, values, token) -> dict[str, Any]:
         currency = self.client.get("users/me/").get("currency_code")
@@ -183,24 +185,24 @@ class ProlificService(PanelService):
             values, REJECTED, {"action": "REJECT", "message": message, "rejection_category": category}
         )
 
-    def _transition_submission(self, values, wanted: str, body) -> dict[str, Any]:
+    def _transition_submission(self, values, state: str, body) -> dict[str, Any]:
         """Check the submission first, because its id may now belong to another person.
 
         An existing equal decision is no error.
         """
-        shown = self._checked_submission(values)
-        if shown.state == wanted:
+        submission = self._checked_submission(values)
+        if submission.state == state:
             return {}
         # The person is on the way back to Prolific, which has not closed the submission yet.
-        if shown.state == WORKING or shown.word.upper() == PROCESSING_STATUS:
+        if submission.state == WORKING or submission.word.upper() == PROCESSING_STATUS:
             raise OrderNotReady(
-                f"Prolific shows this submission as {shown.word}. heval tries again by itself.", RETRY_SECONDS
+                f"Prolific shows this submission as {submission.word}. heval tries again by itself.", RETRY_SECONDS
             )
-        if shown.state == UNKNOWN:
+        if submission.state == UNKNOWN:
             raise RequestRefused(
-                f"Prolific shows this submission as “{shown.word}”. Check at Prolific whether it is paid."
+                f"Prolific shows this submission as “{submission.word}”. Check at Prolific whether it is paid."
             )
-        self.client.order("POST", f"submissions/{quote_id(shown.submission)}/transition/", body)
+        self.client.order("POST", f"submissions/{quote_id(submission.submission)}/transition/", body)
         return {}
 
     def bonus(self, values, token):
@@ -208,42 +210,42 @@ class ProlificService(PanelService):
 
         Prolific documents that a repeated second step pays twice.
         """
-        shown = self._checked_submission(values)
+        submission = self._checked_submission(values)
         hundredths = to_minor_units(values["amount"])
-        lines = f"{shown.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
+        lines = f"{submission.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
         try:
-            made = self.client.order(
+            bonus = self.client.order(
                 "POST", "submissions/bonus-payments/", {"study_id": values["task"], "csv_bonuses": lines}
             )
-        except ResultUnclear as lost:
+        except ResultUnclear as error:
             raise PanelBusy(
-                f"Nothing was paid, because the bonus was not set up. heval tries again by itself. {lost}"
+                f"Nothing was paid, because the bonus was not set up. heval tries again by itself. {error}"
             ) from None
-        if made.get("amount") not in (None, hundredths):
+        if bonus.get("amount") not in (None, hundredths):
             raise RequestRefused(
-                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; the bonus was not paid. "
+                f"Prolific set up {bonus['amount']} hundredths instead of {hundredths}; the bonus was not paid. "
                 "Look at Prolific before you order it again."
             )
-        if not made.get("id"):
+        if not bonus.get("id"):
             raise RequestRefused("Prolific returned no id for the bonus; it was not paid. Order it again.")
-        self.client.order("POST", f"bulk-bonus-payments/{quote_id(made['id'])}/pay/", {})
-        return {"bonus": made["id"], "total_in_hundredths": made.get("total_amount")}
+        self.client.order("POST", f"bulk-bonus-payments/{quote_id(bonus['id'])}/pay/", {})
+        return {"bonus": bonus["id"], "total_in_hundredths": bonus.get("total_amount")}
 
     def screen_out(self, values, token):
-        shown = self._checked_submission(values)
-        if shown.state == SCREENED_OUT:
+        submission = self._checked_submission(values)
+        if submission.state == SCREENED_OUT:
             return {}
-        body = {"submission_ids": [shown.submission], "increase_places": True}
+        body = {"submission_ids": [submission.submission], "increase_places": True}
         if values.get("amount") not in (None, ""):
             body["bonus_per_submission"] = to_minor_units(values["amount"]) / 100
         self.client.order("POST", f"studies/{quote_id(values['task'])}/screen-out-submissions/", body)
         return {}
 
     def request_return(self, values, token):
-        shown = self._checked_submission(values)
+        submission = self._checked_submission(values)
         self.client.order(
             "POST",
-            f"submissions/{quote_id(shown.submission)}/request-return/",
+            f"submissions/{quote_id(submission.submission)}/request-return/",
             {"request_return_reasons": [values["message"]]},
         )
         return {}
@@ -261,21 +263,21 @@ class ProlificService(PanelService):
 
     def _get_or_create_group(self, name: str) -> str:
         """Return the id of the group with exactly this name; create it if needed."""
-        if found := self._find_group_id(name):
-            return found
-        words = "People who have already taken part. The group only prevents repeated invitations."
-        made = self.client.order(
+        if group_id := self._find_group_id(name):
+            return group_id
+        description = "People who have already taken part. The group only prevents repeated invitations."
+        group = self.client.order(
             "POST",
             "participant-groups/",
-            {"name": name, "workspace_id": self.find_workspace_id(), "description": words},
+            {"name": name, "workspace_id": self.find_workspace_id(), "description": description},
         )
-        if not made.get("id"):
+        if not group.get("id"):
             raise ResultUnclear("Prolific returned no id for the new group. Look at your groups at Prolific.")
-        return str(made["id"])
+        return str(group["id"])
 
     def _find_group_id(self, name: str) -> str:
-        every = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}")
-        return next((str(row["id"]) for row in every if row.get("name") == name and not row.get("is_deleted")), "")
+        groups = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}")
+        return next((str(row["id"]) for row in groups if row.get("name") == name and not row.get("is_deleted")), "")
 
     # Orders whose reply was lost
 
@@ -283,8 +285,8 @@ class ProlificService(PanelService):
         return getattr(self, f"_find_{order.operation}_result", super().look)(order)
 
     def _find_publish_result(self, order: Order) -> dict[str, Any] | None:
-        made = self._find_study(order.token)
-        return {"task": made["id"]} if made and made.get("status") != "UNPUBLISHED" else None
+        study = self._find_study(order.token)
+        return {"task": study["id"]} if study and study.get("status") != "UNPUBLISHED" else None
 
     def _find_stop_result(self, order: Order) -> dict[str, Any] | None:
         return (
@@ -303,28 +305,28 @@ class ProlificService(PanelService):
     def _find_reject_result(self, order: Order) -> dict[str, Any] | None:
         return self._find_decision_result(order, REJECTED)
 
-    def _find_decision_result(self, order: Order, wanted: str) -> dict[str, Any] | None:
+    def _find_decision_result(self, order: Order, wanted_state: str) -> dict[str, Any] | None:
         state = self._checked_submission(order.values).state
         if state == UNKNOWN:
             raise ResultUnclear("Prolific is still processing this submission. Look at it at Prolific later.")
-        return {} if state == wanted else None
+        return {} if state == wanted_state else None
 
     def _find_screen_out_result(self, order: Order) -> dict[str, Any] | None:
-        done = self._find_decision_result(order, SCREENED_OUT)
+        result = self._find_decision_result(order, SCREENED_OUT)
         # Prolific pays some minutes later. An order repeated in between could be paid twice.
-        if done is None and order.values.get("amount") not in (None, ""):
+        if result is None and order.values.get("amount") not in (None, ""):
             raise ResultUnclear(
                 "Prolific does not show this submission as screened out yet. Look at it at Prolific later."
             )
-        return done
+        return result
 
     def _find_bonus_result(self, order: Order) -> None:
         row = self.client.get(f"submissions/{quote_id(order.values['submission'])}/")
         paid = row.get("bonus_payments")
-        numbers = [one for one in paid if isinstance(one, int | float)] if isinstance(paid, list) else []
-        shown = ", ".join(f"{one / 100:.2f}" for one in numbers) or "none"
+        numbers = [amount for amount in paid if isinstance(amount, int | float)] if isinstance(paid, list) else []
+        amounts = ", ".join(f"{amount / 100:.2f}" for amount in numbers) or "none"
         raise ResultUnclear(
-            f"Prolific pays bonuses some minutes after the order. Paid so far on this submission: {shown}. "
+            f"Prolific pays bonuses some minutes after the order. Paid so far on this submission: {amounts}. "
             "Look at Prolific before you pay again."
         )
 
@@ -343,12 +345,12 @@ class ProlificService(PanelService):
     # Look-ups
 
     def _checked_submission(self, values: Mapping[str, Any]) -> SubmissionSnapshot:
-        shown = self.submission(values["submission"])
-        if shown is None or shown.task != values["task"]:
+        submission = self.submission(values["submission"])
+        if submission is None or submission.task != values["task"]:
             raise RequestRefused("Prolific shows no such submission in this study. Look for it at Prolific.")
-        if shown.person != values["person"]:
+        if submission.person != values["person"]:
             raise RequestRefused("At Prolific this submission belongs to another person. Look at it there.")
-        return shown
+        return submission
 
     def _find_study(self, token: str) -> dict[str, Any] | None:
         project = self.settings.get("project")

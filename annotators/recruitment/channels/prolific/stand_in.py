@@ -39,23 +39,23 @@ class ProlificStandIn(StandInApi, StandIn):
     # The person's side
 
     def study(self, **columns) -> str:
-        made: dict[str, Any] = {
+        record: dict[str, Any] = {
             "id": self.new_id(),
             "status": "ACTIVE",
             "internal_name": "",
             "total_available_places": 10,
             "reward": 160,
         } | columns
-        self.studies[made["id"]] = made
-        return made["id"]
+        self.studies[record["id"]] = record
+        return record["id"]
 
     def take(self, study: str, person: str, status="ACTIVE") -> str:
-        made = {
+        record = {
             "id": self.new_id(), "study_id": study, "participant": person, "status": status, "entered_code": None, "completed_at": None,
             "started_at": now_iso(), "bonus_payments": [], "return_requested": None,
         }  # fmt: skip
-        self.submissions[made["id"]] = made
-        return made["id"]
+        self.submissions[record["id"]] = record
+        return record["id"]
 
     def send(self, submission: str, code: str) -> None:
         self.submissions[submission] |= {
@@ -73,7 +73,7 @@ class ProlificStandIn(StandInApi, StandIn):
         return f"{number + 0x5F1A00:024x}"
 
     def _newest_study(self) -> dict:
-        return next(made for made in reversed(self.studies.values()) if made["status"] == "ACTIVE")
+        return next(study for study in reversed(self.studies.values()) if study["status"] == "ACTIVE")
 
     def preview_url(self):
         return self._newest_study()["external_study_url"]
@@ -91,11 +91,11 @@ class ProlificStandIn(StandInApi, StandIn):
         if not way_back.url.startswith(COMPLETE_URL):
             return "The way back carries no code. At Prolific the person can only return the study, or be paid by hand."
         entered = way_back.url.removeprefix(COMPLETE_URL)
-        known = {one["code"]: one for one in self.studies[submission["study_id"]].get("completion_codes", [])}
-        if entered not in known:
-            return f"Prolific does not know the code {entered}: the study there was published with {', '.join(known) or 'none'}."
+        codes = {code["code"]: code for code in self.studies[submission["study_id"]].get("completion_codes", [])}
+        if entered not in codes:
+            return f"Prolific does not know the code {entered}: the study there was published with {', '.join(codes) or 'none'}."
         self.send(visit.session, entered)
-        action = known[entered]["actions"][0]
+        action = codes[entered]["actions"][0]
         if action["action"] == "AUTOMATICALLY_APPROVE":
             submission["status"] = "APPROVED"
         elif action["action"] == "FIXED_SCREEN_OUT_PAYMENT":
@@ -116,7 +116,7 @@ class ProlificStandIn(StandInApi, StandIn):
         return Decimal(sum(self.submissions[visit.session]["bonus_payments"])) / 100
 
     def count_open_tasks(self):
-        return sum(made["status"] == "ACTIVE" for made in self.studies.values())
+        return sum(study["status"] == "ACTIVE" for study in self.studies.values())
 
     def lose_next_reply(self, operation):
         self.faults.append((REQUEST_PREFIXES[operation], "drop after"))
@@ -126,12 +126,12 @@ class ProlificStandIn(StandInApi, StandIn):
 
     def message(self, submission: str, event: str, secret: str) -> dict:
         """Return the body and headers of a notification about this submission."""
-        made = self.submissions[submission]
+        record = self.submissions[submission]
         body = {
             "resource_id": submission,
             "event_type": "submission.status.change",
-            "participant_id": made["participant"],
-            "status": made["status"],
+            "participant_id": record["participant"],
+            "status": record["status"],
         }
         raw = json.dumps(body).encode()
         digest = hmac.new(secret.encode(), b"1795229881" + raw, hashlib.sha256).digest()
@@ -144,10 +144,10 @@ class ProlificStandIn(StandInApi, StandIn):
 
     def group(self, name: str) -> str:
         """Return the id of the group of this name; create it if needed."""
-        found = next((one for one, known in self.group_names.items() if known == name), None) or self.new_id()
-        self.groups.setdefault(found, [])
-        self.group_names[found] = name
-        return found
+        group = next((key for key, known_name in self.group_names.items() if known_name == name), None) or self.new_id()
+        self.groups.setdefault(group, [])
+        self.group_names[group] = name
+        return group
 
     # HTTP
 
@@ -157,7 +157,7 @@ class ProlificStandIn(StandInApi, StandIn):
         path = parts.path.removeprefix("/api/v1")
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         body = json.loads(raw) if raw else {}
-        fault = next((f for f in self.faults if f"{method} {path}".startswith(f[0])), None)
+        fault = next((candidate for candidate in self.faults if f"{method} {path}".startswith(candidate[0])), None)
         if fault:
             self.faults.remove(fault)
         self.calls.append((f"{method} {path}", body))
@@ -178,10 +178,10 @@ class ProlificStandIn(StandInApi, StandIn):
             with self._lock:
                 answer = self.answer(method, path, query, body)
         except ApiError as refusal:
-            words = {
+            error_body = {
                 "error": {"status": refusal.status, "title": refusal.title, "error_code": 1, "detail": refusal.detail}
             }
-            return refusal.status, {}, json.dumps(words).encode()
+            return refusal.status, {}, json.dumps(error_body).encode()
         headers = (
             {"X-Hook-Secret": self.subscriptions[answer["id"]]["confirms"]}
             if (method, path) == ("POST", "/hooks/subscriptions/")
@@ -199,8 +199,8 @@ class ProlificStandIn(StandInApi, StandIn):
             return
         status, headers, answer = handled
         handler.send_response(status)
-        sent = {"Content-Type": "application/json", "Content-Length": str(len(answer))} | headers
-        for name, value in sent.items():
+        response_headers = {"Content-Type": "application/json", "Content-Length": str(len(answer))} | headers
+        for name, value in response_headers.items():
             handler.send_header(name, value)
         handler.end_headers()
         with contextlib.suppress(OSError):

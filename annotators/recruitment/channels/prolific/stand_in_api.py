@@ -45,8 +45,8 @@ class StandInApi:
         number, size = int(query.get("page", 1)), min(int(query.get("page_size", 20)), self.largest_page)
         if number > 1 and (number - 1) * size >= len(rows):
             raise ApiError(404, "Invalid page.", "Not found")
-        more = "&".join(f"{k}={v}" for k, v in (query | {"page": number + 1}).items())
-        href = f"https://api.prolific.com/api/v1{path}?{more}" if number * size < len(rows) else None
+        query_text = "&".join(f"{name}={value}" for name, value in (query | {"page": number + 1}).items())
+        href = f"https://api.prolific.com/api/v1{path}?{query_text}" if number * size < len(rows) else None
         return {
             "results": rows[(number - 1) * size : number * size],
             "_links": {"next": {"href": href}},
@@ -69,36 +69,36 @@ class StandInApi:
             raise ApiError(400, {name: ["This field is required."] for name in sorted(missing)})
         if not body["external_study_url"].startswith("https://"):
             raise ApiError(400, {"external_study_url": ["Enter a valid URL."]})
-        made = body | {"id": self.new_id(), "status": "UNPUBLISHED"}
-        self.studies[made["id"]] = made
-        return made
+        record = body | {"id": self.new_id(), "status": "UNPUBLISHED"}
+        self.studies[record["id"]] = record
+        return record
 
-    def get_or_404(self, rows: dict, one: str):
-        if one not in rows:
+    def get_or_404(self, rows: dict, key: str):
+        if key not in rows:
             raise ApiError(404, "Not found.", "Not found")
-        return rows[one]
+        return rows[key]
 
     def get_study(self, study, *, body, query):
         return self.get_or_404(self.studies, study)
 
     def change_study(self, study, *, body, query):
-        made = self.get_or_404(self.studies, study)
+        record = self.get_or_404(self.studies, study)
         if set(body) - {"internal_name", "total_available_places"}:
             raise ApiError(400, "This study is published: only places can change.")
-        if body["total_available_places"] < made["total_available_places"]:
+        if body["total_available_places"] < record["total_available_places"]:
             raise ApiError(400, {"total_available_places": ["The number of places can only be increased."]})
-        made |= body
-        return made
+        record |= body
+        return record
 
     def cost(self, study, *, body, query):
         """Return the cost so far: approved rewards and paid bonuses, one third of these as the fee, and one fifth of
         the fee as tax.
         """
-        made = self.get_or_404(self.studies, study)
-        mine = [one for one in self.submissions.values() if one["study_id"] == study]
-        approved = sum(one["status"] == "APPROVED" for one in mine)
-        bonuses = sum(amount for one in mine for amount in one["bonus_payments"])
-        sums = {"rewards": approved * made["reward"], "bonuses": bonuses}
+        record = self.get_or_404(self.studies, study)
+        submissions = [submission for submission in self.submissions.values() if submission["study_id"] == study]
+        approved = sum(submission["status"] == "APPROVED" for submission in submissions)
+        bonuses = sum(amount for submission in submissions for amount in submission["bonus_payments"])
+        sums = {"rewards": approved * record["reward"], "bonuses": bonuses}
         return {name: self.charged_amounts(amount) if amount else None for name, amount in sums.items()}
 
     def charged_amounts(self, amount: int) -> dict:
@@ -106,7 +106,7 @@ class StandInApi:
         return {name: {"amount": part, "currency": self.currency} for name, part in parts.items()}
 
     def transition_study(self, study, *, body, query):
-        made = self.get_or_404(self.studies, study)
+        record = self.get_or_404(self.studies, study)
         allowed = {
             "PUBLISH": ("UNPUBLISHED", "ACTIVE"),
             "STOP": ("ACTIVE", "AWAITING REVIEW"),
@@ -114,25 +114,25 @@ class StandInApi:
             "START": ("PAUSED", "ACTIVE"),
         }
         before, after = allowed[body["action"]]
-        if made["status"] != before:
-            raise ApiError(400, f"The study is {made['status']}.")
-        if body["action"] == "PUBLISH" and made["reward"] * made["total_available_places"] > self.balance:
+        if record["status"] != before:
+            raise ApiError(400, f"The study is {record['status']}.")
+        if body["action"] == "PUBLISH" and record["reward"] * record["total_available_places"] > self.balance:
             raise ApiError(400, "Your balance is too low.")
-        made["status"] = after
-        return made
+        record["status"] = after
+        return record
 
     def list_submissions(self, *, body, query):
         rows = [
             {
-                "id": s["id"],
-                "participant_id": s["participant"],
-                "started_at": s["started_at"],
-                "completed_at": s["completed_at"],
-                "status": s["status"],
-                "study_code": s["entered_code"],
+                "id": submission["id"],
+                "participant_id": submission["participant"],
+                "started_at": submission["started_at"],
+                "completed_at": submission["completed_at"],
+                "status": submission["status"],
+                "study_code": submission["entered_code"],
             }
-            for s in self.submissions.values()
-            if s["study_id"] == query["study"]
+            for submission in self.submissions.values()
+            if submission["study_id"] == query["study"]
         ]
         return self.paginate(rows, query, "/submissions/")
 
@@ -140,47 +140,48 @@ class StandInApi:
         return self.get_or_404(self.submissions, submission)
 
     def transition_submission(self, submission, *, body, query):
-        made = self.get_or_404(self.submissions, submission)
+        record = self.get_or_404(self.submissions, submission)
         if body["action"] == "REJECT" and (len(body.get("message", "")) < 100 or "rejection_category" not in body):
             raise ApiError(400, {"message": ["Ensure this field has at least 100 characters."]})
         after = {"APPROVE": "APPROVED", "REJECT": "REJECTED"}[body["action"]]
-        if made["status"] not in ("AWAITING REVIEW", after):
-            raise ApiError(400, f"Submission is {made['status']}")
-        made["status"] = after
-        return made
+        if record["status"] not in ("AWAITING REVIEW", after):
+            raise ApiError(400, f"Submission is {record['status']}")
+        record["status"] = after
+        return record
 
     def request_return(self, submission, *, body, query):
-        made = self.get_or_404(self.submissions, submission)
+        record = self.get_or_404(self.submissions, submission)
         if not body["request_return_reasons"]:
             raise ApiError(400, {"request_return_reasons": ["This field is required."]})
-        made["return_requested"] = now_iso()
-        return made
+        record["return_requested"] = now_iso()
+        return record
 
     def screen_out(self, study, *, body, query):
         for submission in body["submission_ids"]:
-            made = self.get_or_404(self.submissions, submission)
-            if made["status"] != "AWAITING REVIEW":
-                raise ApiError(400, f"Submission is {made['status']}")
-            made["status"] = "SCREENED OUT"
+            record = self.get_or_404(self.submissions, submission)
+            if record["status"] != "AWAITING REVIEW":
+                raise ApiError(400, f"Submission is {record['status']}")
+            record["status"] = "SCREENED OUT"
             if body.get("bonus_per_submission"):
-                made["bonus_payments"].append(round(body["bonus_per_submission"] * 100))
+                record["bonus_payments"].append(round(body["bonus_per_submission"] * 100))
         return {"message": "The request to bulk screen out has been made successfully."}
 
     def set_up_bonuses(self, *, body, query):
         payments = []
         for line in body["csv_bonuses"].strip().splitlines():
-            who, amount = line.split(",")
-            made = next(
+            person, amount = line.split(",")
+            record = next(
                 (
-                    s
-                    for s in self.submissions.values()
-                    if who in (s["id"], s["participant"]) and s["study_id"] == body["study_id"]
+                    submission
+                    for submission in self.submissions.values()
+                    if person in (submission["id"], submission["participant"])
+                    and submission["study_id"] == body["study_id"]
                 ),
                 None,
             )
-            if made is None or made["status"] in ("ACTIVE", "RETURNED"):
-                raise ApiError(400, f"These ids have not taken part: {who}")
-            payments.append((made["id"], round(float(amount) * 100)))
+            if record is None or record["status"] in ("ACTIVE", "RETURNED"):
+                raise ApiError(400, f"These ids have not taken part: {person}")
+            payments.append((record["id"], round(float(amount) * 100)))
         bulk = self.new_id()
         self.bulks[bulk] = payments
         total = sum(amount for _, amount in payments)
@@ -201,31 +202,31 @@ class StandInApi:
             ]
         }
 
-    def _check_workspace(self, named) -> None:
-        if named.get("workspace_id") not in self.workspaces:
+    def _check_workspace(self, fields) -> None:
+        if fields.get("workspace_id") not in self.workspaces:
             raise ApiError(404, "There is no such workspace.", "Not found")
 
     def list_groups(self, *, body, query):
         self._check_workspace(query)
         return self.paginate(
-            [{"id": one, "name": name} for one, name in self.group_names.items()], query, "/participant-groups/"
+            [{"id": group, "name": name} for group, name in self.group_names.items()], query, "/participant-groups/"
         )
 
     def create_group(self, *, body, query):
         self._check_workspace(body)
-        made = self.new_id()  # two groups may have the same name
-        self.groups[made], self.group_names[made] = [], body["name"]
-        return {"id": made, "name": body["name"]}
+        group = self.new_id()  # two groups may have the same name
+        self.groups[group], self.group_names[group] = [], body["name"]
+        return {"id": group, "name": body["name"]}
 
     def join(self, group, *, body, query):
         members = self.get_or_404(self.groups, group)
-        if wrong := [person for person in body["participant_ids"] if len(person) != 24]:
-            raise ApiError(400, f"{wrong[0]} is no participant.")
+        if unknown_ids := [person for person in body["participant_ids"] if len(person) != 24]:
+            raise ApiError(400, f"{unknown_ids[0]} is no participant.")
         members += [person for person in body["participant_ids"] if person not in members]
         return {"results": [{"participant_id": person} for person in members]}
 
     def list_workspaces(self, *, body, query):
-        return {"results": [{"id": one, "title": "Ours"} for one in self.workspaces]}
+        return {"results": [{"id": workspace, "title": "Ours"} for workspace in self.workspaces]}
 
     def list_secrets(self, *, body, query):
         return {"results": [row for row in self.hook_secrets.values() if row["workspace_id"] == query["workspace_id"]]}
@@ -233,12 +234,12 @@ class StandInApi:
     def create_secret(self, *, body, query):
         self._check_workspace(body)
         # Only one secret per workspace is in force.
-        self.hook_secrets[body["workspace_id"]] = made = {
+        self.hook_secrets[body["workspace_id"]] = secret = {
             "id": self.new_id(),
             "value": f"whsec_{self.new_id()}",
             "workspace_id": body["workspace_id"],
         }
-        return made
+        return secret
 
     def list_subscriptions(self, *, body, query):
         rows = [row for row in self.subscriptions.values() if row["workspace_id"] == query["workspace_id"]]
@@ -249,15 +250,15 @@ class StandInApi:
             raise ApiError(400, {"target_url": ["It must be https."]})
         if body["workspace_id"] not in self.hook_secrets:
             raise ApiError(400, "The workspace has no secret.")
-        made = body | {"id": self.new_id(), "is_enabled": False, "confirms": self.new_id()}
-        self.subscriptions[made["id"]] = made
-        return {name: value for name, value in made.items() if name != "confirms"}
+        subscription = body | {"id": self.new_id(), "is_enabled": False, "confirms": self.new_id()}
+        self.subscriptions[subscription["id"]] = subscription
+        return {name: value for name, value in subscription.items() if name != "confirms"}
 
     def confirm_subscription(self, subscription, *, body, query):
-        made = self.get_or_404(self.subscriptions, subscription)
-        if body["secret"] != made["confirms"]:
+        record = self.get_or_404(self.subscriptions, subscription)
+        if body["secret"] != record["confirms"]:
             raise ApiError(400, "Wrong secret.")
-        made["is_enabled"] = True
+        record["is_enabled"] = True
         return {}
 
 

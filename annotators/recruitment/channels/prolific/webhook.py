@@ -41,12 +41,12 @@ def parse_notification(event_id: str, raw: bytes) -> WebhookMessage:
         raise ValueError(f"The notification has no {EVENT_ID}.")
     kind = body.get("event_type")
     is_submission = kind == SUBMISSION_EVENT
-    told = [body.get(name) if is_submission else "" for name in ("resource_id", "participant_id", "status")]
+    texts = [body.get(name) if is_submission else "" for name in ("resource_id", "participant_id", "status")]
     if not all(
-        isinstance(one, str) and len(one) <= MAX_FIELD_LENGTH and (one.isprintable() or not one) for one in told
-    ) or (is_submission and not told[0]):
+        isinstance(text, str) and len(text) <= MAX_FIELD_LENGTH and (text.isprintable() or not text) for text in texts
+    ) or (is_submission and not texts[0]):
         raise ValueError("The notification names no submission.")
-    submission, person, word = map(str, told)
+    submission, person, word = map(str, texts)
     return WebhookMessage(
         event_id,
         submission,

@@ -66,10 +66,10 @@ class Sona(Channel):
     credits_on_completion = True
 
     def read_arrival(self, recruitment, parameters):
-        sent = parameters.get("survey_code", "").strip()
-        if "%" in sent:
+        survey_code = parameters.get("survey_code", "").strip()
+        if "%" in survey_code:
             return Arrival(is_preview=True)
-        if not SURVEY_CODE.fullmatch(sent):
+        if not SURVEY_CODE.fullmatch(survey_code):
             return Arrival(
                 problem=(
                     "The link is not complete: survey_code should be a number of 2 to 7 digits. Please "
@@ -78,22 +78,24 @@ class Sona(Channel):
             )
         # The number is new for each sign-up, but each site counts on its own. Without the study it would match another
         # person.
-        of = [recruitment.settings.get(name, "") for name in ("site", "experiment_id")]
+        scope = [recruitment.settings.get(name, "") for name in ("site", "experiment_id")]
         # With a leading zero it is the same sign-up, but would be counted as a second person.
-        return Arrival(person=":".join((*of, str(int(sent)))), ids={"person": sent, "session": sent})
+        return Arrival(
+            person=":".join((*scope, str(int(survey_code)))), ids={"person": survey_code, "session": survey_code}
+        )
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
-        known = {name: recruitment.settings.get(name, "") for name in REQUIRED_SETTINGS}
+        values = {name: recruitment.settings.get(name, "") for name in REQUIRED_SETTINGS}
         code = external_ids.get("session", "")
         # Read only for people who completed, because their address contains the token.
         if (
             outcome == "complete"
             and code
-            and all(known.values())
+            and all(values.values())
             and (token := decrypt_panel_secret(recruitment, CREDIT_TOKEN))
         ):
             return WayBack(
-                url=fill_url_template(CREDIT_URL, known | {CREDIT_TOKEN: token, "survey_code": code}),
+                url=fill_url_template(CREDIT_URL, values | {CREDIT_TOKEN: token, "survey_code": code}),
                 label="Get your credit at SONA",
             )
         return self.plain_way_back(recruitment)
@@ -111,23 +113,23 @@ class Sona(Channel):
 
     def problems(self, recruitment):
         missing = [name for name in REQUIRED_SETTINGS if not recruitment.settings.get(name)]
-        found = (
+        problems = (
             [f"SONA gives no credit without {', '.join(missing)}. Enter this in the link's settings."]
             if missing
             else []
         )
         if not decrypt_panel_secret(recruitment, CREDIT_TOKEN):
-            found.append("SONA gives no credit without its credit token. Store it on the panel page.")
-        return found
+            problems.append("SONA gives no credit without its credit token. Store it on the panel page.")
+        return problems
 
     def service(self, recruitment, secrets):
         from .service import SonaService
 
-        known, token = recruitment.settings, secrets.get(CREDIT_TOKEN, "")
-        if not token or not all(known.get(name) for name in REQUIRED_SETTINGS):
+        settings, token = recruitment.settings, secrets.get(CREDIT_TOKEN, "")
+        if not token or not all(settings.get(name) for name in REQUIRED_SETTINGS):
             return None
         if not CREDIT_TOKEN_PATTERN.fullmatch(token):
             raise RequestRefused(
                 "This is not a credit token. Copy the text between credit_token= and the next & in SONA's address."
             )
-        return SonaService(known["site"], known["experiment_id"], token)
+        return SonaService(settings["site"], settings["experiment_id"], token)

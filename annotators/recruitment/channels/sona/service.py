@@ -21,49 +21,49 @@ def grant_credit(
     SONA's message, ResultUnclear if the answer is unclear, PanelBusy if nothing was sent.
     """
     wire = PanelHttpClient(origin or f"https://{site}", (".sona-systems.com",), secret=credit_token)
-    asked = {"experiment_id": experiment_id, "credit_token": credit_token, "survey_code": survey_code}
+    query = {"experiment_id": experiment_id, "credit_token": credit_token, "survey_code": survey_code}
     # SONA accepts only GET for this, although it changes something.
-    said = parse_xml_texts(wire.order("GET", f"{PATH}?{urlencode(asked)}", accepts="application/xml"))
+    texts = parse_xml_texts(wire.order("GET", f"{PATH}?{urlencode(query)}", accepts="application/xml"))
     if (
-        "Result" in said
-        and said.get("credit_status", "").strip() == GRANTED_STATUS
-        and not said.get("Errors", "").strip()
+        "Result" in texts
+        and texts.get("credit_status", "").strip() == GRANTED_STATUS
+        and not texts.get("Errors", "").strip()
     ):
         return {"credit_status": GRANTED_STATUS}
-    if words := " ".join(said.get("Errors", "").split()):
-        raise RequestRefused(words.replace(credit_token, "…")[:500])
-    if status := said.get("credit_status", "").strip():
+    if message := " ".join(texts.get("Errors", "").split()):
+        raise RequestRefused(message.replace(credit_token, "…")[:500])
+    if status := texts.get("credit_status", "").strip():
         raise RequestRefused(f"SONA shows the credit as “{status[:20]}”, not as granted. Look at the sign-up at SONA.")
     raise ResultUnclear("SONA's answer contains neither a result nor an error. Look at the sign-up at SONA.")
 
 
 def parse_xml_texts(raw: bytes) -> dict[str, str]:
     """Return the text below each element of an answer, by name without namespace. Nil elements are left out."""
-    found: dict[str, str] = {}
-    above: list[str] = []
+    texts: dict[str, str] = {}
+    open_elements: list[str] = []
 
     def begin(tag, attributes):
         is_nil = any(name.rpartition(" ")[2] == "nil" and value in ("true", "1") for name, value in attributes.items())
-        above.append("" if is_nil else tag.rpartition(" ")[2])
-        if above[-1]:
-            found.setdefault(above[-1], "")
+        open_elements.append("" if is_nil else tag.rpartition(" ")[2])
+        if open_elements[-1]:
+            texts.setdefault(open_elements[-1], "")
 
     def words(text):
-        for name in {name for name in above if name}:
-            found[name] += text
+        for name in {name for name in open_elements if name}:
+            texts[name] += text
 
     def refuse(*declared):
         raise ResultUnclear("SONA's answer declares a document type, which it should not. Look at the sign-up at SONA.")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler, parser.CharacterDataHandler = begin, words
-    parser.EndElementHandler = lambda tag: above.pop()
+    parser.EndElementHandler = lambda tag: open_elements.pop()
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(raw, True)
     except expat.ExpatError:
         raise ResultUnclear("SONA's answer is not XML. Look at the sign-up at SONA.") from None
-    return found
+    return texts
 
 
 class SonaService(PanelService):

@@ -135,7 +135,7 @@ def test_what_one_person_alone_connects_has_no_jackknife():
 
 def test_a_step_that_is_too_long_is_halved():
     sets, best, worst, people, _ = study(21)
-    asked = BestWorstAnswers.of(sets, best, worst, 5)
+    asked = BestWorstAnswers.from_arrays(sets, best, worst, 5)
     top = _model.fit_logit(asked)
     step = top.strengths * 50
     start = _model.fit_after_damped_step(top, np.zeros(5), asked)

@@ -32,7 +32,7 @@ def test_few_labels_of_few_systems_are_fitted_from_afar_as_from_near():
     wins = draw.integers(0, 4, (300, 3, 3)) * ~np.eye(3, dtype=bool)
     ties = np.triu(draw.integers(0, 2, (300, 3, 3)), 1)
     ties = (ties + ties.transpose(0, 2, 1)).astype(float)
-    counts = _model.PairCounts.of(wins.astype(float), ties)
+    counts = _model.PairCounts.from_tables(wins.astype(float), ties)
     near = _model.fit_parameters_by_table(counts, start=np.array([0.3, 0.0, -0.3, 0.0]))
     assert_allclose(near, _model.fit_parameters_by_table(counts), atol=1e-8)
     there = ~np.isnan(near).any(axis=1)
@@ -115,7 +115,7 @@ def test_many_tables_have_the_slopes_that_each_has_alone(asked, share_tied):
     for x, y in asked:
         tables[:, x, y], tables[:, y, x] = rng.integers(0, 9, (2, len(tables)))
         ties[:, x, y] = ties[:, y, x] = rng.binomial(3, share_tied, len(tables))
-    counts = _model.PairCounts.of(tables, ties)
+    counts = _model.PairCounts.from_tables(tables, ties)
     log_nu = np.where(counts.has_ties, rng.normal(0, 1, len(tables)), -np.inf)
     values = np.column_stack([rng.normal(0, 2, (len(tables), 5)), log_nu])
     alone = [counts.rows(np.array([at])).slope(values[[at]], 0.3)[0] for at in range(len(tables))]

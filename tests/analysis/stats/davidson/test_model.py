@@ -176,7 +176,7 @@ def test_a_step_within_the_bound_rises_from_wherever_it_is_taken():
         k = int(rng.integers(2, 6))
         wins = rng.integers(1, 10 ** rng.integers(1, 4), (1, k, k)).astype(float)
         wins[:, np.arange(k), np.arange(k)] = 0
-        counts = _model.PairCounts.of(wins, np.zeros_like(wins))
+        counts = _model.PairCounts.from_tables(wins, np.zeros_like(wins))
         here = np.append(rng.normal(0, 2, k), -np.inf)[None]
         here[:, :k] -= here[:, :k].mean()
         chances = counts.probabilities(here)

@@ -74,7 +74,7 @@ def test_two_ways_of_clustering_at_once_give_the_numbers_of_each_run_alone(n_ann
     what = np.arange(n_annotators * n_each) % n_items
     values = (rng(3).random((4, len(who))) < 0.7).astype(float)
     values[3] = 1.0
-    outcomes = planning.two_way_outcomes(values, who, what, bounds=(0.0, 1.0))
+    outcomes = planning.two_way_clustered_mean_outcomes(values, who, what, bounds=(0.0, 1.0))
     for row in range(4):
         same(outcomes, row, clusters.two_way_clustered_mean(values[row], who, what, null=0.5, bounds=(0.0, 1.0)))
 

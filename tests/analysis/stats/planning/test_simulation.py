@@ -160,7 +160,7 @@ def test_two_way_intervals_cover_as_in_the_reference(row):
     random = rng(14)
     values = random.normal(size=(runs, n * m)) + row["annotator_sd"] * random.normal(size=(runs, n))[:, who]
     values += row["item_sd"] * random.normal(size=(runs, k))[:, what]
-    outcomes = planning.two_way_outcomes(values, who, what, null=0.0)
+    outcomes = planning.two_way_clustered_mean_outcomes(values, who, what, null=0.0)
     covered = np.mean((outcomes.low <= 0) & (outcomes.high >= 0))
     assert covered >= 0.93 and abs(covered - row["coverage"]) < 0.03
     assert abs(np.mean(outcomes.high - outcomes.low) / row["width"] - 1) < 0.05

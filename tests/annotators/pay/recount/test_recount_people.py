@@ -44,7 +44,7 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
     assert {row.name: as_dict(row) for row in page.context["arms"]} == arms and len(arms) == 2
     # There is somebody in every cell, or this shows nothing.
     assert all(by_hand.values()) and len(by_hand["released"]) == 5, by_hand
-    # Of the target: kept so far. One whom the cap or a pause would not let be replaced is none of these.
+    # Of the target: kept so far. One whom the cap or a pause would not let be replaced is not one of these.
     kept = [one for one in in_time(live(study)) if not one.replaced_at]
     progress = api.get(f"studies/{study.code}/progress/").json()
     shown = next(one for one in client.get("/admin/studies/study/").context["cl"].result_list if one.pk == study.pk)
@@ -188,7 +188,7 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
                     str(study.code),
                     format="csv",
                     table=table,
-                    origin=",".join(origins),
+                    origins=",".join(origins),
                     withdrawn=withdrawn,
                     output=str(file),
                 )

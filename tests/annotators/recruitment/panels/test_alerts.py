@@ -194,8 +194,8 @@ def test_alerts_stand_on_the_page_and_the_doctor_says_them(recruitment):
     found = doctor._panels()
     assert (
         found.status == doctor.WARNING
-        and recruitment.key in found.words
-        and "finished in heval but not submitted at the panel" in found.words
+        and recruitment.key in found.message
+        and "finished in heval but not submitted at the panel" in found.message
     )
     shows(recruitment, PEOPLE[:10])
     assert "Check these first" not in client.get(page).content.decode()

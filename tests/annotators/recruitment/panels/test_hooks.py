@@ -205,7 +205,7 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
                 raise RequestRefused("You may not see this.")
             return SubmissionSnapshot(PanelTask.objects.get().external_id, session, PERSON, "working")
 
-    looked, shown = incremental_sync._asked(recruitment, Partial(), names, lambda *_: None)
+    looked, shown = incremental_sync._read_submissions(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
     assert looked.words == "You may not see this." and not incremental_sync.is_panel_backing_off(recruitment)
 

@@ -1,22 +1,13 @@
-"""Simulation of pairwise choice studies: the agents of the paper, their effort, and exact tables of rules.
-
-An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2. Requests come
-from a normal distribution cut to -1..1, capabilities from a uniform one. The effort of a labelling strategy needs
-only the probabilities of each request's final answer, so a run costs one random number per request.
-
-References: Thorleiksdottir et al. 2022, sections 3.1 and 4 (Tables 2 and 3); the tables of rules are by forward
-recursion over the number of successes, after Schultz, Nichol, Elfring and Weed 1973.
-"""
+"""Simulated annotators and requests, and the effort of labelling strategies with them."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, validate_level, validate_non_negative, validate_within_bounds, vector
+from analysis.stats.arrays import FloatArray, validate_non_negative, validate_within_bounds, vector
 from analysis.stats.choice import Effort, RequestProbabilities, Strategy, simulate_effort_to_decision
 from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries, hoeffding_boundaries
@@ -42,30 +33,6 @@ class Agents(Record):
     difficulties: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTable(Record):
-    """What a sequential rule does when every label is A with probability `p`, exactly.
-
-    After n = 1..n_max labels: `a_better`, `b_better`, `equivalent`, `different_but_trivial` (n_max,) are the chances of
-    having stopped with that verdict. `mean_n` is the expected number of labels, at most n_max; `median_n` is None where
-    fewer than half of the studies stop.
-    """
-
-    p: float
-    a_better: FloatArray
-    b_better: FloatArray
-    equivalent: FloatArray
-    different_but_trivial: FloatArray
-    mean_n: float
-    median_n: int | None
-
-    def final_probabilities(self) -> dict[str, Any]:
-        """The chances after the last label, without the way there."""
-        kinds = ("a_better", "b_better", "equivalent", "different_but_trivial")
-        chances = {kind: float(getattr(self, kind)[-1]) for kind in kinds}
-        return {"p": self.p, "n_max": len(self.a_better), **chances, "mean_n": self.mean_n, "median_n": self.median_n}
-
-
 def draw_annotators_and_requests(
     mean_difficulty: float,
     n_requests: int,
@@ -78,9 +45,35 @@ def draw_annotators_and_requests(
 ) -> Agents:
     """Draw annotators and requests as in the paper: Unif(0.8, 1), and N(mean, 0.1) cut to -1..1.
 
-    The paper does not say whether 0.1 is the variance or the standard deviation. Its code and Table 3 agree with the
-    variance (`spread_kind`).
+    Parameters
+    ----------
+    mean_difficulty : float
+        Mean difficulty of the requests, in -1..1; positive if A is better.
+    n_requests : int
+        Number of requests.
+    spread : float, default 0.1
+        Spread of the difficulties.
+    spread_kind : {"variance", "sd"}, default 'variance'
+        Meaning of `spread`. The paper does not say which; its code and Table 3 agree with the variance.
+    capability : tuple[float, float], default (0.8, 1.0)
+        Range of the annotators' capabilities, within 0..1.
+    n_workers : int, default 100
+        Number of annotators.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
+    Returns
+    -------
+    Agents
+        The annotators and the requests.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> agents = draw_annotators_and_requests(0.25, 5000, rng=np.random.default_rng(0))
     >>> bool(0.29 < np.std(agents.difficulties) < 0.32), bool(agents.capabilities.min() >= 0.8)
     (True, True)
@@ -99,10 +92,35 @@ def probabilities_from_agents(
 ) -> RequestProbabilities:
     """Probabilities of a strategy's answer on each request, averaged over the annotators.
 
-    A majority uses different annotators; so does "max_three", except with `replacement` as in the paper's simulation.
-    "fixed" uses `worker`. The probability of s votes for A among k annotators drawn without replacement is a
-    polynomial of degree k in the difficulty, which is evaluated exactly at k + 1 points and interpolated.
+    Parameters
+    ----------
+    agents : Agents
+        The annotators and the requests.
+    strategy : choice.Strategy
+        Labelling strategy.
+    replacement : bool, default False
+        Draw the annotators of "max_three" with replacement, as in the paper's simulation. A majority always uses
+        different annotators.
+    worker : int, optional
+        Number of the annotator of the strategy "fixed".
 
+    Returns
+    -------
+    choice.RequestProbabilities
+        The probabilities, with the shape of the difficulties.
+
+    Raises
+    ------
+    ValueError
+        If there are too few annotators, a number is missing or outside its range, or "fixed" has no `worker`.
+
+    Notes
+    -----
+    The probability of s votes for A among k annotators drawn without replacement is a polynomial of degree k in the
+    difficulty, which is evaluated exactly at k + 1 points and interpolated.
+
+    Examples
+    --------
     >>> agents = Agents(np.array([1.0, 1.0, 1.0]), np.array([0.0, 0.5, 1.0]))
     >>> probabilities_from_agents(agents, Strategy("majority", 3)).a_at_once.round(4).tolist()
     [0.5, 0.8438, 1.0]
@@ -129,7 +147,7 @@ def probabilities_from_agents(
     if replacement:
         split = 2 * alone * (1 - alone)
         return RequestProbabilities(alone**2, split * alone, split * (1 - alone), 2)
-    # Two of three for A, and the one against among the first two, which are two of three places.
+    # Two of three votes are for A, and the vote against is among the first two (two of three places).
     pair, triple = _votes(capabilities, difficulties, 2), _votes(capabilities, difficulties, 3)
     return RequestProbabilities(pair[2], triple[2] * 2 / 3, triple[1] * 2 / 3, 2)
 
@@ -148,9 +166,39 @@ def simulate_effort_of_agents(
     """Effort of a strategy if these annotators label these requests many times: Table 3 of the paper.
 
     The defaults are the paper's: Hoeffding's lower bound at 1 - delta, the crossing that stays, "max_three" with
-    replacement, and one fixed worker per run. The result says nothing about other requests; use `planned_effort` for
-    that.
+    replacement, and one fixed worker per run.
 
+    Parameters
+    ----------
+    agents : Agents
+        The annotators and the requests.
+    strategy : choice.Strategy
+        Labelling strategy.
+    rule : Boundaries, optional
+        Stopping rule for the number of requests; Hoeffding's rule for A if None.
+    delta : float, default 0.001
+        Error probability of Hoeffding's rule.
+    reading : {"first", "stays"}, default 'stays'
+        As in `sequential.find_boundary_crossings`.
+    replacement : bool, default True
+        As in `probabilities_from_agents`.
+    runs : int, default 1000
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    choice.Effort
+        The effort in each run. It says nothing about other requests; for these use `simulate_effort_of_new_agents`.
+
+    Raises
+    ------
+    ValueError
+        If `rule` is for another number of requests.
+
+    Examples
+    --------
     >>> agents = draw_annotators_and_requests(0.25, 1000, rng=np.random.default_rng(0))
     >>> effort = simulate_effort_of_agents(agents, Strategy("one"), runs=50, rng=np.random.default_rng(1))
     >>> bool(200 < effort.n_labels.mean() < 500)
@@ -199,9 +247,37 @@ def simulate_effort_of_new_agents(
 ) -> Effort:
     """Effort of a strategy in future studies: annotators and requests are new in every run.
 
-    Annotators come from an infinite pool, so their number does not matter. Other arguments as in `draw_agents` and
-    `simulated_effort`. `rule` is for `n_requests`.
+    Parameters
+    ----------
+    mean_difficulty : float
+        Mean difficulty of the requests, in -1..1.
+    n_requests : int
+        Largest number of requests.
+    strategy : choice.Strategy
+        Labelling strategy.
+    rule : Boundaries
+        Stopping rule for `n_requests`.
+    spread, spread_kind, capability : optional
+        As in `draw_annotators_and_requests`. Annotators come from an infinite pool, so their number does not matter.
+    reading : {"first", "stays"}, default 'first'
+        As in `sequential.find_boundary_crossings`.
+    runs : int, default 1000
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
+    Returns
+    -------
+    choice.Effort
+        The effort in each run.
+
+    Raises
+    ------
+    ValueError
+        If `rule` is for another number of requests, or an argument is outside its range.
+
+    Examples
+    --------
     >>> rule = hoeffding_boundaries(2000, delta=0.001)
     >>> effort = simulate_effort_of_new_agents(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))
     >>> bool(np.all(effort.winner == 1)), effort.is_same_requests
@@ -218,7 +294,7 @@ def simulate_effort_of_new_agents(
         if strategy.name == "fixed":
             own = rng.uniform(low, high, (size, 1))
             return RequestProbabilities((1 + own * difficulties) / 2, np.zeros(1), np.zeros(1), 1)
-        # Annotators of an endless pool vote independently, each with the mean capability.
+        # Annotators of an infinite pool vote independently, each with the mean capability.
         return probabilities_from_agents(Agents(np.full(strategy.most, (low + high) / 2), difficulties), strategy)
 
     return simulate_effort_to_decision(
@@ -233,91 +309,11 @@ def simulate_effort_of_new_agents(
     )
 
 
-def hoeffding_n_requests(p: float, *, delta: float) -> float:
-    """Approximate number of requests that Hoeffding's rule needs if each final answer is A with probability `p`.
-
-    It is ln(1 / delta) / (2 (p - .5)^2), where the mean itself crosses. Multiply by 1, N or 2 + 2 p (1 - p) labels.
-
-    >>> round(hoeffding_n_requests(0.6125, delta=0.001))
-    273
-    """
-    validate_level(1 - delta)
-    if not 0 <= p <= 1 or p == 0.5:
-        raise ValueError(f"p: {p!r} is not in 0..1 apart from one half")
-    return math.log(1 / delta) / (2 * (p - 0.5) ** 2)
-
-
-def exact_verdict_probabilities(p: float, rule: Boundaries) -> RuleTable:
-    """Exact probabilities of each verdict at each n, for independent labels that are A with probability `p`.
-
-    A recursion over the number of successes: a study that has not stopped passes on its probability. With a margin it
-    also records whether either end was excluded. 5,000 labels take less than a second. At `p` = .5 the probability of
-    a_better or b_better is the rule's type I error.
-
-    >>> table = exact_verdict_probabilities(0.5, hoeffding_boundaries(500, delta=0.05))
-    >>> round(float(table.a_better[-1] + table.b_better[-1]), 3)  # promised: .05 a side
-    0.186
-    """
-    if not 0 <= p <= 1:
-        raise ValueError(f"p: {p!r} is outside 0..1")
-    n_max = len(rule.upper)
-    above_low = rule.above_low if rule.above_low is not None else np.full(n_max, n_max + 1)
-    below_high = rule.below_high if rule.below_high is not None else np.full(n_max, -1)
-    # Row 2 lo + hi of the state: the lower, the upper end of the margin excluded already. Both at once is a stop.
-    state = np.zeros((3, n_max + 2))
-    state[0, 0] = 1.0
-    stopped = np.zeros((4, n_max))
-    running = np.ones(n_max + 1)
-    low, high = 0, 0
-    for n in range(1, n_max + 1):
-        window = state[:, low : high + 2]
-        moved = (1 - p) * window
-        moved[:, 1:] += p * window[:, :-1]
-        high += 1
-        successes = np.arange(low, high + 1)
-        is_low, is_high = successes >= above_low[n - 1], successes <= below_high[n - 1]
-        if is_low.any() or is_high.any():
-            moved, both = _excluded(moved, is_low, is_high)
-        else:
-            both = None
-        is_a, is_b = successes >= rule.upper[n - 1], successes <= rule.lower[n - 1]
-        if both is not None:
-            stopped[3, n - 1] = float(both[is_a | is_b].sum())
-            stopped[2, n - 1] = float(both.sum()) - stopped[3, n - 1]
-        if is_a.any():
-            stopped[0, n - 1] = float(moved[:, is_a].sum())
-            moved[:, is_a] = 0.0
-        if is_b.any():
-            stopped[1, n - 1] = float(moved[:, is_b].sum())
-            moved[:, is_b] = 0.0
-        state[:, low : high + 1] = moved
-        running[n] = float(moved.sum())
-        # Nobody lives beyond a boundary, nor where the chance has vanished: the window keeps to the others.
-        alive = np.flatnonzero(moved.sum(axis=0) > 1e-18)
-        if len(alive) == 0:
-            running[n:] = 0.0
-            break
-        state[:, low : low + int(alive[0])] = 0.0
-        state[:, low + int(alive[-1]) + 1 : high + 1] = 0.0
-        low, high = low + int(alive[0]), low + int(alive[-1])
-    chances = np.cumsum(stopped, axis=1)
-    settled = np.flatnonzero(chances.sum(axis=0) >= 0.5)
-    return RuleTable(
-        p,
-        chances[0],
-        chances[1],
-        chances[2],
-        chances[3],
-        mean_n=float(running[:-1].sum()),
-        median_n=int(settled[0]) + 1 if len(settled) else None,
-    )
-
-
 def _difficulties(
     rng: np.random.Generator, mean: float, shape: int | tuple[int, ...], spread: float, spread_is: str
 ) -> FloatArray:
     if spread_is not in SPREADS:
-        raise ValueError(f"spread_is: {spread_is!r} is none of {', '.join(SPREADS)}")
+        raise ValueError(f"spread_is: {spread_is!r} is not one of {', '.join(SPREADS)}")
     if not -1 <= mean <= 1:
         raise ValueError(f"mean_difficulty: {mean!r} is outside -1..1")
     validate_non_negative(spread=spread)
@@ -332,26 +328,10 @@ def _votes(capabilities: FloatArray, difficulties: npt.NDArray[np.float64], k: i
     ways[0, 0] = 1.0
     for capability in capabilities:
         chance = (1 + capability * nodes) / 2
-        # Backwards in the number drawn, so that each annotator is drawn at most once.
+        # Update from the largest number down, so that each annotator is drawn at most once.
         for drawn in range(k, 0, -1):
             ways[drawn, 1:] += ways[drawn - 1, :-1] * chance
             ways[drawn] += ways[drawn - 1] * (1 - chance)
     at_nodes = ways[k] / special.comb(len(capabilities), k)
     fitted = np.polynomial.chebyshev.chebfit(nodes, at_nodes.T, k)
     return np.asarray(np.clip(np.polynomial.chebyshev.chebval(difficulties, fitted), 0.0, 1.0))
-
-
-def _excluded(
-    moved: FloatArray, is_low: npt.NDArray[np.bool_], is_high: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the states after one end of the margin was excluded, and the mass with both excluded."""
-    neither, hi, lo = moved
-    both = np.where(is_low & is_high, neither, 0.0) + np.where(is_low, hi, 0.0) + np.where(is_high, lo, 0.0)
-    states = np.stack(
-        [
-            np.where(is_low | is_high, 0.0, neither),
-            np.where(is_low, 0.0, hi) + np.where(is_high & ~is_low, neither, 0.0),
-            np.where(is_high, 0.0, lo) + np.where(is_low & ~is_high, neither, 0.0),
-        ]
-    )
-    return states, both

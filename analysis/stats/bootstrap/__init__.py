@@ -1,0 +1,47 @@
+"""Bootstrap and Bayesian bootstrap, computed from sums and counts of units instead of rows.
+
+Rows of one annotator are not independent, so annotators are resampled. One draw of weights for all annotators
+serves every mean of a report as one matrix product. The cost does not grow with the number of rows.
+"""
+
+from analysis.stats.bootstrap._draws import (
+    BLOCK,
+    RESAMPLES,
+    bootstrap_ratios,
+    dirichlet_weights,
+    monte_carlo_error,
+    multinomial_weights,
+    ratio_draws,
+)
+from analysis.stats.bootstrap._intervals import (
+    bca_interval,
+    interval_from_draws,
+    leave_one_out_ratios,
+    percentile_estimate,
+    percentile_interval,
+)
+from analysis.stats.bootstrap._means import (
+    bayesian_bootstrap_probability_above,
+    bootstrap_mean,
+    posterior_probability_above,
+    posterior_probability_estimate,
+)
+
+__all__ = [
+    "BLOCK",
+    "RESAMPLES",
+    "bayesian_bootstrap_probability_above",
+    "bca_interval",
+    "bootstrap_mean",
+    "bootstrap_ratios",
+    "dirichlet_weights",
+    "interval_from_draws",
+    "leave_one_out_ratios",
+    "monte_carlo_error",
+    "multinomial_weights",
+    "percentile_estimate",
+    "percentile_interval",
+    "posterior_probability_above",
+    "posterior_probability_estimate",
+    "ratio_draws",
+]

@@ -1,0 +1,202 @@
+"""Intervals from resampled estimates."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from analysis.stats.arrays import (
+    MIN_SPREAD,
+    FloatArray,
+    validate_level,
+)
+from analysis.stats.results import Estimate, Interval, ResultWarning
+
+
+def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | None:
+    """Percentile bootstrap interval: numpy's linear quantiles of the draws.
+
+    Parameters
+    ----------
+    draws : ndarray of float, shape (resamples,)
+        Resampled estimates.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    Interval or None
+        The interval; None if a draw is undefined or there are none.
+
+    References
+    ----------
+    Genie (Khashabi et al. 2021), section 4, for a leaderboard's means.
+
+    Examples
+    --------
+    >>> interval = percentile_interval(np.arange(101.0))
+    >>> round(interval.low, 6), interval.high
+    (2.5, 97.5)
+    """
+    validate_level(level)
+    if len(draws) == 0 or not np.isfinite(draws).all():
+        return None
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(level, float(low), float(high), "percentile")
+
+
+def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Estimate:
+    """Build an estimate with the percentile interval of its resamples.
+
+    Parameters
+    ----------
+    draws : ndarray of float, shape (resamples,)
+        Resampled estimates; NaN is undefined.
+    level : float
+        Confidence level of the interval, between 0 and 1.
+    **common : Any
+        The other fields of the estimate.
+
+    Returns
+    -------
+    Estimate
+        The estimate. Undefined resamples are left out with the warning `undefined_resamples`, because leaving out many
+        narrows the interval. If half are undefined, there is no interval. If all are equal: `zero_variance`.
+
+    Examples
+    --------
+    >>> common = {"analysis": "a", "estimand": "share", "unit": "comment", "n": 9, "estimate": 0.5}
+    >>> percentile_estimate(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
+    'zero_variance'
+    """
+    defined = draws[np.isfinite(draws)]
+    warnings: tuple[ResultWarning, ...] = common.pop("warnings", ())
+    if len(defined) < len(draws):
+        warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
+    if len(defined) and float(np.ptp(defined)) < MIN_SPREAD:
+        reason = "all resamples give the same value"
+        return Estimate(status="zero_variance", reason=reason, warnings=warnings, **common)
+    interval = percentile_interval(defined, level) if len(defined) > len(draws) / 2 else None
+    return Estimate(interval=interval, warnings=warnings, **common)
+
+
+def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:
+    """Bias-corrected and accelerated bootstrap interval.
+
+    Parameters
+    ----------
+    estimate : float
+        The estimate.
+    draws : ndarray of float, shape (resamples,)
+        Resampled estimates.
+    jackknife : ndarray of float, shape (n_units,)
+        The estimate without each unit in turn.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    Interval or None
+        The interval; None if it is undefined (constant data).
+
+    Notes
+    -----
+    z0 is the normal quantile of the share of draws below the estimate (ties count half), a = sum(d^3) /
+    (6 sum(d^2)^1.5), d = mean(jackknife) - jackknife. The ends are the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))).
+
+    References
+    ----------
+    Efron 1987, Better bootstrap confidence intervals.
+
+    Examples
+    --------
+    >>> bca_interval(1.0, np.ones(10), np.ones(5)) is None
+    True
+    """
+    validate_level(level)
+    if len(draws) == 0 or not np.isfinite(draws).all() or not np.isfinite(jackknife).all():
+        return None
+    share = (float(np.mean(draws < estimate)) + float(np.mean(draws <= estimate))) / 2
+    distance = np.mean(jackknife) - jackknife
+    spread = float(np.sum(distance**2))
+    if not 0 < share < 1 or spread < MIN_SPREAD**2:
+        return None
+    bias = float(special.ndtri(share))
+    acceleration = float(np.sum(distance**3)) / (6 * spread**1.5)
+    ends = []
+    for probability in ((1 - level) / 2, (1 + level) / 2):
+        z = bias + float(special.ndtri(probability))
+        shrink = 1 - acceleration * z
+        if shrink <= 0:
+            return None
+        ends.append(float(special.ndtr(bias + z / shrink)))
+    low, high = np.quantile(draws, ends)
+    return Interval(level, float(low), float(high), "bca")
+
+
+def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the ratio sum(sums) / sum(counts) without each unit in turn.
+
+    Parameters
+    ----------
+    sums, counts : ndarray of float, shape (n_units,)
+        Each unit's part of the numerator and the denominator.
+
+    Returns
+    -------
+    ndarray of float, shape (n_units,)
+        The ratios.
+
+    Examples
+    --------
+    >>> leave_one_out_ratios(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
+    [4.0, 3.5, 1.5]
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((np.sum(sums) - sums) / (np.sum(counts) - counts))
+
+
+def interval_from_draws(
+    estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, method: str, level: float
+) -> Interval | None:
+    """Bootstrap interval of one ratio.
+
+    Parameters
+    ----------
+    estimate : float
+        The ratio.
+    draws : ndarray of float, shape (resamples,)
+        Resampled ratios.
+    sums, counts : ndarray of float, shape (n_units,)
+        Each unit's part of the numerator and the denominator, for the jackknife.
+    method : {"bca", "percentile"}
+        Kind of interval. BCa falls back to percentile if it is undefined.
+    level : float
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    Interval or None
+        The interval; None if the draws are undefined or equal.
+
+    Raises
+    ------
+    ValueError
+        If `method` is not allowed.
+
+    Examples
+    --------
+    >>> interval_from_draws(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
+    True
+    """
+    if method not in ("bca", "percentile"):
+        raise ValueError(f"method: {method!r} is neither bca nor percentile")
+    interval = None
+    if method == "bca":
+        is_counted = counts > 0
+        interval = bca_interval(estimate, draws, leave_one_out_ratios(sums[is_counted], counts[is_counted]), level)
+    if interval is None:
+        interval = percentile_interval(draws, level)
+    if interval is None or interval.high - interval.low < MIN_SPREAD:
+        return None
+    return interval
