@@ -65,7 +65,12 @@ def follower(request, monkeypatch, settings, tmp_path):
     root.removeHandler(handler)
 
 
-@pytest.mark.parametrize("follower", CASES, indirect=True)
+# The services with the interface of external questions share their code.
+@pytest.mark.parametrize(
+    "follower",
+    [pytest.param(name, marks=pytest.mark.slow if name.startswith("mturk") else ()) for name in CASES],
+    indirect=True,
+)
 def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch):
     they = follower
     is_known = they.channel.identifies_people and "person" in they.arrival("looks").ids

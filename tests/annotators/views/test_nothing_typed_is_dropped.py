@@ -52,6 +52,7 @@ def all_below(cls) -> set[type]:
     )
 
 
+@pytest.mark.slow
 def test_whatever_is_sent_in_whatever_state_is_stored_or_shown_again(refusals):
     came = walk_through(cells(FEW_BODIES), refusals)
     assert sum(came.values()) > 800 and {outcome for outcome, _ in came} == {"stored", "shown"}
