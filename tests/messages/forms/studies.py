@@ -1,7 +1,5 @@
 """The lines of a study's page, its sections, prompts, outputs and practice items, and of the pages that import."""
 
-import csv
-
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 from django.utils import timezone
@@ -387,19 +385,4 @@ LINES = {
             ),
         ),
     ],
-    "analysis/exclusions:to_python": [
-        ("The keys cannot be read", "Separate them by commas", lambda: unread_keys()),
-    ],
 }
-
-
-def unread_keys():
-    """A key of an answer that is longer than a cell of a table may be."""
-    from analysis.exclusions.rules.answered import AnswerSettings
-
-    limit = csv.field_size_limit(100)
-    try:
-        form = AnswerSettings({"question": "q", "options": "x" * 200})
-        return [Shown(text) for errors in form.errors.values() for text in errors]
-    finally:
-        csv.field_size_limit(limit)

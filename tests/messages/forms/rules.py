@@ -1,0 +1,24 @@
+"""The lines of the settings of exclusion rules."""
+
+import csv
+
+from tests.messages.lines import Shown
+
+
+def unread_keys():
+    """A key of an answer that is longer than a cell of a table may be."""
+    from analysis.exclusions.rules.answered import AnswerSettings
+
+    limit = csv.field_size_limit(100)
+    try:
+        form = AnswerSettings({"question": "q", "options": "x" * 200})
+        return [Shown(text) for errors in form.errors.values() for text in errors]
+    finally:
+        csv.field_size_limit(limit)
+
+
+LINES = {
+    "analysis/exclusions:to_python": [
+        ("The keys cannot be read", "Separate them by commas", unread_keys),
+    ],
+}
