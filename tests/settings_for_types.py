@@ -3,6 +3,6 @@
 import shutil
 
 from tests.environment import HOME
-from tests.settings import *  # noqa: F403 - settings are what stands in this module
+from tests.settings import *  # noqa: F403 - a settings module takes all names
 
 shutil.rmtree(HOME)

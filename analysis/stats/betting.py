@@ -333,7 +333,7 @@ def _ordered(values: npt.ArrayLike) -> FloatArray:
 def _never_rich(
     series: FloatArray, stakes: FloatArray, nulls: FloatArray, threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and greatest null that no bet has refuted after each value; infinite if there is none."""
+    """Return the least and greatest null that no bet has refuted after each value; infinite if bets refuted all of them."""
     low, high = np.full(len(series), np.inf), np.full(len(series), -np.inf)
     block = max(1, CELLS // max(1, len(series)))
     for start in range(0, len(nulls), block):

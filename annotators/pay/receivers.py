@@ -17,5 +17,5 @@ def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iter
 
 
 def update_ledger_after_import(sender, recruitment: Recruitment, **kwargs) -> None:
-    # Settle payments after each check or import, whoever started it.
+    # Settle payments after each check or import, by any user or job.
     ledger.update_ledger(recruitment, by=None)

@@ -92,7 +92,8 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     yield ""
     for row in report["roles"]:
         yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['who']}"
-        facts = [("told", row["told"]), ("sent to", row["sent"]), ("at the panel", row["there"]), ("here", row["here"])]
+        facts = [("last page", row["told"]), ("sent to", row["sent"])]
+        facts += [("at the panel", row["there"]), ("in heval", row["here"])]
         facts += [("reconciled", row["standing"]), ("pay", row["pay"])]
         yield "        " + "; ".join(f"{name}: {text}" for name, text in facts if text)
         yield from (f"        ! {fault}" for fault in row["wrong"])

@@ -137,7 +137,7 @@ def official_or_local_stand_in_origin(name: str, default: str) -> str:
 
 
 def url(name: str, *schemes: str, default: str = "") -> str:
-    """Return the address of a server, '' if there is none.
+    """Return the address of a server, '' if it is not set.
 
     The message never repeats it, because it may contain a password.
     """

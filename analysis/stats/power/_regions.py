@@ -75,7 +75,7 @@ def _log_choose(n: int, k: IntArray) -> FloatArray:
 
 
 def sign_critical(n: IntArray, significance: float) -> IntArray:
-    """Return the least c with P(S >= c) <= significance / 2 for S binomial(n, 1/2); n + 1 if there is none."""
+    """Return the least c with P(S >= c) <= significance / 2 for S binomial(n, 1/2); n + 1 if no c does."""
     low, high = n // 2, n + 1
     while np.any(high - low > 1):
         middle = (low + high) // 2

@@ -129,7 +129,7 @@ def _threshold(system_ratings: FloatArray, reference_ratings: FloatArray, point:
 
 
 def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) -> tuple[float, float] | str:
-    """Return the coefficient and its clustered standard error (CR1), or the reason why there is none.
+    """Return the coefficient and its clustered standard error (CR1), or the reason why it is undefined.
 
     Newton's method on the counts of ratings by system. The log-likelihood is concave, so there is one maximum.
     """

@@ -291,13 +291,13 @@ def find_boundary_crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, r
 
 
 def _beyond(n: IntArray, radius: FloatArray) -> IntArray:
-    """Return the least number of successes with a share above .5 by more than the radius; n + 1 if there is none."""
+    """Return the least number of successes with a share above .5 by more than the radius; n + 1 if no number does."""
     upper = np.floor(n * (0.5 + radius)).astype(np.int64) + 1
     return np.asarray(np.minimum(upper, n + 1))
 
 
 def _least_successes(n_max: int, null: float, level: float, concentration: float) -> IntArray:
-    """Return the least S above n null that refutes the null after n labels; n + 1 if there is none."""
+    """Return the least S above n null that refutes the null after n labels; n + 1 if no S does."""
     if n_max < 1:
         raise ValueError(f"n_max: {n_max} labels are no rule")
     threshold = math.log(1 / (1 - level))
@@ -312,7 +312,7 @@ def _least_successes(n_max: int, null: float, level: float, concentration: float
 
 
 def _first_true(flags: BoolArray) -> IntArray:
-    """Return the number (from 1) of the first true column; one more than the columns if there is none."""
+    """Return the number (from 1) of the first true column; one more than the columns if no column is true."""
     at = np.argmax(flags, axis=1)
     is_none = (at == 0) & ~flags[:, 0]
     return np.asarray(np.where(is_none, flags.shape[1], at) + 1, dtype=np.int64)

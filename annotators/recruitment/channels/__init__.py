@@ -176,7 +176,7 @@ class Channel:
     # For jobs and researchers, if the panel supports it.
 
     def service(self, recruitment, secrets: Mapping[str, str]) -> PanelService | None:
-        """Return the panel's service for this recruitment; None if there is none or a required secret is missing.
+        """Return the panel's service for this recruitment; None if the panel has no service or a required secret is missing.
 
         Raises RequestRefused for secrets that cannot be right.
         """

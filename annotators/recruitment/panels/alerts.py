@@ -173,7 +173,7 @@ def _cost_key(recruitment: Recruitment) -> str:
 
 
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
-    """Return the panel's last figure and its time; None if there is none."""
+    """Return the panel's last figure and its time; None if it gave no figure."""
     cached = cache.get(_cost_key(recruitment))
     if not cached:
         return None

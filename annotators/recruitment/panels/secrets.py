@@ -59,7 +59,7 @@ def has_service_secret(recruitment: Recruitment) -> bool:
 
 
 def decrypt_panel_secret(recruitment: Recruitment, name: str) -> str:
-    """Return one secret; '' if there is none."""
+    """Return one secret; '' if it is not stored."""
     if not recruitment.pk:  # a form that is not saved yet
         return ""
     ciphertext = (

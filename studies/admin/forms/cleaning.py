@@ -33,10 +33,10 @@ def is_unchanged(bound_field: forms.BoundField) -> bool:
     """
     sent, initial = bound_field.data, bound_field.initial
     if not isinstance(sent, str) or bound_field.field.disabled:
-        return not bound_field._has_changed()  # type: ignore[attr-defined]  # the stubs lack it  # private in Django
+        return not bound_field._has_changed()  # type: ignore[attr-defined]  # private in Django
     displayed = bound_field.field.widget.format_value(bound_field.field.prepare_value(initial))
     if displayed is not None and not isinstance(displayed, str):  # a choice, which has no text of its own
-        return not bound_field._has_changed()  # type: ignore[attr-defined]  # the stubs lack it
+        return not bound_field._has_changed()  # type: ignore[attr-defined]  # private in Django
     return _unify_line_breaks(displayed or "") == _unify_line_breaks(sent)
 
 

@@ -10,6 +10,6 @@ class DistinctNames:
         self._by_key = {name_key(name): name for name in taken}
 
     def add_and_find_lookalike(self, name: str) -> str:
-        """Take the name. Return another taken name that looks the same, or '' if there is none."""
+        """Take the name. Return another taken name that looks the same, or '' if all others look different."""
         other = self._by_key.setdefault(name_key(name), name)
         return "" if other == name else other

@@ -115,7 +115,7 @@ def store_upload(
 
 
 def get_upload(token: str, study_id: int | None) -> Upload | None:
-    """Return the study's upload with this token, or None if there is none."""
+    """Return the study's upload with this token, or None if the study has no such upload."""
     if not _TOKEN.fullmatch(token):
         return None
     try:

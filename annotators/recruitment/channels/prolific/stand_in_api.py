@@ -262,7 +262,7 @@ class StandInApi:
         return {}
 
 
-# Maps each request to the method that answers it; * stands for an id.
+# Maps each request to the method that answers it; * matches an id.
 ROUTES = (
     ("GET /users/me/", StandInApi.me),
     ("GET /studies/", StandInApi.list_studies),
