@@ -6,7 +6,7 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from studies.models import Study
-from studies.models.fields import optional_foreign_key, protected_foreign_key
+from studies.models.fields import optional_protected_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 
@@ -23,7 +23,7 @@ class AnalysisRun(AppendOnlyModel):
     seed = models.CharField(max_length=64)
     result = models.JSONField()
     result_sha256 = models.CharField(max_length=64)
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
     figure_names: list[str]  # set where the API shows a row
 

@@ -4,7 +4,7 @@ from studies.models import Job
 from studies.services import jobs
 
 from .data import parquet
-from .data.replacements import create_replacement_places_of_all_studies
+from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .report import stopping
 from .report.parameters import BadParameters
@@ -14,11 +14,11 @@ from .report.runs import run_analysis
 @jobs.register_periodic(300)
 def open_replacement_places() -> int:
     """Open new places in studies that replace excluded annotators or count only kept ones."""
-    return create_replacement_places_of_all_studies()
+    return create_replacement_places_of_launched_studies()
 
 
 @jobs.register_periodic(60)
-def check_stopping_rules() -> int:
+def submit_stopping_rule_checks() -> int:
     """Submit a stopping-rule check for each study in which assignments were submitted or released since the last check."""
     return stopping.submit_stopping_checks()
 
@@ -33,4 +33,4 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 @jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))
 def run_export_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Write an export table to a file."""
-    return parquet.write_export_file(job, progress)
+    return parquet.write_export_file_and_delete_old_files(job, progress)

@@ -29,6 +29,9 @@ class AnnotatorsConfig(AppConfig):
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
         answers = import_job.Importer(
-            imports.import_answers, imports.reason_answers_not_importable, "import_answers", "Write the answers"
+            imports.import_answers_and_close_draft,
+            imports.reason_answers_not_importable,
+            "import_answers",
+            "Write the answers",
         )
         import_job.register_importer("answers", answers)

@@ -14,7 +14,9 @@ from .recruitment.panels import sync as panel_work
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(panel_work.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(panel_work.run_sync_job)
+jobs.register(panel_work.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
+    panel_work.run_requested_steps_and_sync_panel
+)
 jobs.register(incremental_sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
     incremental_sync.run_incremental_sync_job
 )
@@ -39,13 +41,13 @@ def release_expired_places() -> int:
 
 
 @jobs.register_periodic(60)
-def top_up_disputed_items() -> int:
+def settle_or_top_up_disputed_items() -> int:
     """Give items with disagreeing labels to one more annotator, if the labelling strategy says so."""
-    return top_ups.top_up_disputed_items()
+    return top_ups.settle_or_top_up_items()
 
 
 @jobs.register_periodic(60)
-def end_grace_periods() -> int:
+def end_grace_periods_of_closing_studies() -> int:
     """End the grace period of closing studies. Answers that arrive later are stored as late."""
     ended = lifecycle.end_due_grace_periods()
     if ended:
@@ -74,9 +76,9 @@ def erase_person_ids() -> int:
 
 
 @jobs.register_periodic(3600)
-def delete_old_panel_events() -> int:
+def delete_old_panel_notifications() -> int:
     """Delete panels' notifications that are too old to be repeated."""
-    return incremental_sync.delete_old_events()
+    return incremental_sync.delete_old_notifications()
 
 
 @jobs.register_periodic(3600)

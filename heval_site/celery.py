@@ -60,4 +60,4 @@ def run_periodic_work() -> None:
     """Run the periodic work that is due."""
     from studies.services import jobs
 
-    jobs.run_due_periodic_functions()
+    jobs.run_due_functions_and_record_heartbeat()

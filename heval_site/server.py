@@ -51,19 +51,19 @@ logconfig_dict = logs.logging_config(env.choice("LOG_FORMAT", "plain" if _is_emb
 chdir = str(Path(__file__).resolve().parent.parent)
 
 
-def post_fork(server, worker):
+def post_fork(server, worker) -> None:
     """Close connections that were opened while loading; two processes must not share them."""
     from django.db import connections
 
     connections.close_all()
 
 
-def post_worker_init(worker):
+def post_worker_init(worker) -> None:
     """Cache the settings, which gunicorn looks up dozens of times per request. A worker's settings no longer change."""
     vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
 
 
-def when_ready(server):
+def when_ready(server) -> None:
     """Print the address once the application is loaded and the address is ours."""
     # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory. A page
     # creates some thousands of short-lived objects. Collecting after every 700 would be wasted work.

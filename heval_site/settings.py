@@ -35,7 +35,7 @@ REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
 
 def get_secret(name: str) -> str:
     """Return a secret from the environment; the embedded mode generates and stores its own."""
-    return env.secret(name, get_or_create_site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
+    return env.required_secret(name, get_or_create_site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
 
 
 SECRET_KEY = get_secret("SECRET_KEY")

@@ -18,6 +18,6 @@ def run_launch_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 
 @jobs.register_periodic(86_400)
-def remove_orphaned_images() -> int:
+def delete_old_orphaned_images() -> int:
     """Remove images that no study names. They come from killed imports and deleted studies."""
-    return image_storage.remove_orphaned_images()
+    return image_storage.delete_old_orphaned_images()

@@ -10,7 +10,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
-from annotators.participation import link_actions
+from annotators.participation import inquiries, link_actions
 from annotators.pay import compensation, ledger
 from annotators.pay.verdicts import appeals, decisions
 from annotators.places import exclusions
@@ -98,7 +98,7 @@ def give_bonus(w, by):
 
 def ordered(owner) -> World:
     world = collected(owner)
-    world.order = orders.create_order(world.door, "stop", "stop-1", by=None, task="T")
+    world.order = orders.get_or_create_order(world.door, "stop", "stop-1", by=None, task="T")
     return world
 
 
@@ -207,11 +207,11 @@ ACTS = {
     "annotators/places/exclusions:release_place": Act(
         Action.MANAGE_ASSIGNMENTS, "release", collected, lambda w, by: exclusions.release_place(w.live, by)
     ),
-    "annotators/places/exclusions:mark_inquiry_handled": Act(
+    "annotators/participation/inquiries:mark_inquiry_handled": Act(
         Action.MANAGE_ASSIGNMENTS,
         "handle inquiry",
         collected,
-        lambda w, by: exclusions.mark_inquiry_handled(w.inquiry, by),
+        lambda w, by: inquiries.mark_inquiry_handled(w.inquiry, by),
         may_repeat=True,
     ),
     "annotators/pay/ledger:update_ledger": Act(
@@ -316,7 +316,11 @@ ASKED = {
         collected,
         lambda w, by: decisions.order_return_request(work_of(w), "Please.", by),
     ),
-    "compensate": (Action.PAY, settled, lambda w, by: compensation.record_reward_compensations(w.door, [], by)),
+    "compensate": (
+        Action.PAY,
+        settled,
+        lambda w, by: compensation.add_manual_payments_for_unsent_rewards(w.door, [], by),
+    ),
     "order payments": (
         Action.PAY,
         settled,
@@ -330,6 +334,6 @@ ASKED = {
     ),
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
     "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
-    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.enable_webhooks(w.door, by=by)),
+    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.subscribe_to_webhooks(w.door, by=by)),
     "rehearse": (Action.PANEL, collected, lambda w, by: rehearsal_jobs.schedule_rehearsal(w.door, by=by)),
 }

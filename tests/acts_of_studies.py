@@ -108,7 +108,7 @@ def twice_rated(owner) -> World:
 
 
 def delete_section(w, by):
-    return drafts.delete_section(w.section, by)
+    return drafts.delete_section_and_test_runs(w.section, by)
 
 
 def trained(owner) -> World:
@@ -119,7 +119,7 @@ def trained(owner) -> World:
 
 
 def make_practice(w, by):
-    return practice.create_practice_item(w.section, w.outputs, "Look at the names.", by=by)
+    return practice.create_practice_item_and_delete_test_runs(w.section, w.outputs, "Look at the names.", by=by)
 
 
 def practised(owner) -> World:
@@ -129,7 +129,7 @@ def practised(owner) -> World:
 
 
 def delete_practice(w, by):
-    return practice.delete_practice_item(w.item, by)
+    return practice.delete_practice_item_and_test_runs(w.item, by)
 
 
 def share(w, by):
@@ -137,8 +137,11 @@ def share(w, by):
 
 
 ACTS = {
-    "studies/services/drafts:create_draft": Act(
-        Action.CREATE, "create", draft, lambda w, by: drafts.create_draft(Study(title="Another", code=NEW), by)
+    "studies/services/drafts:create_draft_with_default_arm": Act(
+        Action.CREATE,
+        "create",
+        draft,
+        lambda w, by: drafts.create_draft_with_default_arm(Study(title="Another", code=NEW), by),
     ),
     "studies/services/drafts:record_edit_and_raise_version, columns": Act(
         Action.EDIT,

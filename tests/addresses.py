@@ -9,7 +9,7 @@ from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
 from annotators.places.exclusions import exclude_assignments
-from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.orders import get_or_create_order
 from studies.models import Output, StudyMember
 from studies.services import jobs
 from tests.builders import panel, spa_study, user
@@ -62,7 +62,7 @@ def everything() -> dict:
     CodingSeat.objects.create(sample=sample, number=1, user=people["coder"])
     written = Response.objects.exclude(text="").get(assignment=done)
     CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
-    order = create_order(door, "stop", "stop-1", by=None, task="T")
+    order = get_or_create_order(door, "stop", "stop-1", by=None, task="T")
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
     submission = PanelSubmission.objects.create(
         recruitment=door, external_id="S", annotator=done.annotator, assignment=done, state="rejected", source="file"

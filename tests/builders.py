@@ -21,7 +21,7 @@ from studies.models import (
 from studies.protocols import REGISTRY
 from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.services import lifecycle
-from studies.services.practice import create_practice_item
+from studies.services.practice import create_practice_item_and_delete_test_runs
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
 
 SYSTEMS = ("alpha", "beta", "gamma")
@@ -147,7 +147,7 @@ def add_humanlike(
 
 def add_practice(section: Section, outputs, explanation="") -> Item:
     """A practice item of one output, or of a human and a machine output."""
-    return create_practice_item(section, outputs, explanation, by=None)
+    return create_practice_item_and_delete_test_runs(section, outputs, explanation, by=None)
 
 
 def humanlike_draft(

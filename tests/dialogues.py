@@ -135,7 +135,7 @@ def main() -> None:
     home = at_home("dialogues")
     from analysis.report.runs import run_analysis
     from annotators.imports import Options as AnswerOptions
-    from annotators.imports import import_answers
+    from annotators.imports import import_answers_and_close_draft
     from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Study
     from tests.builders import user
@@ -151,13 +151,14 @@ def main() -> None:
             lambda: import_stimuli_file(study, stimuli, options=Options(), by=owner),
         )
         look = timed(
-            "dry run of the answers", lambda: import_answers(study, answers, options=how, by=owner, is_dry_run=True)
+            "dry run of the answers",
+            lambda: import_answers_and_close_draft(study, answers, options=how, by=owner, is_dry_run=True),
         )
         assert look.is_sound, [str(problem) for problem in look.problems][:5]
         print("   ", {kind: count.new for kind, count in look.counts.items()}, [one.text for one in look.findings])
-        timed("answers: 5,000", lambda: import_answers(study, answers, options=how, by=owner))
+        timed("answers: 5,000", lambda: import_answers_and_close_draft(study, answers, options=how, by=owner))
         frozen = Study.objects.get(pk=study.pk)
-        again = timed("the same again", lambda: import_answers(frozen, answers, options=how, by=owner))
+        again = timed("the same again", lambda: import_answers_and_close_draft(frozen, answers, options=how, by=owner))
         assert not again.has_changes
         run = timed("analysis", lambda: run_analysis(frozen, None, by=owner))
         for sentence in run.result["conclusions"]:

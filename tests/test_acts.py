@@ -26,9 +26,9 @@ ELSEWHERE = {
     "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",
     "analysis/report/stopping:apply_stopping_rules": "the stopping rule acts",
     "annotators/pay/verdicts/decisions:reject_work": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
-    "annotators/recruitment/panels/orders:create_order": "the order of an act that has a line of its own, or none but this",
+    "annotators/recruitment/panels/orders:get_or_create_order": "the order of an act that has a line of its own, or none but this",
     "annotators/recruitment/panels/orders:create_orders": "the same of many",
-    "annotators/imports/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
+    "annotators/imports/run:import_answers_and_close_draft": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
     "analysis/api/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.report.build import build_report
-from annotators.imports import Options, import_answers
+from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Response
 from studies.imports.tables import Options as StimuliOptions
 from studies.imports.tables import import_stimuli_file
@@ -22,7 +22,7 @@ def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):
         study, dialogues.write_stimuli(BATCH, tmp_path / "pairs.jsonl"), options=StimuliOptions(), by=None
     )
     answers = shared / dialogues.FILES[BATCH]
-    report = import_answers(study, answers, by=None, options=Options(dialogues.COLUMNS))
+    report = import_answers_and_close_draft(study, answers, by=None, options=Options(dialogues.COLUMNS))
     assert {kind: count.new for kind, count in report.counts.items()} == {
         "annotators": 69,
         "items": 500,

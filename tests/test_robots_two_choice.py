@@ -7,7 +7,7 @@ import pytest
 from analysis.report.build import build_report
 from analysis.report.stopping import submit_stopping_checks
 from annotators.models import Assignment, Response
-from annotators.places.top_ups import top_up_disputed_items
+from annotators.places.top_ups import settle_or_top_up_items
 from studies.models import AuditEvent, Study
 from studies.services import jobs, lifecycle
 from tests.builders import choice_study, panel
@@ -46,7 +46,7 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
         assert heading == "Thank you", heading
         came += 1
         if came % every == 0:
-            top_up_disputed_items(), submit_stopping_checks(), jobs.run_waiting_jobs()
+            settle_or_top_up_items(), submit_stopping_checks(), jobs.run_waiting_jobs()
     study = Study.objects.get(pk=study.pk)
     assert study.state == "closing", study.state
     lifecycle.end_grace_period(study, by=None)
@@ -97,9 +97,9 @@ def test_whoever_comes_while_third_labels_are_wanted_waits_and_is_then_let_in():
         assert Robot(address(study, f"w{number}", door), answer, number).play() == "Thank you"
     late = Robot(address(study, "w9", door), first, 9)
     assert late.play() == "No place right now"
-    top_up_disputed_items()
+    settle_or_top_up_items()
     assert late.play() == "Thank you"
     assert Robot(address(study, "w10", door), first, 10).play() == "Thank you"
-    top_up_disputed_items()
+    settle_or_top_up_items()
     assert Robot(address(study, "w11", door), first, 11).play() == "The study is full"
     assert Response.objects.count() == 4 * 3

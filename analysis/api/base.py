@@ -1,5 +1,6 @@
 """Shared parts of the API views: finding the study, paging, file downloads and OpenAPI descriptions."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db import models
@@ -36,7 +37,7 @@ WRITE_ERROR_CODES = tuple(ERRORS)
 
 def document_operation(
     summary: str, response, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
-):
+) -> Callable[[Any], Any]:
     """Return a decorator that describes a method in OpenAPI, with all its responses."""
     codes = READ_ERROR_CODES if request is None and status == 200 else WRITE_ERROR_CODES
     responses: dict[Any, Any] = {

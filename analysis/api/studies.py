@@ -54,7 +54,7 @@ class StudiesView(APIView):
         serializer = shapes.StudySerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)
-        study = drafts.create_draft(Study(**serializer.validated_data), request.user)
+        study = drafts.create_draft_with_default_arm(Study(**serializer.validated_data), request.user)
         return Response(shapes.StudySerializer(_reload_study(study)).data, status=201)
 
 

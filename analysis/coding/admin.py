@@ -21,7 +21,7 @@ from studies.services.lifecycle import ActionRefused
 
 from . import record
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
-from .coder_display import shown_explanations
+from .coder_display import explanations_shown_to_coder
 from .models import CodingSample, CodingSeat
 from .sampling import draw_sample
 
@@ -293,7 +293,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             **self.admin_site.each_context(request),
             "title": f"Item {position + 1} of {len(items)}",
             "sample": sample,
-            "works": shown_explanations(sample, item),
+            "works": explanations_shown_to_coder(sample, item),
             "is_review": sample.kind == CodingSample.Kind.REJECTIONS,
             "categories": codebook.categories.items(),
             "chosen": chosen,

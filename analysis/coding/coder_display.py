@@ -12,7 +12,7 @@ from studies.protocols.base.scales import parse_scale
 
 from .hints import HINT_LABELS, reviewer_hints_by_row
 from .models import CodingItem, CodingSample
-from .sampling import explanation_responses
+from .sampling import codable_explanation_responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ShownExplanation:
     hints: tuple[str, ...] = ()
 
 
-def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExplanation, ...]:
+def explanations_shown_to_coder(sample: CodingSample, item: CodingItem) -> tuple[ShownExplanation, ...]:
     """Return the explanations of one item."""
     if sample.kind == CodingSample.Kind.EXPLANATIONS:
         return (ShownExplanation("", item.response.text),)
@@ -71,7 +71,7 @@ def reviewer_hints_by_response(sample: CodingSample, response_ids: list[int]) ->
     return {pk: flags for pk, _, flags in hints if pk in set(response_ids)}
 
 
-def reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
+def all_reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
     """Return the hints of each assignment's explanations."""
     by_assignment: dict[int, set[str]] = {}
     for _, assignment, flags in _all_hints(sample):
@@ -82,7 +82,7 @@ def reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[st
 def _all_hints(sample: CodingSample, explanation_ids: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return (explanation, assignment, hints). Copied words are checked for the wanted explanations, or for all if None."""
     rows = list(
-        explanation_responses(sample.study, sample.origin)
+        codable_explanation_responses(sample.study, sample.origin)
         .order_by("pk")
         .values_list("pk", "assignment_id", "assignment__annotator", "exposure", "text")
     )

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_copied_run, tokenize
+from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_qualifying_copied_run, tokenize
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 HINT_LABELS = {
@@ -101,7 +101,7 @@ def reviewer_hints(
     words = tokenize(text[:20_000])
     hints = []
     longest = (
-        max((longest_copied_run(words, tokenize(shown_text)) for shown_text in shown_texts), default=0)
+        max((longest_qualifying_copied_run(words, tokenize(shown_text)) for shown_text in shown_texts), default=0)
         if len(words) >= COPIED_TOKENS
         else 0
     )

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
 from studies.models import Study
-from studies.models.fields import optional_foreign_key, protected_foreign_key
+from studies.models.fields import optional_protected_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 
@@ -35,7 +35,7 @@ class CodingSample(AppendOnlyModel):
     per_arm = models.PositiveIntegerField()
     origin = models.CharField(max_length=8, choices=Assignment.Origin)
     at = models.DateTimeField(db_default=Now())
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
 
     class Meta:
         ordering = ["-pk"]
@@ -79,7 +79,7 @@ class CodingItem(AppendOnlyModel):
     sample = protected_foreign_key(CodingSample, "items")
     number = models.PositiveIntegerField()
     assignment = protected_foreign_key(Assignment, "+")
-    response = optional_foreign_key(Response)
+    response = optional_protected_foreign_key(Response)
 
     class Meta:
         ordering = ["number"]

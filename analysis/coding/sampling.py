@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from annotators.models import Response
 from studies.access import Action, allowed_active_member_users, check_permission
@@ -15,7 +15,7 @@ from .codebook import Codebook
 from .models import CodingItem, CodingSample, CodingSeat
 
 
-def explanation_responses(study: Study, origin: str):
+def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Response]:
     """Return the explanations in live sections of annotators who submitted and did not withdraw."""
     return Response.objects.filter(
         assignment__study=study,
@@ -54,7 +54,7 @@ def draw_sample(
     if strangers := [coder for coder in coders if coder.pk not in members]:
         raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study. Choose another coder.")
     explanations_by_arm: dict[str, dict[tuple[str, int], list[int]]] = {}
-    rows = explanation_responses(study, origin).values_list(
+    rows = codable_explanation_responses(study, origin).values_list(
         "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
     )
     for arm, code, assignment, response in rows:
@@ -69,10 +69,10 @@ def draw_sample(
     for arm in sorted(explanations_by_arm):
         people = sorted(explanations_by_arm[arm])
         for person in rng.sample(people, min(per_arm, len(people))):
-            response = (
+            sampled = (
                 rng.choice(sorted(explanations_by_arm[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
             )
-            chosen.append((person[1], response))
+            chosen.append((person[1], sampled))
     rng.shuffle(chosen)
     sample = CodingSample.objects.create(
         study=study,
@@ -93,7 +93,7 @@ def draw_sample(
     return sample
 
 
-def items_without_withdrawn_or_erased(sample: CodingSample):
+def items_without_withdrawn_or_erased(sample: CodingSample) -> QuerySet[CodingItem]:
     """Return the items without withdrawn annotators and erased texts."""
     items = sample.items.filter(assignment__withdrawn_at=None)
     return items.exclude(response__erased_at__isnull=False)

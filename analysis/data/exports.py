@@ -25,7 +25,7 @@ from .flat_rows.cells import compile_sql, fetch_raw_rows, parse_time
 from .flat_rows.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
 from .flat_rows.selection import Selection
 from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, compact_json
-from .item_rows import ITEM_COLUMNS, item_exposures, item_rows
+from .item_rows import ITEM_COLUMNS, exposures_of_all_items, item_output_rows
 from .snapshot import MAX_SNAPSHOTS, database_snapshot
 
 TABLES: dict[str, tuple[Column, ...]] = {
@@ -119,7 +119,7 @@ LINE_ENCODERS = {
     "responses": response_lines,
     "assignments": _line_encoder(ASSIGNMENT_COLUMNS, assignment_rows),
     "codings": _line_encoder(CODING_COLUMNS, coding_rows),
-    "items": _line_encoder(ITEM_COLUMNS, item_rows),
+    "items": _line_encoder(ITEM_COLUMNS, item_output_rows),
 }
 
 
@@ -129,7 +129,7 @@ def count_rows(table: str, selection: Selection) -> int:
         "responses": selection.responses,
         "assignments": selection.assignments,
         "codings": codings_of(selection),
-        "items": item_exposures(selection),
+        "items": exposures_of_all_items(selection),
     }
     return rows[table].count()
 

@@ -27,14 +27,14 @@ _PATHS = (
 )  # fmt: skip
 
 
-def item_exposures(selection: Selection) -> QuerySet[Exposure]:
+def exposures_of_all_items(selection: Selection) -> QuerySet[Exposure]:
     """Return the outputs of all items of the study, answered or not."""
     return Exposure.objects.filter(item__study=selection.study)
 
 
-def item_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
+def item_output_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     """Yield cells in the order of ``ITEM_COLUMNS``, sorted by section, item and system. Makes one query."""
-    rows = item_exposures(selection).order_by(
+    rows = exposures_of_all_items(selection).order_by(
         "item__section__position", "item__number", "output__system__name", "output__sample"
     )
     for section, number, kind, prompt, domain, *rest in rows.values_list(*_PATHS).iterator(2000):

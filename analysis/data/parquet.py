@@ -21,7 +21,7 @@ from .flat_rows.answers import answer_cells, responses_of_assignment_chunk
 from .flat_rows.assignment_rows import assignment_row_chunks
 from .flat_rows.cells import compile_sql, parse_time
 from .flat_rows.selection import Selection
-from .item_rows import item_rows
+from .item_rows import item_output_rows
 from .snapshot import database_snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it in heval's environment: pip install 'pyarrow>=22'"
@@ -54,9 +54,9 @@ def write_parquet(table: str, selection: Selection, path, progress=lambda done, 
     columns = TABLES[table]
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
     total, done = count_rows(table, selection), 0
-    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_rows}[table](
-        selection
-    )
+    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_output_rows}[
+        table
+    ](selection)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = zip(*chunk, strict=True)
@@ -109,7 +109,7 @@ def export_file_path(job: Job) -> Path | None:
     return path if path.is_file() else None
 
 
-def write_export_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+def write_export_file_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Write the file to a temporary name, then move it in one step, so that a repeated job never finds half a file."""
     _clear_old()
     arguments = job.arguments

@@ -22,7 +22,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def assign_queue_numbers(study: Study) -> int:
+def assign_claim_queue_numbers(study: Study) -> int:
     """Give new claims the next queue numbers, in the order of the claims. The caller must lock the study.
 
     A number never changes. Batches of third labels get no number.

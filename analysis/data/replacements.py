@@ -39,7 +39,7 @@ def create_replacement_places(study: Study) -> int:
     return exclusions.open_replacement_places_up_to_cap(study, sorted(uncounted_submitted_assignment_ids(study)))
 
 
-def create_replacement_places_of_all_studies() -> int:
+def create_replacement_places_of_launched_studies() -> int:
     """Open replacements in all launched studies that replace annotators. Return the number of opened places."""
     wanting = Study.objects.filter(state=Study.State.LAUNCHED)
     counting = wanting.filter(target_kind=Study.Target.KEPT) | wanting.filter(replaces_excluded=True)

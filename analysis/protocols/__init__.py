@@ -55,7 +55,7 @@ class ProtocolAnalysis:
         return []
 
 
-def register(cls):
+def register(cls) -> type[ProtocolAnalysis]:
     """Register the decorated class as the analysis of its protocol's slug."""
     if not cls.slug or cls.slug in REGISTRY:
         raise ValueError(f"The analysis of {cls.slug!r} has no slug or is registered twice.")

@@ -14,16 +14,16 @@ from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import ProtocolAnalysis, register
-from .blocks import Block, ConclusionPhrases, build_conclusions
+from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
-    comparison_sentence_parts,
+    comparison_x_y_and_criterion_phrase,
     contrast_of,
     interval_bounds,
     reported_pvalue,
     role_label,
     verdict_text,
 )
-from .blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
+from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from pandas import DataFrame
 
-    from analysis.stats.best_worst import BestWorstLogit, MaxDiffCounts
+    from analysis.stats.best_worst import BestWorstLogit, MaxDiffScores
     from analysis.stats.ranks import RankSets
     from analysis.stats.results import Estimate
 
@@ -87,7 +87,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
             for answers, fit in zip(all_answers, fits, strict=True)
             for compared in _comparisons(answers)
         ]
-        estimates = adjust_pvalues_within_families(differences, "best_worst.strength", context.star_scheme)
+        estimates = adjust_pvalues_and_add_verdicts(differences, "best_worst.strength", context.star_scheme)
         several = len(all_answers) > 1
         blocks = [
             Block(
@@ -95,7 +95,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 "Difference of strengths",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_conclusions(estimates, _phrases, 0.0),
+                conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
                 tables=[_pairs_table(estimates, several)],
                 figures=[_pairs_figure(estimates, several)],
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters.",
@@ -174,7 +174,7 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was judged better than {y}{about}.",
         below_claim=f"{y} was judged better than {x}{about}.",
@@ -362,7 +362,7 @@ def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
     )
 
 
-def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: str) -> Table:
+def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffScores", title: str) -> Table:
     rows = [
         {
             "system": estimate.settings["system"],

@@ -15,9 +15,9 @@ from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import ProtocolAnalysis, register
-from .blocks import Block, ConclusionPhrases, build_conclusions
-from .blocks.cells import comparison_sentence_parts, contrast_of, interval_bounds, reported_pvalue, role_label
-from .blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
+from .blocks import Block, ConclusionPhrases, build_planned_conclusions
+from .blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of, interval_bounds, reported_pvalue, role_label
+from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -76,7 +76,7 @@ class RelativeAnalysis(ProtocolAnalysis):
                 "recommended",
                 estimates=scores,
                 figures=_figures(all_answers, scores),
-                conclusions=build_conclusions(
+                conclusions=build_planned_conclusions(
                     scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
@@ -170,7 +170,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
     """Return the function that words a conclusion. ``half_ranges``: the points on either side of the scale, by comparison."""
 
     def wording(estimate: "Estimate") -> ConclusionPhrases:
-        x, y, about = comparison_sentence_parts(estimate)
+        x, y, about = comparison_x_y_and_criterion_phrase(estimate)
         half = half_ranges[contrast_of(estimate)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
@@ -363,7 +363,7 @@ def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"])
 
 
 def _adjust_and_tag(compared_estimates: Sequence[tuple[Comparison, "Estimate"]], name: str, context: AnalysisContext):
-    estimates = adjust_pvalues_within_families(compared_estimates, f"relative.{name}", context.star_scheme)
+    estimates = adjust_pvalues_and_add_verdicts(compared_estimates, f"relative.{name}", context.star_scheme)
     return tuple(
         compared.named(estimate, SCORE) for (compared, _), estimate in zip(compared_estimates, estimates, strict=True)
     )

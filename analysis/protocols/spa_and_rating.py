@@ -12,8 +12,8 @@ from .blocks.cells import (
     comparison_label,
     contrast_of,
     expectation_outcome,
-    observed_direction_symbol,
     reported_pvalue,
+    tested_direction_symbol,
 )
 from .blocks.common_tables import reliability_table
 from .blocks.tables import Table, build_table, estimate_cells
@@ -89,7 +89,7 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    direction = observed_direction_symbol(stated, 0.5)
+    direction = tested_direction_symbol(stated, 0.5)
     reasons = {estimate.reason for estimate in (stated, superiority) if estimate and estimate.reason}
     return {
         "x": contrast["x"],
@@ -103,14 +103,14 @@ def _comparison_row(
         "n": stated.n if stated else None,
         **estimate_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": expectation_outcome(expected, observed_direction_symbol(stated_paper, 0.5, True)),
+        "paper_recovered": expectation_outcome(expected, tested_direction_symbol(stated_paper, 0.5, True)),
         **estimate_cells("delta", delta),
         "scored": score_unit(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": expectation_outcome(expected, observed_direction_symbol(delta, 0.0, True)),
+        "delta_recovered": expectation_outcome(expected, tested_direction_symbol(delta, 0.0, True)),
         **estimate_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
-        "above_recovered": expectation_outcome(expected, observed_direction_symbol(superiority, 0.5)),
+        "above_recovered": expectation_outcome(expected, tested_direction_symbol(superiority, 0.5)),
         "reason": "; ".join(sorted(reasons)),
     }
 

@@ -20,7 +20,7 @@ from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, add_missing_conclusions, sentences
-from analysis.protocols.blocks.tables import Table, merge_by_name_and_title, relabel_interval_columns
+from analysis.protocols.blocks.tables import Table, merge_nonempty_by_name_and_title, relabel_interval_columns
 from studies.models import Study
 from studies.services.version import version
 
@@ -127,10 +127,10 @@ def build_report(
         )
     tables = _tables(data, flow, blocks, overview)
     result["tables"] = [
-        relabel_interval_columns(table, validated["level"]) for table in merge_by_name_and_title(tables)
+        relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
     ]
     result["methods"] = sentences.methods_section_lines(result)
-    result["figures"] = merge_by_name_and_title(figure for block in blocks for figure in block.figures)
+    result["figures"] = merge_nonempty_by_name_and_title(figure for block in blocks for figure in block.figures)
     progress(4, 5, "Writing")
     return json_safe(result)
 

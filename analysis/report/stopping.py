@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from analysis.data.planned_labels import assign_queue_numbers, read_planned_labels
+from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus
 from annotators.models import Assignment
@@ -99,7 +99,7 @@ def apply_stopping_rules(study: Study) -> dict[str, Any]:
         study = _locked(study)
         if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
-        assign_queue_numbers(study)
+        assign_claim_queue_numbers(study)
     state = stopping_state(study)
     if state.is_over:
         with transaction.atomic():
@@ -114,7 +114,7 @@ def _locked(study: Study) -> Study:
 
 
 @jobs.register(KIND, is_one_per_study=True)
-def apply_stopping_rules_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+def apply_stopping_rules_and_delete_old_checks(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Check the stopping rules once, and delete earlier finished checks, which are no longer needed."""
     progress(0, 1, "Checking the stopping rule")
     result = apply_stopping_rules(job.study)

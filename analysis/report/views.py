@@ -72,7 +72,7 @@ def get_analysis_run(request: HttpRequest, code: uuid.UUID, number: int) -> Anal
 
 @login_required
 @require_GET
-def analysis_list(request, code):
+def analysis_list(request, code) -> HttpResponse:
     """List the analyses of a study, newest first, with the form that starts one."""
     study = get_study(request.user, Action.VIEW, code=code)
     return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))
@@ -99,7 +99,7 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
 
 @login_required
 @require_GET
-def share_page(request, code):
+def share_page(request, code) -> HttpResponse:
     """Show what members can share: links to reports, the archive, exports and the design."""
     study = get_study(request.user, Action.VIEW, code=code)
     runs = [
@@ -116,7 +116,7 @@ def share_page(request, code):
 
 @login_required
 @require_POST
-def start_analysis(request, code):
+def start_analysis(request, code) -> HttpResponse:
     """Start an analysis. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, code=code)
     form = ReportForm(request.POST)
@@ -130,7 +130,7 @@ def start_analysis(request, code):
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def analysis_progress_page(request, code, job):
+def analysis_progress_and_cancel_page(request, code, job) -> HttpResponse:
     """Show the progress of an analysis and redirect to its report when it is done. POST cancels the job."""
     study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, code=code)
     analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
@@ -168,7 +168,7 @@ def _nonbreaking_conclusion(conclusion: dict[str, Any]) -> dict[str, Any]:
 
 @login_required
 @require_GET
-def report_page(request, code, number):
+def report_page(request, code, number) -> HttpResponse:
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
@@ -235,7 +235,7 @@ def table_context(stored_table: tables.Table) -> dict[str, Any]:
 
 @login_required
 @require_GET
-def result_json(request, code, number):
+def result_json(request, code, number) -> HttpResponse:
     """Return the full result as JSON, as it was stored and hashed."""
     run = get_analysis_run(request, code, number)
     text = json.dumps(run.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -244,7 +244,7 @@ def result_json(request, code, number):
 
 @login_required
 @require_GET
-def table_file(request, code, number, name, file_format):
+def table_file(request, code, number, name, file_format) -> HttpResponse:
     """Return one table as CSV, LaTeX or JSON."""
     run = get_analysis_run(request, code, number)
     stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
@@ -265,7 +265,7 @@ def table_file(request, code, number, name, file_format):
 
 @login_required
 @require_GET
-def figure_file(request, code, number, name, file_format):
+def figure_file(request, code, number, name, file_format) -> HttpResponse:
     """Return one figure as SVG or PDF."""
     run = get_analysis_run(request, code, number)
     stored_figure = get_object_or_404(Figure, run=run, name=name)

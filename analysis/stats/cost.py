@@ -23,7 +23,7 @@ from analysis.stats.arrays import (
     validate_non_negative,
     vector,
 )
-from analysis.stats.leaderboard import worst_case_se
+from analysis.stats.leaderboard import worst_case_se_in_points
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
 SECONDS_AN_HOUR = 3600.0
@@ -277,7 +277,7 @@ def precision_curve(
         if n < 1 or not is_whole(n):
             raise ValueError(f"n_labels: {n!r} is no positive count")
         if sd is None:
-            se = worst_case_se(score, n, design_effect=design_effect)
+            se = worst_case_se_in_points(score, n, design_effect=design_effect)
         else:
             validate_non_negative(sd=sd, design_effect=design_effect)
             se = sd * math.sqrt(design_effect / n)
@@ -285,12 +285,14 @@ def precision_curve(
     return tuple(points)
 
 
-def n_labels_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0) -> int:
-    """Least number of labels with a standard error of at most `se` points.
+def n_labels_for_se(
+    se_points: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0
+) -> int:
+    """Least number of labels with a standard error of at most `se_points` points.
 
     Parameters
     ----------
-    se : float
+    se_points : float
         Largest standard error, in points of a score from 0 to 100.
     score, sd, design_effect : float, optional
         As in `precision_curve`.
@@ -303,18 +305,18 @@ def n_labels_for_se(se: float, *, score: float = 50.0, sd: float | None = None, 
     Raises
     ------
     ValueError
-        If `se` is not a positive number.
+        If `se_points` is not a positive number.
 
     Examples
     --------
     >>> n_labels_for_se(1.77), n_labels_for_se(2.89)
     (798, 300)
     """
-    if not (math.isfinite(se) and se > 0):
-        raise ValueError(f"se: {se!r} is not a positive number")
+    if not (math.isfinite(se_points) and se_points > 0):
+        raise ValueError(f"se_points: {se_points!r} is not a positive number")
     se_of_one = precision_curve([1], cost_per_label=0.0, score=score, sd=sd, design_effect=design_effect)[0].se
     # Without the tolerance a standard error that is met exactly would cost one label more.
-    return max(1, math.ceil((se_of_one / se) ** 2 * (1 - 1e-12)))
+    return max(1, math.ceil((se_of_one / se_points) ** 2 * (1 - 1e-12)))
 
 
 def cost_of_halving_se(n: int, se: float, *, cost_per_label: float) -> Halving:

@@ -107,7 +107,7 @@ class NoteForm(CleanTextMixin, forms.Form):
 
 
 @admin.action(description="Exclude from the analysis…")
-def render_exclusion_form(modeladmin, request, queryset):
+def render_exclusion_form(modeladmin, request, queryset) -> TemplateResponse | HttpResponseRedirect | None:
     """Redirect to the form that asks for the reason."""
     codes = list(queryset.values_list("code", flat=True)[:1001])
     if len(codes) > 1000:

@@ -10,11 +10,11 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from annotators.pages.sequence import describe_page_key
+from annotators.participation.inquiries import mark_inquiry_handled
 from annotators.pay import hourly_pay
 from annotators.pay.verdicts.appeals import unanswered_appeals
 from annotators.places import monitor
 from annotators.places.draft_test_runs import delete_test_runs, start_test_run
-from annotators.places.exclusions import mark_inquiry_handled
 from annotators.places.stopping_figure import latest_stopping_figures
 from annotators.views.http_responses import content_security_policy
 from studies.access import Action, get_study
@@ -73,7 +73,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
-            "days": monitor.count_daily_claims_and_submissions(study),
+            "days": monitor.recent_daily_counts_of_live_assignments(study),
             "median_times": monitor.median_working_times(study),
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(unanswered_appeals(recruitments)),
@@ -99,7 +99,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "per_hour_aim": study.wage_per_hour,
             "everybody": overall_pay,
             "pay_warning": hourly_pay.low_wage_warning(study, by_arm),
-            "is_capped": study.cap is not None and lifecycle.count_opened_places(study) >= study.cap,
+            "is_capped": study.cap is not None and lifecycle.count_opened_places_towards_cap(study) >= study.cap,
         }
         return study_page.render_study_page(
             request, self.admin_site, "admin/annotators/collecting.html", study, context

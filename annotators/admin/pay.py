@@ -179,7 +179,7 @@ class PayAdminMixin(_Pages):
                 "taken back."
             )
         if "compensate" in request.POST:
-            return f"{compensation.record_reward_compensations(recruitment, ticked, request.user)} to be paid by hand."
+            return f"{compensation.add_manual_payments_for_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
         raise ActionRefused("No action was chosen. Press one of the buttons on this page.")
 
     def _pay_context(self, request, recruitment, bonus, bonus_preview) -> dict:
@@ -222,7 +222,7 @@ class PayAdminMixin(_Pages):
             "ended": [(row, compute_receipt(row.assignment.code)) for row in ended_shown],
             "orders": orders,
             "orders_total": ledger.total_amount(orders),
-            "bulk": files.bulk_form_payment_texts(recruitment) if may_edit else [],
+            "bulk": files.due_payment_bulk_form_texts(recruitment) if may_edit else [],
             "bonus": bonus,
             "bonus_preview": bonus_preview,
             "bonus_total": sum((extra.amount for extra in bonus_preview), Decimal(0)) if bonus_preview else None,

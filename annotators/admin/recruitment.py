@@ -23,8 +23,8 @@ from studies.admin.forms.fields import (
 from studies.admin.forms.settings import (
     SettingsFormMixin,
     build_form_with_settings,
+    headed_settings_fieldsets,
     prefixed_settings_fields,
-    settings_fieldsets,
 )
 from studies.admin.permissions import StudyFilter, StudyScopedAdmin, is_request_allowed
 from studies.models import Study
@@ -165,7 +165,7 @@ class RecruitmentAdmin(
             )
         )
         if names and channel and channel.settings_form:
-            channel_fieldsets = settings_fieldsets(channel.settings_form)
+            channel_fieldsets = headed_settings_fieldsets(channel.settings_form)
             own = tuple(
                 name for name in names if not any(name in options["fields"] for _, options in channel_fieldsets)
             )

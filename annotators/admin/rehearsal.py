@@ -49,15 +49,15 @@ class RehearsalAdminMixin(_Pages):
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
         rehearsals = rehearsal_jobs.rehearsal_jobs_of(recruitment)
         last, last_done = rehearsals.first(), rehearsals.filter(state=Job.State.DONE).first()
-        is_running = last is not None and last.ended_at is None
+        running = last if last is not None and last.ended_at is None else None
         context = {
             "title": "Rehearsal",
             "recruitment": recruitment,
             "channel": REGISTRY[recruitment.channel],
             "form": form,
             "job": last,
-            "is_running": is_running,
-            "is_stuck": is_running and last.state == Job.State.WAITING and not jobs.is_runner_alive(),
+            "is_running": running is not None,
+            "is_stuck": running is not None and running.state == Job.State.WAITING and not jobs.is_runner_alive(),
             "done": last_done,
             "report": last_done.result if last_done else None,
         }

@@ -13,7 +13,7 @@ from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_work_approved_at_panel
 from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
 from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work_evidence
-from annotators.pay.verdicts.grounds import RejectionGround, draft_rejection_message, list_rejection_grounds
+from annotators.pay.verdicts.grounds import RejectionGround, assess_rejection_grounds, draft_rejection_message
 from annotators.places.exclusions import active_exclusions
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync as panel_work
@@ -204,7 +204,7 @@ class _VerdictPage:
         self.reason_not_rejectable = decisions.reason_not_rejectable(work)
         self.measured = measure_work_evidence(work.assignment) if work.assignment and work.assignment.batch_id else None
         self.grounds = (
-            list_rejection_grounds(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
+            assess_rejection_grounds(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
             if work.rejection_policy and self.measured and work.assignment
             else []
         )

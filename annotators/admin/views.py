@@ -2,7 +2,7 @@
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
@@ -39,7 +39,7 @@ class AnswersForm(forms.Form):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def answers_upload_page(request, code):
+def answers_upload_page(request, code) -> HttpResponse:
     """Choose a file of answers and map its columns."""
     study = get_study(request.user, Action.EDIT, code=code)
     if obstacle := reason_answers_not_importable(study):

@@ -6,6 +6,6 @@ A study with imported answers is frozen and closed. The answers refer to its Des
 """
 
 from .options import Options
-from .run import import_answers, reason_answers_not_importable
+from .run import import_answers_and_close_draft, reason_answers_not_importable
 
-__all__ = ["Options", "import_answers", "reason_answers_not_importable"]
+__all__ = ["Options", "import_answers_and_close_draft", "reason_answers_not_importable"]

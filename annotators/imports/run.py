@@ -53,7 +53,7 @@ def reason_answers_not_importable(study: Study) -> str:
     return ""
 
 
-def import_answers(
+def import_answers_and_close_draft(
     study: Study,
     path: Path,
     *,

@@ -17,7 +17,12 @@ from studies.models import (
     Question,
     Study,
 )
-from studies.models.fields import new_seed, optional_datetime_field, optional_foreign_key, protected_foreign_key
+from studies.models.fields import (
+    new_seed,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
+    protected_foreign_key,
+)
 from studies.models.guards import AppendOnlyModel
 
 from .recruitment import Recruitment
@@ -78,28 +83,28 @@ class Assignment(models.Model):
     code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
     # No own indexes: the constraints below begin with these columns. Each further index costs a page write per answer.
     study = protected_foreign_key(Study, "assignments", db_index=False)
-    batch = optional_foreign_key(Batch, "assignments", db_index=False)
+    batch = optional_protected_foreign_key(Batch, "assignments", db_index=False)
     annotator = protected_foreign_key(Annotator, "assignments")
-    recruitment = optional_foreign_key(Recruitment, "assignments")
+    recruitment = optional_protected_foreign_key(Recruitment, "assignments")
     external_ids = models.JSONField(default=dict, blank=True)
     trust = models.CharField(max_length=9, choices=Trust, default=Trust.CLAIMED)
     ordinal = models.PositiveSmallIntegerField(default=1)
     seed = models.PositiveBigIntegerField(default=new_seed)
-    design = optional_foreign_key(Design, "assignments")
+    design = optional_protected_foreign_key(Design, "assignments")
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.LIVE)
-    source = optional_foreign_key(Job)
+    source = optional_protected_foreign_key(Job)
     queue_number = models.PositiveIntegerField(null=True, blank=True)
     consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
-    consented_at = optional_datetime_field()
+    consented_at = optional_noneditable_datetime_field()
     claimed_at = models.DateTimeField(db_default=Now())
-    reserved_until = optional_datetime_field()
-    started_at = optional_datetime_field()
-    submitted_at = optional_datetime_field()
-    withdrawn_at = optional_datetime_field()
-    released_at = optional_datetime_field()
+    reserved_until = optional_noneditable_datetime_field()
+    started_at = optional_noneditable_datetime_field()
+    submitted_at = optional_noneditable_datetime_field()
+    withdrawn_at = optional_noneditable_datetime_field()
+    released_at = optional_noneditable_datetime_field()
     released_reason = models.CharField(max_length=13, blank=True, choices=Released)
     is_late = models.BooleanField(default=False)
-    replaced_at = optional_datetime_field()
+    replaced_at = optional_noneditable_datetime_field()
 
     class Meta:
         constraints = [
@@ -162,7 +167,7 @@ class PageVisit(models.Model):
     layout = models.CharField(max_length=10, blank=True)
     draft = models.JSONField(null=True, blank=True)
     shown_at = models.DateTimeField(null=True, blank=True, db_default=Now())
-    recorded_at = optional_datetime_field()
+    recorded_at = optional_noneditable_datetime_field()
     active_seconds = models.PositiveIntegerField(default=0)
     # New rows are inserted without this column, so the database itself needs the default.
     unseen = models.TextField(blank=True, default="", db_default="")
@@ -192,11 +197,11 @@ class Response(AppendOnlyModel):
 
     assignment = protected_foreign_key(Assignment, "responses", db_index=False)
     question = protected_foreign_key(Question, "responses")
-    item = optional_foreign_key(Item, "responses", db_index=False)
-    exposure = optional_foreign_key(Exposure, "responses", db_index=False)
+    item = optional_protected_foreign_key(Item, "responses", db_index=False)
+    exposure = optional_protected_foreign_key(Exposure, "responses", db_index=False)
     slot = models.CharField(max_length=60)
     value = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
-    chosen = optional_foreign_key(Exposure, "chosen_in", db_index=False)
+    chosen = optional_protected_foreign_key(Exposure, "chosen_in", db_index=False)
     choice = models.CharField(max_length=50, blank=True)
     part = models.CharField(max_length=50, blank=True)
     text = models.TextField(blank=True)
@@ -204,7 +209,7 @@ class Response(AppendOnlyModel):
     label = models.CharField(max_length=8, blank=True)
     position = models.PositiveSmallIntegerField(null=True, blank=True)
     received_at = models.DateTimeField(db_default=Now())
-    erased_at = optional_datetime_field()
+    erased_at = optional_noneditable_datetime_field()
 
     class Meta:
         base_manager_name = "objects"
@@ -244,7 +249,7 @@ class Exclusion(AppendOnlyModel):
     note = models.TextField(blank=True)
     by = protected_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
-    reverses = optional_foreign_key("self", "reversed_by")
+    reverses = optional_protected_foreign_key("self", "reversed_by")
 
     class Meta:
         base_manager_name = "objects"

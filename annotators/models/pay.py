@@ -7,8 +7,8 @@ from django.db.models.functions import Now
 
 from studies.models.fields import (
     NONNEGATIVE_VALIDATORS,
-    optional_datetime_field,
-    optional_foreign_key,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
     protected_foreign_key,
 )
 
@@ -90,11 +90,11 @@ class Payment(models.Model):
     currency = models.CharField(max_length=3)
     way = models.CharField(max_length=10, choices=Way)
     state = models.CharField(max_length=9, choices=State, default=State.DUE)
-    order = optional_foreign_key("annotators.PanelOrder", "payments")
+    order = optional_protected_foreign_key("annotators.PanelOrder", "payments")
     reason = models.CharField(max_length=300, blank=True)
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     made_at = models.DateTimeField(db_default=Now())
-    ended_at = optional_datetime_field()
+    ended_at = optional_noneditable_datetime_field()
 
     class Meta:
         constraints = [

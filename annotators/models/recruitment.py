@@ -15,8 +15,8 @@ from studies.models.fields import (
     CURRENCY_VALIDATORS,
     HEADCOUNT_VALIDATORS,
     NONNEGATIVE_VALIDATORS,
-    optional_datetime_field,
-    optional_foreign_key,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
     protected_foreign_key,
 )
 
@@ -107,7 +107,7 @@ class PanelTask(models.Model):
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_tasks")
     external_id = models.CharField(max_length=64)
     places = models.PositiveIntegerField(null=True, blank=True)
-    closed_at = optional_datetime_field()
+    closed_at = optional_noneditable_datetime_field()
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -151,17 +151,17 @@ class PanelSubmission(models.Model):
         FILE = "file", "a file that the panel exports"
 
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_submissions")
-    task = optional_foreign_key(PanelTask, "submissions")
+    task = optional_protected_foreign_key(PanelTask, "submissions")
     external_id = models.CharField(max_length=64)
     annotator = protected_foreign_key("annotators.Annotator", "panel_submissions")
-    assignment = optional_foreign_key("annotators.Assignment", "panel_submissions")
+    assignment = optional_protected_foreign_key("annotators.Assignment", "panel_submissions")
     state = models.CharField(max_length=12, choices=[(state, state) for state in SUBMISSION_STATES])
     word = models.CharField(max_length=40, blank=True)
     receipt = models.CharField(max_length=64, blank=True)
-    started_at = optional_datetime_field()
-    submitted_at = optional_datetime_field()
-    decided_at = optional_datetime_field()
-    decides_itself_at = optional_datetime_field()
+    started_at = optional_noneditable_datetime_field()
+    submitted_at = optional_noneditable_datetime_field()
+    decided_at = optional_noneditable_datetime_field()
+    decides_itself_at = optional_noneditable_datetime_field()
     source = models.CharField(max_length=7, choices=Source)
     first_seen_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
@@ -199,11 +199,11 @@ class PanelEvent(models.Model):
 
     source = models.CharField(max_length=64)
     external_id = models.CharField(max_length=200)
-    recruitment = optional_foreign_key("annotators.Recruitment", "panel_events")
+    recruitment = optional_protected_foreign_key("annotators.Recruitment", "panel_events")
     kind = models.CharField(max_length=64, blank=True)
     body = models.JSONField(default=dict, blank=True)
     received_at = models.DateTimeField(db_default=Now())
-    handled_at = optional_datetime_field()
+    handled_at = optional_noneditable_datetime_field()
 
     class Meta:
         constraints = [UniqueConstraint(fields=["source", "external_id"], name="panel_event_once_per_source")]
@@ -264,19 +264,19 @@ class PanelOrder(models.Model):
         CANCELLED = "cancelled", "taken back before it was sent"
 
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_orders")
-    submission = optional_foreign_key(PanelSubmission, "orders")
+    submission = optional_protected_foreign_key(PanelSubmission, "orders")
     operation = models.CharField(max_length=20, choices=[(name, name) for name in OPERATIONS])
     token = models.CharField(max_length=64)
     values = models.JSONField(default=dict)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     tries = models.PositiveSmallIntegerField(default=0)
-    not_before = optional_datetime_field()  # empty: at once
+    not_before = optional_noneditable_datetime_field()  # empty: at once
     words = models.TextField(blank=True)
     result = models.JSONField(default=dict, blank=True)
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     made_at = models.DateTimeField(db_default=Now())
-    sent_at = optional_datetime_field()
-    ended_at = optional_datetime_field()
+    sent_at = optional_noneditable_datetime_field()
+    ended_at = optional_noneditable_datetime_field()
 
     class Meta:
         constraints = [

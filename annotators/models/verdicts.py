@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models.fields import optional_datetime_field, optional_foreign_key
+from studies.models.fields import optional_noneditable_datetime_field, optional_protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 
@@ -26,16 +26,16 @@ class Verdict(AppendOnlyModel):
     # If a person withdraws from a study that deletes ratings, the evidence is erased too.
     erasable_fields = frozenset({"evidence"})
 
-    submission = optional_foreign_key("annotators.PanelSubmission", "verdicts")
-    assignment = optional_foreign_key("annotators.Assignment", "verdicts")
+    submission = optional_protected_foreign_key("annotators.PanelSubmission", "verdicts")
+    assignment = optional_protected_foreign_key("annotators.Assignment", "verdicts")
     kind = models.CharField(max_length=7, choices=Kind)
     category = models.CharField(max_length=30, blank=True)
     message = models.TextField(blank=True)
     note = models.TextField(blank=True)
     evidence = models.JSONField(default=dict, blank=True)
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
-    reverses = optional_foreign_key("self", "reversed_by")
+    reverses = optional_protected_foreign_key("self", "reversed_by")
 
     class Meta:
         base_manager_name = "objects"
@@ -84,14 +84,14 @@ class Appeal(models.Model):
     """
 
     verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="appeal")
-    rejected_by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    rejected_by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     text = models.TextField()
     at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField()
     answer = models.TextField(blank=True)
     is_upheld = models.BooleanField(null=True)
-    answered_by = optional_foreign_key(settings.AUTH_USER_MODEL)
-    answered_at = optional_datetime_field()
+    answered_by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    answered_at = optional_noneditable_datetime_field()
 
     class Meta:
         constraints = [

@@ -159,7 +159,7 @@ def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], r
             database.execute(f"PRAGMA synchronous={previous}")
 
 
-def update_then_insert(
+def update_then_insert_if_all_matched(
     updates: Sequence[tuple[CompiledUpdate, tuple]], model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]
 ) -> int:
     """Run the updates one after the other, then insert the rows; stop at the first update that finds no row.

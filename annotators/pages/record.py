@@ -1,8 +1,7 @@
 """Store the answers to a page. Only ``record_page_answers`` and ``annotators.imports`` create Responses.
 
-A page is recorded once. The same answers sent again change nothing; other answers are refused. A form is read and
-checked before any lock. The transaction that stores it is a few conditional statements, and a second request finds that
-a row has changed.
+A page is recorded once. The same answers sent again change nothing; other answers are refused. A form is checked before
+any lock. The transaction that stores it is a few conditional statements; a second request finds that a row has changed.
 """
 
 from collections.abc import Mapping
@@ -28,7 +27,8 @@ from annotators.places.leases import extended_deadline_expression
 from studies.models import Batch
 from studies.protocols import PageField
 
-from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync, update_then_insert
+from . import compiled_queries
+from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,
@@ -319,7 +319,9 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
             if is_released_then and assignment.batch_id:
                 # The place goes back in the same transaction: batch before assignment.
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
-            n_updated = update_then_insert([lock, recording], Response, RESPONSE_COLUMNS, rows)
+            n_updated = compiled_queries.update_then_insert_if_all_matched(
+                [lock, recording], Response, RESPONSE_COLUMNS, rows
+            )
             if n_updated == 1:
                 raise _LostRace
             if n_updated and is_released_then:
@@ -387,8 +389,7 @@ def save_page_draft(assignment: Assignment, page_key: str, data: QueryDict) -> N
     else:
         raise AssignmentClosed  # the annotator withdrew while this request was on its way
     # A person who types is active and has started.
-    open_assignment = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    open_assignment.update(
+    Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None).update(
         started_at=Coalesce("started_at", Now()),
         reserved_until=extended_deadline_expression(assignment.study.idle_lease_seconds),
     )

@@ -23,7 +23,7 @@ class TypedAnswer:
     is_in_field: bool = False
 
 
-def typed_answers(page_fields: Mapping[str, PageField], data: QueryDict) -> list[TypedAnswer]:
+def describe_posted_answers(page_fields: Mapping[str, PageField], data: QueryDict) -> list[TypedAnswer]:
     """Return all answers of a form, in the order in which they were sent."""
     inputs = {
         name: (ask, part) for slot, ask in page_fields.items() for part, name in input_names_by_part(slot, ask).items()

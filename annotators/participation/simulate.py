@@ -140,7 +140,7 @@ def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.R
         state = full_page_state(assignment)
         if is_abandoning and key == list(state.steps)[-1]:
             return "abandoned"
-        outcome = record_page_answers(assignment, key, robot_form_data(state, key, robot))
+        outcome = record_page_answers(assignment, key, visit_page_and_draw_robot_answers(state, key, robot))
         if outcome.sent is not None:
             raise ValueError(robot_refusal_message(state.steps[key], outcome.sent))
         key = outcome.next_key
@@ -153,7 +153,7 @@ def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.R
     return "submitted"
 
 
-def robot_form_data(state: PageState, page_key: str, robot: Robot) -> QueryDict:
+def visit_page_and_draw_robot_answers(state: PageState, page_key: str, robot: Robot) -> QueryDict:
     """Return a robot's form for a page as it was shown. Store a visit if the page was not shown yet."""
     step = state.steps[page_key]
     visit = state.visits.get(page_key) or PageVisit.objects.create(

@@ -31,7 +31,7 @@ def rewards_unpayable_by_approval(recruitment: Recruitment) -> QuerySet[Payment]
     return rows.select_related("assignment").order_by("pk")
 
 
-def record_reward_compensations(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
+def add_manual_payments_for_unsent_rewards(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
     """Record the named unsent rewards as due by hand. Return how many; no other payment changes."""
     extras = [
         ledger.ExtraPayment(row.assignment, row.amount, COMPENSATION_REASON)

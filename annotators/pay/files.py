@@ -120,7 +120,7 @@ def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra
     return ExtraPayment(assignment, value.quantize(CENT), reason)
 
 
-def bulk_form_payment_texts(recruitment: Recruitment) -> list[BulkText]:
+def due_payment_bulk_form_texts(recruitment: Recruitment) -> list[BulkText]:
     """Return due payments as lines for the panel's forms, for people whom it shows and whose id is known.
 
     A person with several payments is one line with the total.

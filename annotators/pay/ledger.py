@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from annotators.models import Assignment, OutcomePay, PanelOrder, PanelSubmission, Payment, Recruitment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.orders import get_or_create_order
 from studies.access import Action, check_permission
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
@@ -75,7 +75,7 @@ def update_ledger(recruitment: Recruitment, *, by, dry_run: bool = False) -> Led
     return summary
 
 
-def payments_after_ledger_update(recruitment: Recruitment) -> list[Payment]:
+def preview_payments_after_ledger_update(recruitment: Recruitment) -> list[Payment]:
     """Return the ledger as a settlement would leave it. Reads only, without a lock, for a page's figures."""
     ledger_run = _LedgerRun(recruitment, None)
     ledger_run.find()
@@ -361,7 +361,7 @@ def order_due_payments_at_panel(
             values = {"amount": f"{row.amount:.2f}", "currency": row.currency}
             if row.way == Way.BONUS:
                 values["reason"] = row.reason or DEFAULT_REASONS[Kind(row.kind)]
-            row.order = create_order(
+            row.order = get_or_create_order(
                 locked, row.way, f"payment-{row.pk}", submission=submissions[row.assignment_id], by=by, **values
             )
             row.state = State.ORDERED

@@ -70,7 +70,9 @@ def payable_assignments(recruitment: Recruitment) -> "QuerySet[PayableAssignment
     )
 
 
-def compute_amount_owed(assignment: Assignment, n_sent: int, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+def compute_amount_owed(
+    assignment: Assignment, n_pages_sent: int, terms: PayTerms, assumed_outcome: str = ""
+) -> OwedAmount:
     """Compute the amount.
 
     ``sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
@@ -80,9 +82,9 @@ def compute_amount_owed(assignment: Assignment, n_sent: int, terms: PayTerms, as
         return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
     rule = terms.rules.get(outcome)
-    is_share = rule is not None and rule.rule == Rule.SHARE and n_sent and assignment.batch_id
+    is_share = rule is not None and rule.rule == Rule.SHARE and n_pages_sent and assignment.batch_id
     pages = _pages(assignment) if is_share else 0
-    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, n_sent, pages))
+    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, n_pages_sent, pages))
 
 
 def _pages(assignment: Assignment) -> int:

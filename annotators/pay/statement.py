@@ -93,7 +93,7 @@ def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
     other_work = (
-        id_retention.assignments_needing_ids()
+        id_retention.assignments_within_id_retention_period()
         .filter(annotator=assignment.annotator_id)
         .exclude(study=assignment.study_id)
     )

@@ -27,7 +27,7 @@ from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, store_dr
 from studies.models import FIRST_TEST_NUMBER, Arm, Batch, Expected, Exposure, Item, Placement, Study
 from studies.models.guards import allowing_erasure
 from studies.protocols import REGISTRY
-from studies.services.drafts import editing_draft
+from studies.services.drafts import locked_draft
 from studies.services.lifecycle import ActionRefused
 
 from .assign import get_or_create_annotator
@@ -106,7 +106,7 @@ def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
 
 def delete_test_runs(study: Study, by) -> int:
     """Delete the test runs of a draft and return their number."""
-    with editing_draft(study.pk, by) as draft:
+    with locked_draft(study.pk, by) as draft:
         return erase_test_data(draft)
 
 

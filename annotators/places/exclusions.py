@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 
-from annotators.models import Assignment, Exclusion, Inquiry
+from annotators.models import Assignment, Exclusion
 from studies.access import Action, check_permission
 from studies.models import FIRST_TEST_NUMBER, Batch, Placement, Study, audit
 from studies.services import lifecycle
@@ -106,7 +106,7 @@ def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -
         start_time = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
         limit = f", up to the cap of {study.cap} places" if study.cap is not None else ""
         return f"{pronoun} {places} {are} opened again {start_time}{limit}. You do not need to do anything."
-    n_openable = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places(study))
+    n_openable = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places_towards_cap(study))
     explanation = f"{pronoun} {places} {verb} taken: no other annotator gets {'it' if n_excluded == 1 else 'them'}."
     if n_openable == 0:
         return f"{explanation} The cap of {study.cap} places is reached. Clone the study to collect more."
@@ -145,7 +145,7 @@ def open_replacement_places_up_to_cap(study: Study, assignment_ids: Sequence[int
             return 0
         rows = list(Assignment.objects.filter(study=study, pk__in=assignment_ids, replaced_at=None).order_by("pk"))
         if study.cap is not None:
-            rows = rows[: max(0, study.cap - lifecycle.count_opened_places(study))]
+            rows = rows[: max(0, study.cap - lifecycle.count_opened_places_towards_cap(study))]
         if rows:
             open_replacement_places(study, rows, None)
         return len(rows)
@@ -170,7 +170,7 @@ def open_replacement_places(study: Study, assignments: Sequence[Assignment], by)
         if batches.filter(number__gte=study.open_to).exists():
             lifecycle.open_more_places(study, len(assignments), by)
             return []
-        open_now = lifecycle.count_opened_places(study)
+        open_now = lifecycle.count_opened_places_towards_cap(study)
         originals: dict[int | None, Batch] = {
             batch.pk: batch for batch in Batch.objects.filter(pk__in=[row.batch_id for row in assignments])
         }
@@ -217,14 +217,3 @@ def release_place(assignment: Assignment, by) -> None:
                 "This assignment holds no place: it was already submitted or released. You do not need to do anything."
             )
         audit.record("release", study=assignment.study, by=by, assignment_code=assignment.code)
-
-
-def mark_inquiry_handled(inquiry: Inquiry, by, is_handled: bool = True) -> None:
-    """Mark an annotator's report or question as handled, or as not handled."""
-    study = inquiry.assignment.study
-    check_permission(by, Action.MANAGE_ASSIGNMENTS, study)
-    with transaction.atomic():
-        rows = Inquiry.objects.filter(pk=inquiry.pk, handled_at__isnull=is_handled)
-        if rows.update(handled_at=Now() if is_handled else None):
-            verb = "handle inquiry" if is_handled else "reopen inquiry"
-            audit.record(verb, study=study, by=by, assignment_code=inquiry.assignment.code)

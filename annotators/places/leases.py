@@ -26,7 +26,7 @@ class NowPlusSeconds(Now):
         return self.as_sql(compiler, connection, template=template, **extra)
 
 
-def extended_deadline_expression(seconds: int):
+def extended_deadline_expression(seconds: int) -> Greatest:
     """Return the new deadline of a held place: this number of seconds from now, but never before the old deadline."""
     return Greatest(F("reserved_until"), NowPlusSeconds(seconds))
 

@@ -145,7 +145,7 @@ class DayCounts:
     submitted: int
 
 
-def count_daily_claims_and_submissions(study: Study) -> list[DayCounts]:
+def recent_daily_counts_of_live_assignments(study: Study) -> list[DayCounts]:
     """Return the claimed places and the submissions in time per day (UTC), for the last thirty days with any."""
     assignments = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
     claimed = dict(assignments.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
@@ -20,12 +20,12 @@ from studies.protocols import REGISTRY
 from .open_places import sections_that_may_need_top_ups
 
 
-def top_up_disputed_items() -> int:
+def settle_or_top_up_items() -> int:
     """Settle the items of all running studies. Return the number of items that go to one more annotator."""
-    return sum(top_up_disputed_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
+    return sum(settle_or_top_up_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
 
 
-def top_up_disputed_study_items(study: Study) -> int:
+def settle_or_top_up_study_items(study: Study) -> int:
     """Mark decided items, and put undecided items into top-up batches.
 
     A top-up batch is made when it is full, or when no other place is open. Return the number of items in new batches.
@@ -39,7 +39,7 @@ def top_up_disputed_study_items(study: Study) -> int:
         return sum(_settle_section(study, section) for section in sections_that_may_need_top_ups(study))
 
 
-def assignments_with_counted_labels(study: Study):
+def assignments_with_counted_labels(study: Study) -> QuerySet[Assignment]:
     """Return the assignments whose labels count: submitted in time and not replaced.
 
     A later withdrawal does not unsettle an item, and its place stays taken.

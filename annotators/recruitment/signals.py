@@ -18,7 +18,7 @@ collect_obstacles = AskingSignal()
 # Arguments: ``recruitment``. Receivers return an iterable of ``panels.alerts.Alert``; empty if there is no alert.
 collect_alerts = AskingSignal()
 
-# Sent by ``panels.reconcile.import_submissions`` after a check was stored, whether it changed anything or not, and
+# Sent by ``panels.reconcile.import_submissions_and_release_places`` after a check was stored, whether it changed anything or not, and
 # never in a dry run. Its transaction has ended, so an exception in a receiver does not undo the check.
 # Arguments: ``recruitment``. Return values are ignored.
 submissions_imported = Signal()

@@ -23,7 +23,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 from .http_responses import add_annotator_headers, allow_form_target, get_panel_way_back, render, render_notice
-from .lookup import get_assignment_or_404, has_assignment_ended, has_parts_overview, may_withdraw
+from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, has_parts_overview, may_withdraw
 from .pages import arm_offer_context
 
 OUTCOME_RELEASE_REASONS = (
@@ -58,9 +58,9 @@ def _first_outcome(assignment) -> str:
 
 @add_annotator_headers
 @require_safe
-def done_page(request, code):
+def done_page(request, code) -> HttpResponse:
     """Show the end page, at any later time: the receipt or code, the way back to the panel, and what happens next."""
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     if not has_assignment_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
     release_place_if_study_closed(assignment)
@@ -121,12 +121,12 @@ def render_parts_overview(request, assignment) -> HttpResponse:
 
 @add_annotator_headers
 @require_safe
-def parts_overview_page(request, code):
+def parts_overview_page(request, code) -> HttpResponse:
     """Show a person's parts of the study: done, started, still available, and the pay.
 
     Any of the person's codes works.
     """
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     return (
         render_parts_overview(request, assignment)
         if has_parts_overview(assignment)
@@ -136,9 +136,9 @@ def parts_overview_page(request, code):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def withdrawal_page(request, code):
+def withdrawal_page(request, code) -> HttpResponse:
     """Withdraw from the study. GET shows what is paid, kept and deleted; POST withdraws."""
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     if assignment.withdrawn_at or not may_withdraw(assignment):
         return (
             HttpResponseRedirect(f"/p/{code}/done/")
@@ -155,7 +155,7 @@ def withdrawal_page(request, code):
         if ways_back[0] != ways_back[1]:
             # The way back to the panel contains the person's ids. They are deleted now, so this response is the last to
             # use them.
-            return _render_done_page(request, get_assignment_or_404(request, code), ids)
+            return _render_done_page(request, get_assignment_or_404_and_allow_framing(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
@@ -173,11 +173,11 @@ def withdrawal_page(request, code):
 
 
 @add_annotator_headers
-def start_another_part(request, code):
+def start_another_part(request, code) -> HttpResponse:
     """Claim another batch for a person who has submitted one. The code identifies the person."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     if assignment.submitted_at is None:
         return HttpResponseRedirect(f"/p/{code}/")
     recruitment = assignment.recruitment
@@ -210,9 +210,9 @@ def start_another_part(request, code):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def inquiry_page(request, code):
+def inquiry_page(request, code) -> HttpResponse:
     """Send a report or a question to the researchers. All messages go to one inbox, which does not show systems."""
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     error = ""
     if request.method == "POST":
         try:
@@ -241,9 +241,9 @@ def _inquiry_context(assignment, **options):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def appeal_page(request, code):
+def appeal_page(request, code) -> HttpResponse:
     """Object to a rejection, once. Another user than the one who rejected answers the objection."""
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     status = work_status(assignment)
     rejected = status.rejection if status else None
     error, text = "", request.POST.get("text", "")
@@ -281,9 +281,9 @@ def appeal_page(request, code):
 
 @add_annotator_headers
 @require_safe
-def consent_page(request, code):
+def consent_page(request, code) -> HttpResponse:
     """Show the consent text again, to read or to save."""
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     study_wording = wording_of(assignment.study, assignment.design_id).study
     context = {
         "study": study_wording,

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from django.core.signing import BadSignature, TimestampSigner
 from django.db import transaction
-from django.http import Http404, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from annotators.models import Annotator, Assignment, Recruitment
@@ -36,7 +36,7 @@ WAIT_TOKEN_MAX_AGE = 24 * 3600
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def entry_page(request, key):
+def entry_page(request, key) -> HttpResponse:
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
@@ -219,7 +219,7 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
     return HttpResponseRedirect(f"/p/{ended.code}/done/")
 
 
-def render_entry_page(request, recruitment, wording: Wording, status=200, **options):
+def render_entry_page(request, recruitment, wording: Wording, status=200, **options) -> HttpResponse:
     study_wording = wording.study
     is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
     arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()

@@ -1,5 +1,6 @@
 """Responses of annotators' pages: headers, rendering, notices, and the way back to the panel."""
 
+from collections.abc import Callable
 from functools import lru_cache, wraps
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -48,7 +49,7 @@ def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
     )
 
 
-def add_annotator_headers(view):
+def add_annotator_headers(view) -> Callable[..., HttpResponse]:
     """Add the headers of every annotator page.
 
     A view sets ``request.frame_ancestors`` (who may frame its page) and ``request.form_hosts`` (where its form may be
@@ -83,7 +84,7 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
 
 def render_notice(
     request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **options
-):
+) -> HttpResponse:
     title, text = NOTICES[notice_kind]
     context = {
         "study": study_wording,

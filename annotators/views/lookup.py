@@ -19,7 +19,7 @@ from studies.models import Study
 from .http_responses import allow_framing
 
 
-def get_assignment_or_404(request, code: str) -> Assignment:
+def get_assignment_or_404_and_allow_framing(request, code: str) -> Assignment:
     try:
         assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
     except Assignment.DoesNotExist:
@@ -62,7 +62,7 @@ _select_page_row = CompiledSelect(
 )
 
 
-def get_page_assignment_or_404(request, code: str, page_key: str = "") -> Assignment:
+def get_page_assignment_or_404_and_allow_framing(request, code: str, page_key: str = "") -> Assignment:
     """Return the assignment with the columns that its pages read, and the visits of this page and the one before it.
 
     Other columns are loaded on access. Raises Http404.

@@ -32,7 +32,7 @@ from annotators.pages.record import (
     save_page_draft,
 )
 from annotators.pages.sequence import FEEDBACK, media_file_names_by_id
-from annotators.pages.typed_text import typed_answers
+from annotators.pages.typed_text import describe_posted_answers
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
 from annotators.places.deadlines import extend_or_revive_place, release_place_if_study_closed
@@ -43,16 +43,21 @@ from studies.protocols import PageField
 
 from ..models import Assignment, PageVisit, Response
 from .http_responses import add_annotator_headers, redirect_to_page, render
-from .lookup import get_assignment_or_404, get_page_assignment_or_404, has_assignment_ended, place_status_with_pay
+from .lookup import (
+    get_assignment_or_404_and_allow_framing,
+    get_page_assignment_or_404_and_allow_framing,
+    has_assignment_ended,
+    place_status_with_pay,
+)
 
 DAY_SECONDS = 24 * 60 * 60
 
 
 @add_annotator_headers
 @require_safe
-def redirect_to_next_page(request, code):
+def redirect_to_next_page(request, code) -> HttpResponseRedirect:
     """Redirect to the annotator's next page, or to the end page."""
-    assignment = get_page_assignment_or_404(request, code)
+    assignment = get_page_assignment_or_404_and_allow_framing(request, code)
     if has_assignment_ended(assignment):
         return redirect_to_page(code, None)
     return redirect_to_page(code, full_page_state(assignment).next_key)
@@ -60,10 +65,10 @@ def redirect_to_next_page(request, code):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def annotation_page(request, code, key):
+def annotation_page(request, code, key) -> HttpResponse:
     if request.method == "POST":
         return _handle_post(request, code, key)
-    assignment = get_page_assignment_or_404(request, code, key)
+    assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     # Annotators can look at the answers that they sent until the answers are deleted.
     if has_assignment_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
         return redirect_to_page(code, None)
@@ -94,7 +99,7 @@ def _record_first_visit(state: PageState, step: Step, key: str) -> None:
 
 def _handle_post(request, code, key):
     is_answer = "layout" not in request.POST and "save" not in request.POST
-    assignment = get_page_assignment_or_404(request, code, key)
+    assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     try:
         if not is_answer:
             save_page_draft(assignment, key, request.POST)
@@ -114,7 +119,7 @@ def _handle_post(request, code, key):
 
 def _autosave_response(request, code: str, key: str) -> HttpResponse:
     """Answer the page's script after an autosave: how long the place is kept now."""
-    assignment = get_page_assignment_or_404(request, code, key)
+    assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     release_place_if_study_closed(assignment)
     context = {"place_status": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
     return render(request, "annotate/_place_timer.html", context)
@@ -122,7 +127,7 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
 
 def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, form: PageForm):
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
-    answers = typed_answers(step.protocol.asks(step.page), request.POST)
+    answers = describe_posted_answers(step.protocol.asks(step.page), request.POST)
     submitted_values = [answer for answer in answers if not answer.is_in_field]
     return render_page_response(request, state, step, visit, form=form, status=422, submitted_values=submitted_values)
 
@@ -153,7 +158,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
 
     If the page can still be answered, the response is the page itself.
     """
-    assignment = get_assignment_or_404(request, code)  # load its present state
+    assignment = get_assignment_or_404_and_allow_framing(request, code)  # load its present state
     state = partial_page_state(assignment, key) if assignment.batch_id else None
     step = state.steps.get(key) if state else None
     visit = state.visits.get(key) if state else None
@@ -161,7 +166,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
         asks = step.protocol.asks(step.page)
-    submitted_values = typed_answers(asks, request.POST)
+    submitted_values = describe_posted_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
     if isinstance(refusal, ConflictingAnswers) and state and step:
@@ -189,7 +194,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
 
 def render_page_response(
     request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **options
-):
+) -> HttpResponse:
     """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
     asks = step.protocol.asks(step.page)
@@ -253,11 +258,11 @@ def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | Non
 
 
 @add_annotator_headers
-def extend_deadline(request, code):
+def extend_deadline_and_save_draft(request, code) -> HttpResponse:
     """Keep the place longer. Annotators may do this any number of times. The form's answers are saved as a draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     extend_or_revive_place(assignment)
     key = request.GET.get("page", "").replace("\x00", "")[:40]
     try:
@@ -269,11 +274,11 @@ def extend_deadline(request, code):
 
 
 @require_safe
-def image_file(request, code, name):
+def image_file(request, code, name) -> HttpResponse:
     """Return an image without its name, dates or anything else that identifies its system."""
     from studies.stimuli.images import image_path
 
-    assignment = get_assignment_or_404(request, code)
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
     stored = media_file_names_by_id(assignment).get(name) if assignment.batch_id else None
     if stored is None:
         raise Http404

@@ -91,7 +91,7 @@ def _create_draft(user, title: str, target_n: int) -> Study:
         wage_per_hour="12.00",
         withdrawal_until=date(2099, 12, 31),
     )
-    drafts.create_draft(study, user)
+    drafts.create_draft_with_default_arm(study, user)
     systems = {name: System.objects.create(study=study, name=name, is_human=name == "human") for name in SYSTEMS}
     _add_stimuli(study, systems)
     _add_sections(study, systems)

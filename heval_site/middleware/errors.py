@@ -103,7 +103,7 @@ def posted_form_fields(request) -> list[tuple[str, str]]:
     return [(name, value) for name, values in request.POST.lists() for value in values]
 
 
-def server_error(request, *args):
+def server_error(request, *args) -> HttpResponse:
     """handler500. The page shows only an id that is also in the log."""
     exception = sys.exc_info()[1]
     if exception is not None and is_database_error(exception):
@@ -113,17 +113,17 @@ def server_error(request, *args):
     return error_response(request, 500, title="Something went wrong", error_id=error_id)
 
 
-def not_found(request, exception=None):
+def not_found(request, exception=None) -> HttpResponse:
     """handler404."""
     return error_response(request, 404, title="There is nothing here")
 
 
-def permission_denied(request, exception=None):
+def permission_denied(request, exception=None) -> HttpResponse:
     """handler403."""
     return error_response(request, 403, title="Not for this account")
 
 
-def bad_request(request, exception=None):
+def bad_request(request, exception=None) -> HttpResponse:
     """handler400. heval read and stored nothing from such a request."""
     if isinstance(exception, TooManyFieldsSent):
         detail = (

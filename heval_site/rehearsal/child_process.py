@@ -15,13 +15,16 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from annotators.recruitment.panels.loopback import LoopbackServer
 
 from . import network_guard
+
+if TYPE_CHECKING:
+    from annotators.models import Recruitment
 
 HTTP_TIMEOUT_SECONDS = 60
 
@@ -94,7 +97,7 @@ def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Calla
     return sender_of_person
 
 
-def launch_copy_and_create_recruitment(plan: dict[str, Any]):
+def launch_study_from_bundle_and_create_recruitment(plan: dict[str, Any]) -> "Recruitment":
     """Create the study in this database, launch it, and add its recruitment with invented secrets.
 
     Raises NotReady or BundleRefused.
@@ -144,7 +147,7 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
         create_sqlite_schema(plan["tables"])
     prepare_site()
     progress(0, 1, "Launching a copy of the study")
-    recruitment = launch_copy_and_create_recruitment(plan)
+    recruitment = launch_study_from_bundle_and_create_recruitment(plan)
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
     panel.target = stand_in
     # This is also shown to people who completed if there is no service.

@@ -13,7 +13,7 @@ from .rehearsal_context import Person, RehearsalContext
 from .roles import FINISHED, NOTHING_STORED, STATES_WITHOUT_SERVICE
 
 
-def record_unmet_expectations(rehearsal: RehearsalContext) -> None:
+def update_ledger_and_record_mismatches(rehearsal: RehearsalContext) -> None:
     unsent = (
         {assignment.code for assignment, _ in finished_assignments_missing_at_panel(rehearsal.recruitment)}
         if rehearsal.has_service

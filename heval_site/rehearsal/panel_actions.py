@@ -164,7 +164,7 @@ class PanelActions:
             self.rehearsal.record_check(paid == BONUS, f"a bonus of {BONUS} {self.rehearsal.currency} is paid once")
 
     def stop(self) -> None:
-        for task in publishing.get_or_create_panel_tasks(self.recruitment):
+        for task in publishing.get_panel_tasks_or_create_from_arrivals(self.recruitment):
             publishing.order_task_stop(task, by=self.study.owner)
         for _ in range(2):
             self.sync_panel()

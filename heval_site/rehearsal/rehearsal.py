@@ -18,7 +18,7 @@ from studies.models import Study
 from studies.services import lifecycle
 
 from .browser import SendRequest
-from .comparison import record_unmet_expectations
+from .comparison import update_ledger_and_record_mismatches
 from .panel_actions import PanelActions
 from .rehearsal_context import Person, Progress, RehearsalContext
 from .roles import Role, choose_roles
@@ -94,11 +94,11 @@ class Rehearsal(RehearsalContext):
             orders.decide_and_pay()
             orders.stop()
         self.report_progress("Comparing the results")
-        record_unmet_expectations(self)
+        update_ledger_and_record_mismatches(self)
 
     def _fitting_roles(self, chosen: list[Role]) -> list[Role]:
         """Reduce the people to the available places if the study cannot get more; the last ones are left out."""
-        missing = sum(role.needs_place for role in chosen) - lifecycle.count_opened_places(self.study)
+        missing = sum(role.needs_place for role in chosen) - lifecycle.count_opened_places_towards_cap(self.study)
         if missing <= 0:
             return chosen
         shortage_text = "The study has fewer places than this rehearsal has people: "

@@ -26,7 +26,7 @@ from studies.imports.bundle import BundleIncomplete, serialize_bundle
 from studies.models import Study
 from studies.services.jobs import UserFacingError
 
-from .schema_copy import read_sqlite_schema
+from .schema_copy import read_schema_if_sqlite
 
 logger = logging.getLogger("heval.rehearsal")
 
@@ -69,7 +69,7 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
         "bundle": bundle,
         "people": n_people,
         "seed": seed,
-        "tables": read_sqlite_schema(),
+        "tables": read_schema_if_sqlite(),
         "recruitment": {
             "channel": recruitment.channel,
             "key": recruitment.key,

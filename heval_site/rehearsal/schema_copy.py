@@ -4,7 +4,7 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 
-def read_sqlite_schema() -> dict[str, list]:
+def read_schema_if_sqlite() -> dict[str, list]:
     """Return the definitions of this database's tables, indexes and triggers, and the rows of applied migrations.
 
     Return nothing if the site does not use SQLite; migrations then create the tables.

@@ -16,7 +16,7 @@ from annotators.participation.simulate import (
     PreferenceRobot,
     SharedRobotData,
     default_system_strengths,
-    robot_form_data,
+    visit_page_and_draw_robot_answers,
 )
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES
@@ -91,7 +91,7 @@ class VisitPlayer:
             if robot is None:
                 robot = self._make_robot(person, assignment)
                 until = max(1, len(full_page_state(assignment).steps) // 2) if is_half else None
-            data = robot_form_data(full_page_state(assignment), key, robot)
+            data = visit_page_and_draw_robot_answers(full_page_state(assignment), key, robot)
             if missing := sorted(set(data) - form.names):
                 raise UnexpectedPage(f"Page {key} has no field for {missing[0]}.")
             fields = dict(data.lists()) | {"go": "1"}

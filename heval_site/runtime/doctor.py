@@ -48,7 +48,9 @@ _checks: dict[str, Callable[[], CheckFinding]] = {}
 _need_database: set[str] = set()
 
 
-def register_check(name: str, needs_database: bool = False):
+def register_check(
+    name: str, needs_database: bool = False
+) -> Callable[[Callable[[], CheckFinding]], Callable[[], CheckFinding]]:
     def registered(function):
         _checks[name] = function
         if needs_database:
@@ -254,7 +256,7 @@ def _broker() -> CheckFinding:
 @register_check("runner", needs_database=True)
 def _runner() -> CheckFinding:
     """A worker runs jobs and releases expired places."""
-    counts = jobs.job_counts()
+    counts = jobs.unfinished_job_counts()
     message = ", ".join(f"{n} {name}" for name, n in counts.items())
     if not jobs.is_runner_alive():
         fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."

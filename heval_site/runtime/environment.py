@@ -76,7 +76,7 @@ def choice(name: str, default: str, *allowed: str) -> str:
     return value
 
 
-def secret(name: str, default: str = "", min_length: int = 50) -> str:
+def required_secret(name: str, default: str = "", min_length: int = 50) -> str:
     """Return a required secret, which must be long and not an example. ``default`` is only for the embedded mode."""
     value = text(name) or default
     if not value:

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from typing import NoReturn, TextIO
 
 from django.conf import settings
 from django.core.checks import Error
@@ -58,12 +59,12 @@ def is_schema_too_old() -> bool:
     return any(any(applied) and not all(applied) for applied in applied_replaced)
 
 
-def check_schema_age(app_configs, databases, **options):
+def check_schema_age(app_configs, databases, **options) -> list[Error]:
     """Check this before ``migrate``, which would fail with an unhelpful message."""
     return [Error(TOO_OLD_MESSAGE)] if databases and is_schema_too_old() else []
 
 
-def lock_home_and_check_port():
+def lock_home_and_check_port_or_exit() -> TextIO | None:
     """Take the lock of this home, after checking that the address is free.
 
     Exits with a reason otherwise.
@@ -91,7 +92,7 @@ def lock_home_and_check_port():
     return lock
 
 
-def serve(home_lock, announcement: str = "") -> None:
+def serve(home_lock, announcement: str = "") -> NoReturn:
     """Supervise the web server and the job runner until a signal arrives. Ends the process."""
     from . import supervisor
 

@@ -76,10 +76,10 @@ def _title(name: str, text: str) -> str:
 
 def linked_page_names(page: Page) -> list[str]:
     """Return the targets of a page's links, whether they exist or not."""
-    return [resolve_page_link(page.name, link) for link, _ in LINK.findall(page.text)]
+    return [resolve_link_to_page_name(page.name, link) for link, _ in LINK.findall(page.text)]
 
 
-def resolve_page_link(page_name: str, link: str) -> str:
+def resolve_link_to_page_name(page_name: str, link: str) -> str:
     """Return the page name that a link on the page ``page_name`` refers to."""
     return normpath(join(dirname(page_name), link)).removesuffix(".md")
 
@@ -88,7 +88,7 @@ def render_html(page: Page) -> SafeString:
     """Return the page as HTML, with page links, heading anchors, and wide parts that scroll separately."""
 
     def linked(match: re.Match) -> str:
-        return f'href="{page_url(resolve_page_link(page.name, match[1]))}{match[2] or ""}"'
+        return f'href="{page_url(resolve_link_to_page_name(page.name, match[1]))}{match[2] or ""}"'
 
     taken: set[str] = set()
 
@@ -149,7 +149,7 @@ def _cached_page(name: str) -> str | None:
 
 
 @require_safe
-def docs_page(request, name: str = INDEX):
+def docs_page(request, name: str = INDEX) -> HttpResponse:
     """Show one page of the documentation."""
     is_cached = not settings.DEBUG and name in _page_names()
     html = _cached_page(name) if is_cached else _render_page(name) if settings.DEBUG else None

@@ -9,11 +9,11 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies.services import copying, lifecycle
-from studies.services.steps import is_step_allowed
+from studies.services.steps import is_lifecycle_step_allowed
 
 from ..access import Action, get_study
 from ..models import Study
@@ -70,7 +70,7 @@ class Act:
         return {"draw-more": "draw more", "delete": "delete draft"}.get(self.name, self.name)
 
     def is_available(self, study: Study) -> bool:
-        return is_step_allowed(self.step, study)
+        return is_lifecycle_step_allowed(self.step, study)
 
 
 def _pause(study, user, cleaned):
@@ -215,9 +215,9 @@ class ActLink:
 def available_act_links(request, study: Study) -> list[ActLink]:
     """Return the acts that this user may perform now, for the study's page."""
     offers = []
-    if is_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
+    if is_lifecycle_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
         offers.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
-    if is_step_allowed("amend", study) and is_request_allowed(request, Action.RUN, study.pk):
+    if is_lifecycle_step_allowed("amend", study) and is_request_allowed(request, Action.RUN, study.pk):
         offers.append(ActLink("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
         if act.is_available(study) and is_request_allowed(request, act.action, study.pk):
@@ -243,7 +243,7 @@ def act_url_patterns(model_admin) -> list:
     ]
 
 
-def act_page(request, site, pk, name):
+def act_page(request, site, pk, name) -> HttpResponse:
     """Show the page of one act. POST performs the act."""
     act = ACTS.get(name)
     study = get_study(request.user, act.action if act else Action.VIEW, pk=pk)

@@ -6,11 +6,11 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db import models
-from django.http import HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from studies.services import lifecycle
-from studies.services.steps import is_step_allowed
+from studies.services.steps import is_lifecycle_step_allowed
 
 from ..access import Action, get_study
 from ..models import Arm, Question, Study
@@ -111,11 +111,11 @@ def _column_order(row):
     return names.index
 
 
-def amend_page(request, site, pk):
+def amend_page(request, site, pk) -> HttpResponse:
     """Show the form, then the differences. A confirmed POST stores a new version of the design."""
     study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
-    if not is_step_allowed("amend", study):
+    if not is_lifecycle_step_allowed("amend", study):
         messages.warning(request, lifecycle.AMEND_REFUSAL)
         return HttpResponseRedirect(home)
     form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)

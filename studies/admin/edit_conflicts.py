@@ -39,7 +39,9 @@ def deletes_draft_rows(request, study: Study) -> bool:
     return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
 
 
-def conflict_page(request, site, *, opts, original, current_fingerprint: str, differing: list[tuple[str, object, str]]):
+def conflict_page(
+    request, site, *, opts, original, current_fingerprint: str, differing: list[tuple[str, object, str]]
+) -> TemplateResponse:
     """Return status 409 with the stored values beside the typed ones, and both ways to continue."""
     data: QueryDict = request.POST.copy()
     for name in ("csrfmiddlewaretoken", FINGERPRINT_FIELD):

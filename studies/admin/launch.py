@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
 from studies.services import lifecycle
@@ -18,7 +18,7 @@ def latest_launch_job(study: Study) -> Job | None:
     return study.jobs.filter(kind="launch").order_by("-pk").first()
 
 
-def launch_page(request, site, pk):
+def launch_page(request, site, pk) -> HttpResponse:
     """Show the launch page. POST requests the launch."""
     study = get_study(request.user, Action.LAUNCH, pk=pk)
     job = latest_launch_job(study)

@@ -2,14 +2,14 @@
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import Http404, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from studies.services import drafts
 from studies.services.lifecycle import ActionRefused
-from studies.services.practice import create_practice_item, delete_practice_item
+from studies.services.practice import create_practice_item_and_delete_test_runs, delete_practice_item_and_test_runs
 
 from ..access import Action, get_row
 from ..models import Expected, Item, Output, Section
@@ -64,7 +64,7 @@ class PracticeForm(CleanTextMixin, forms.Form):
         return cleaned
 
 
-def supports_practice_items(section) -> bool:
+def can_have_practice_items(section) -> bool:
     """Return whether this is a training section whose protocol knows the expected answers of practice items."""
     protocol = REGISTRY.get(section.protocol)
     is_known = (
@@ -73,9 +73,9 @@ def supports_practice_items(section) -> bool:
     return is_known and section.purpose == Section.Purpose.TRAINING
 
 
-def practice_page_link(section):
+def practice_page_link(section) -> dict[str, str] | None:
     """Return the link to this page with the number of items, or None if the section can have none."""
-    if not supports_practice_items(section):
+    if not can_have_practice_items(section):
         return None
     n = section.items.filter(kind=Item.Kind.PRACTICE).count()
     text = (
@@ -87,10 +87,10 @@ def practice_page_link(section):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def practice_page(request, pk):
+def practice_page(request, pk) -> HttpResponse:
     action = Action.EDIT if request.method == "POST" else Action.VIEW
     section = get_row(request.user, action, Section.objects.select_related("study"), pk=pk)
-    if not supports_practice_items(section):
+    if not can_have_practice_items(section):
         raise Http404("No section with practice items has this id.")
     study = section.study
     may_change = is_request_allowed(request, Action.EDIT, study.pk) and study.is_draft
@@ -125,7 +125,7 @@ def practice_page(request, pk):
 def _create_item(request, section, form) -> bool:
     values = form.cleaned_data
     try:
-        create_practice_item(section, values["outputs"], values["explanation"], by=request.user)
+        create_practice_item_and_delete_test_runs(section, values["outputs"], values["explanation"], by=request.user)
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
@@ -137,7 +137,7 @@ def _delete_item(request, section, page_url):
     pk = parse_row_id(request.POST["delete"])
     item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
     if item is not None:
-        delete_practice_item(item, request.user)
+        delete_practice_item_and_test_runs(item, request.user)
     text = "The practice item is deleted." if item is not None else "That practice item is already deleted."
     messages.success(request, text)
     return HttpResponseRedirect(page_url)

@@ -192,7 +192,7 @@ class SectionAdmin(StudyScopedAdmin):
             )
 
     def delete_model(self, request, obj):
-        drafts.delete_section(obj, request.user)
+        drafts.delete_section_and_test_runs(obj, request.user)
 
     def get_deleted_objects(self, objs, request):
         # Deleting a section deletes its questions. Comparisons, and sections that repeat its items, protect it.

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.http import Http404, HttpResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
 from studies.services import drafts
@@ -21,7 +22,7 @@ from .forms.cleaning import CleanTextMixin, find_lookalike_name
 from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 
 
-def image_link_html(study_id: int, image_name: str, alt: str = "", is_large: bool = False):
+def image_link_html(study_id: int, image_name: str, alt: str = "", is_large: bool = False) -> SafeString:
     url = reverse("admin:studies_media", args=[study_id, image_name])
     size = "picture" if is_large else "thumbnail"
     return format_html(
@@ -29,7 +30,7 @@ def image_link_html(study_id: int, image_name: str, alt: str = "", is_large: boo
     )
 
 
-def excerpt_html(text: str):
+def excerpt_html(text: str) -> SafeString:
     return format_html('<span class="excerpt" dir="auto">{}</span>', Truncator(text).chars(160))
 
 

@@ -260,7 +260,7 @@ class StudyAdmin(StudyScopedAdmin):
 
     def save_model(self, request, obj, form, change):
         if not change:
-            drafts.create_draft(obj, request.user)
+            drafts.create_draft_with_default_arm(obj, request.user)
         elif obj.is_draft and form.has_changed():
             obj.save()
 

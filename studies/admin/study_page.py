@@ -1,7 +1,7 @@
 """The common frame of a study's pages, with the study's steps on top, and the preview of Markdown fields."""
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponseNotAllowed
+from django.http import HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 
 from studies.stimuli.markdown import render_markdown
@@ -11,7 +11,7 @@ from ..models import Study
 from . import workflow
 
 
-def render_study_page(request, site, template: str, study: Study, context: dict, status: int = 200):
+def render_study_page(request, site, template: str, study: Study, context: dict, status: int = 200) -> TemplateResponse:
     """Return a page of one study, with the study's steps on top."""
     base = {
         **site.each_context(request),
@@ -24,7 +24,7 @@ def render_study_page(request, site, template: str, study: Study, context: dict,
     return TemplateResponse(request, template, base | context, status=status)
 
 
-def markdown_preview_page(request):
+def markdown_preview_page(request) -> HttpResponse:
     """Show the Markdown of one field as annotators will see it. Store nothing."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])

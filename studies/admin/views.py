@@ -126,7 +126,7 @@ def render_page(request, template_name: str, study: Study | None, status: int = 
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_upload_page(request, code):
+def import_upload_page(request, code) -> HttpResponse:
     """Show the form for a file and its options. POST stores the file and reads it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
@@ -150,7 +150,7 @@ def import_upload_page(request, code):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_confirmation_page(request, code, token):
+def import_confirmation_page(request, code, token) -> HttpResponse:
     """Show what the file would change. A confirmed POST writes it."""
     study = get_study(request.user, Action.EDIT, code=code)
     upload = uploads.get_upload(token, study.pk)
@@ -223,7 +223,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def preparation_page(request, code):
+def preparation_page(request, code) -> HttpResponse:
     """Show the form of the preparation, and what it would change. A confirmed POST applies it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
@@ -262,7 +262,7 @@ def _seen(study: Study, settings: dict) -> str:
 @login_required
 @never_cache
 @require_safe
-def download_bundle(request, code):
+def download_bundle(request, code) -> HttpResponse:
     """Return the whole study as one file."""
     study = get_study(request.user, Action.VIEW, code=code)
     try:
@@ -292,7 +292,7 @@ class BundleForm(forms.Form):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def bundle_upload_page(request):
+def bundle_upload_page(request) -> HttpResponse:
     """Make a new draft from a bundle."""
     check_permission(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
@@ -311,7 +311,7 @@ def bundle_upload_page(request):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def study_templates_page(request):
+def study_templates_page(request) -> HttpResponse:
     """List the study templates with their sources and deviations. POST makes a draft of one."""
     check_permission(request.user, Action.CREATE)
     if request.method == "POST":
@@ -326,7 +326,7 @@ def study_templates_page(request):
 
 @login_required
 @require_safe
-def download_template_bundle(request, slug):
+def download_template_bundle(request, slug) -> HttpResponse:
     """Return a template as a bundle file, to edit by hand or to import elsewhere."""
     check_permission(request.user, Action.CREATE)
     blueprint = TEMPLATES_BY_SLUG.get(slug)

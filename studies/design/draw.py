@@ -10,7 +10,7 @@ from random import Random
 
 from django.db import transaction
 
-from studies.models import Batch, Exposure, Item, Output, Placement, Study
+from studies.models import Arm, Batch, Exposure, Item, Output, Placement, Study
 from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
 
@@ -48,7 +48,7 @@ def build_arm_block(arms: list) -> list:
     return [arm for arm, n in zip(arms, n_places, strict=True) for _ in range(n // shared)]
 
 
-def arm_of_batch(arm_block: list, seed: int, batch_number: int):
+def arm_of_batch(arm_block: list, seed: int, batch_number: int) -> Arm:
     """Return the arm of batch k. Arms come in permuted blocks: after each complete block, every arm has exactly its share."""
     number, position = divmod(batch_number, len(arm_block))
     return seeded_random(seed, "arms", number).sample(arm_block, len(arm_block))[position]

@@ -57,7 +57,7 @@ def _names_in_use(names: Collection[str]) -> set[str]:
     }
 
 
-def remove_orphaned_images(now: float | None = None) -> int:
+def delete_old_orphaned_images(now: float | None = None) -> int:
     """Remove files that no row names and that were not touched for a day. Return their number.
 
     They come from killed imports and deleted drafts. If an import names a file while this runs, it finds the file missing after

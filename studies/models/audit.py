@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from .fields import optional_foreign_key
+from .fields import optional_protected_foreign_key
 from .guards import AppendOnlyModel
 from .study import Study
 
@@ -17,8 +17,8 @@ class AuditEvent(AppendOnlyModel):
     """An act: who did what, and when. ``data`` holds no personal data of annotators."""
 
     at = models.DateTimeField(db_default=Now())
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
-    study = optional_foreign_key(Study, "audit_events")
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    study = optional_protected_foreign_key(Study, "audit_events")
     assignment_code = models.CharField(
         max_length=32, blank=True
     )  # not a foreign key: studies does not import annotators

@@ -7,8 +7,8 @@ from .design import Arm, Design, Question, Section
 from .fields import (
     NUMBER_VALIDATORS,
     SMALLINT_VALIDATORS,
-    optional_datetime_field,
-    optional_foreign_key,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
     protected_foreign_key,
 )
 from .guards import DesignModel
@@ -34,8 +34,8 @@ class Item(DesignModel):
     prompt = protected_foreign_key(Prompt, "items")
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.LIVE)
     content = models.CharField(max_length=64, help_text="sha256 of prompt, sorted outputs and kind")
-    settled_at = optional_datetime_field()
-    retired_in = optional_foreign_key(Design, editable=False)
+    settled_at = optional_noneditable_datetime_field()
+    retired_in = optional_protected_foreign_key(Design, editable=False)
 
     class Meta:
         ordering = ["section", "number"]
@@ -78,7 +78,7 @@ class Expected(DesignModel):
     question = protected_foreign_key(Question)
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
-    exposure = optional_foreign_key(Exposure)
+    exposure = optional_protected_foreign_key(Exposure)
     explanation = models.TextField(blank=True)
 
     class Meta:
@@ -113,7 +113,7 @@ class Batch(DesignModel):
     wanted = models.PositiveSmallIntegerField(default=1, validators=SMALLINT_VALIDATORS)
     claimed = models.PositiveSmallIntegerField(default=0)
     origin = models.CharField(max_length=11, choices=Origin, default=Origin.DRAWN)
-    copy_of = optional_foreign_key("self", "copies")
+    copy_of = optional_protected_foreign_key("self", "copies")
     key = models.CharField(max_length=100, blank=True)
 
     class Meta:

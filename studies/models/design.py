@@ -14,7 +14,7 @@ from .fields import (
     MINUTES_VALIDATORS,
     NONNEGATIVE_VALIDATORS,
     SMALLINT_VALIDATORS,
-    optional_foreign_key,
+    optional_protected_foreign_key,
     protected_foreign_key,
 )
 from .guards import AppendOnlyModel, DesignModel
@@ -29,7 +29,7 @@ class Design(AppendOnlyModel):
     canonical = models.TextField()
     sha256 = models.CharField(max_length=64)
     at = models.DateTimeField(db_default=Now())
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     reason = models.TextField(blank=True)
 
     class Meta:
@@ -151,7 +151,7 @@ class Section(DesignModel):
         help_text="Exposure samples: the number of prompts in this section. 0 for a survey.",
     )
     settings = models.JSONField(default=dict, blank=True)
-    reuses = optional_foreign_key(
+    reuses = optional_protected_foreign_key(
         "self", "reused_by", help_text="Show the first m items of that section again instead of new items."
     )
     arms = models.ManyToManyField(
@@ -199,8 +199,8 @@ class Question(DesignModel):
     scale = models.JSONField(default=dict, blank=True)
     required = models.BooleanField(default=True)
     skip_reasons = models.JSONField(default=list, blank=True)
-    x = optional_foreign_key(System)
-    y = optional_foreign_key(System)
+    x = optional_protected_foreign_key(System)
+    y = optional_protected_foreign_key(System)
 
     class Meta:
         ordering = ["position"]

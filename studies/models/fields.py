@@ -29,12 +29,12 @@ def duration_validators(min_seconds: int, max_days: int) -> list:
     return [MinValueValidator(min_seconds), MaxValueValidator(max_days * 86_400)]
 
 
-def protected_foreign_key(to, related_name="+", **options):
+def protected_foreign_key(to, related_name="+", **options) -> models.ForeignKey:
     """Return a foreign key with PROTECT: deleting another row never deletes part of a study's record."""
     return models.ForeignKey(to, PROTECT, related_name=related_name, **options)
 
 
-def optional_foreign_key(to, related_name="+", **options):
+def optional_protected_foreign_key(to, related_name="+", **options) -> models.ForeignKey:
     return protected_foreign_key(to, related_name, null=True, blank=True, **options)
 
 
@@ -42,5 +42,5 @@ def new_seed() -> int:
     return secrets.randbits(62)
 
 
-def optional_datetime_field(**options):
+def optional_noneditable_datetime_field(**options) -> models.DateTimeField:
     return models.DateTimeField(null=True, blank=True, editable=False, **options)

@@ -4,7 +4,7 @@ The guards are in the managers, so that they also work in a shell or a careless 
 addition. The last check is the design's hash, which every analysis computes again.
 """
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
@@ -52,12 +52,12 @@ def _lift_guard(name, flag):
             flag.reset(token)
 
 
-def allowing_erasure():
+def allowing_erasure() -> AbstractContextManager[None]:
     """Return a transaction that may only blank recorded answers (withdrawal) or delete the answers of a test run."""
     return _lift_guard("erasing", _erasing)
 
 
-def allowing_amendment():
+def allowing_amendment() -> AbstractContextManager[None]:
     """Return the transaction of ``lifecycle.amend``, in which the amendable columns pass the guard."""
     return _lift_guard("amending", _amending)
 
@@ -144,7 +144,7 @@ class DesignQuerySet(models.QuerySet[_Design, _Row]):
         return super().bulk_update(objs, fields, *args, **kwargs)
 
 
-def refuse_if_studies_frozen(rows):
+def refuse_if_studies_frozen(rows) -> None:
     """Raise StudyFrozen if a study of these rows is launched. One query for all studies."""
     if not rows:
         return
@@ -197,7 +197,7 @@ class DesignModel(models.Model):
         return super().delete(*args, **kwargs)
 
 
-def refuse_frozen_m2m_change(sender, instance, action, reverse, model, pk_set, **kwargs):
+def refuse_frozen_m2m_change(sender, instance, action, reverse, model, pk_set, **kwargs) -> None:
     """Guard ``add``, ``remove``, ``clear`` and ``set`` of many-to-many fields, which do not call ``save``."""
     if not action.startswith("pre_"):
         return
@@ -207,6 +207,6 @@ def refuse_frozen_m2m_change(sender, instance, action, reverse, model, pk_set, *
         model._base_manager.filter(pk__in=pk_set).refuse_if_frozen()
 
 
-def connect_m2m_guards(*through_models):
+def connect_m2m_guards(*through_models) -> None:
     for model in through_models:
         m2m_changed.connect(refuse_frozen_m2m_change, sender=model, dispatch_uid=f"frozen {model._meta.label}")

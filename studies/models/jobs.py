@@ -8,8 +8,8 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from .fields import (
-    optional_datetime_field,
-    optional_foreign_key,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
 )
 from .study import Study
 
@@ -26,23 +26,23 @@ class Job(models.Model):
 
     code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     kind = models.CharField(max_length=50)
-    study = optional_foreign_key(Study, "jobs")
+    study = optional_protected_foreign_key(Study, "jobs")
     arguments = models.JSONField(default=dict, blank=True)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     doing = models.CharField(max_length=200, blank=True)
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
-    leased_until = optional_datetime_field()
+    leased_until = optional_noneditable_datetime_field()
     holder = models.CharField(max_length=64, blank=True)
     request_token = models.CharField(max_length=64, null=True, blank=True)
     result = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True)
     is_cancel_wanted = models.BooleanField(default=False)
-    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     created_at = models.DateTimeField(db_default=Now())
-    started_at = optional_datetime_field()
-    ended_at = optional_datetime_field()
+    started_at = optional_noneditable_datetime_field()
+    ended_at = optional_noneditable_datetime_field()
 
     class Meta:
         ordering = ["-pk"]

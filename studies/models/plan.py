@@ -7,7 +7,7 @@ from django.db.models.functions import Greatest, Least
 
 from . import rules
 from .design import Arm, Section, System
-from .fields import SMALLINT_VALIDATORS, optional_foreign_key, protected_foreign_key
+from .fields import SMALLINT_VALIDATORS, optional_protected_foreign_key, protected_foreign_key
 from .guards import DesignModel
 from .study import Study
 
@@ -27,10 +27,10 @@ class Contrast(DesignModel):
         SAME = "~", "x ~ y (equivalent)"
 
     study = protected_foreign_key(Study, "contrasts")
-    section = optional_foreign_key(Section, help_text="Empty: all live sections that can be compared.")
+    section = optional_protected_foreign_key(Section, help_text="Empty: all live sections that can be compared.")
     estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the default of the section.")
-    x = optional_foreign_key(System)
-    y = optional_foreign_key(System)
+    x = optional_protected_foreign_key(System)
+    y = optional_protected_foreign_key(System)
     x_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     y_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     criterion = models.CharField(max_length=50, blank=True)

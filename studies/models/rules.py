@@ -42,7 +42,7 @@ class Rule:
         return (self.flag.__doc__ or "").strip()
 
 
-def register(slug: str, label: str, **options):
+def register(slug: str, label: str, **options) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as a named rule."""
 
     def add(flag):
@@ -54,5 +54,5 @@ def register(slug: str, label: str, **options):
     return add
 
 
-def choices():
+def choices() -> list[tuple[str, str]]:
     return [(rule.slug, rule.label) for rule in REGISTRY.values()]

@@ -19,8 +19,8 @@ from .fields import (
     SMALLINT_VALIDATORS,
     duration_validators,
     new_seed,
-    optional_datetime_field,
-    optional_foreign_key,
+    optional_noneditable_datetime_field,
+    optional_protected_foreign_key,
 )
 from .guards import DesignModel, DesignQuerySet, StudyFrozen
 
@@ -97,8 +97,8 @@ class Study(models.Model):
         validators=[MaxValueValidator(2**62)],
         help_text="All random draws of the study depend on it.",
     )
-    owner = optional_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
-    clone_of = optional_foreign_key("self", "clones", editable=False)
+    owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
+    clone_of = optional_protected_foreign_key("self", "clones", editable=False)
     keeps_origin_out = models.BooleanField(
         "exclude annotators of the original study",
         default=True,
@@ -213,11 +213,11 @@ class Study(models.Model):
         default=0, editable=False, help_text="Counts the saves. heval refuses a form with an older number."
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    launched_at = optional_datetime_field()
-    closing_at = optional_datetime_field()
-    closed_at = optional_datetime_field()
-    archived_at = optional_datetime_field()
-    unblinded_at = optional_datetime_field()
+    launched_at = optional_noneditable_datetime_field()
+    closing_at = optional_noneditable_datetime_field()
+    closed_at = optional_noneditable_datetime_field()
+    archived_at = optional_noneditable_datetime_field()
+    unblinded_at = optional_noneditable_datetime_field()
 
     objects = StudyQuerySet.as_manager()
 

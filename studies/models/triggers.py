@@ -46,7 +46,7 @@ def _on_postgresql(sql):
     return run
 
 
-def append_only_operation(table, exception_sql=""):
+def append_only_operation(table, exception_sql="") -> migrations.RunPython:
     """Return a migration operation that forbids UPDATE and DELETE on ``table``. The PL/pgSQL ``exception_sql`` may allow some."""
     return migrations.RunPython(
         _on_postgresql(APPEND_ONLY_SQL.format(table=table, passes=exception_sql)),
@@ -54,7 +54,9 @@ def append_only_operation(table, exception_sql=""):
     )
 
 
-def frozen_design_operation(table, study_sql="{row}.study_id", mutable_columns=(), allows_inserts=False):
+def frozen_design_operation(
+    table, study_sql="{row}.study_id", mutable_columns=(), allows_inserts=False
+) -> migrations.RunPython:
     """Return a migration operation that freezes the rows of a study that is not a draft.
 
     ``mutable_columns``: columns that may still change. ``allows_inserts``: rows may still be added.

@@ -16,7 +16,7 @@ from .base.protocol import ExampleStudy, Protocol, arms_of
 REGISTRY: dict[str, Protocol] = {}
 
 
-def register(cls):
+def register(cls) -> type[Protocol]:
     """Register the decorated class as a protocol under its slug."""
     if not cls.slug or cls.slug in REGISTRY:
         raise ValueError(f"The protocol {cls.slug!r} has no slug or is registered twice.")
@@ -30,7 +30,7 @@ def load_protocols() -> None:
         import_module(f"{__name__}.{module.name}")
 
 
-def choices():
+def choices() -> list[tuple[str, str]]:
     return [(protocol.slug, protocol.label) for protocol in REGISTRY.values()]
 
 

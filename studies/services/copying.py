@@ -31,7 +31,7 @@ from studies.models import (
 )
 
 from . import lifecycle
-from .steps import is_step_allowed
+from .steps import is_lifecycle_step_allowed
 
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
@@ -146,7 +146,7 @@ def delete_or_archive_draft(study: Study, by) -> str:
     check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if not is_step_allowed("delete draft", study):
+        if not is_lifecycle_step_allowed("delete draft", study):
             raise lifecycle.ActionRefused("Only a draft can be deleted. Close this study and archive it instead.")
         if study.audit_events.exists() or study.clones.exists():
             if not study.archived_at:

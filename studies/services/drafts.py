@@ -16,7 +16,7 @@ from .lifecycle import ActionRefused
 
 
 @transaction.atomic
-def create_draft(study: Study, by) -> Study:
+def create_draft_with_default_arm(study: Study, by) -> Study:
     """Store a new draft with one arm, owned by ``by``. Raise ActionRefused if its code is taken, or ValidationError."""
     check_permission(by, Action.CREATE)
     study.owner = by
@@ -48,7 +48,7 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
 
 
 @contextmanager
-def editing_draft(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
+def locked_draft(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
     """Open a transaction that changes rows of a draft. ``deletes_test_runs``: first delete test runs, which refer to the rows."""
     check_permission(by, Action.EDIT, study_id)
     with transaction.atomic():
@@ -61,7 +61,7 @@ def editing_draft(study_id: int, by, *, deletes_test_runs: bool = False) -> Iter
 
 def delete_test_runs(study_id: int, by) -> None:
     """Delete the test runs of a draft, before rows are deleted that they refer to."""
-    with editing_draft(study_id, by, deletes_test_runs=True):
+    with locked_draft(study_id, by, deletes_test_runs=True):
         pass
 
 
@@ -77,9 +77,9 @@ def record_edit_and_raise_version(study: Study, by, **details: Any) -> None:
     audit.record_study_event("edit", study, by=by, **details)
 
 
-def delete_section(section: Section, by) -> None:
+def delete_section_and_test_runs(section: Section, by) -> None:
     """Delete a section with its questions and its practice items."""
-    with editing_draft(section.study_id, by, deletes_test_runs=True) as study:
+    with locked_draft(section.study_id, by, deletes_test_runs=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
             delete_item_with_rows(item)
         Question.objects.filter(section=section).delete()

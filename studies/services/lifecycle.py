@@ -16,12 +16,12 @@ from studies.access import Action, check_permission
 from studies.design.checklist import find_analysis_blockers, find_design_problems
 from studies.design.draw import UnfillableBatch, draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.models import Arm, Batch, Design, Exposure, Item, Output, Placement, Prompt, Question, Study, audit
+from studies.models import Arm, Batch, Design, Exposure, Item, Job, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
 
 from . import jobs, table_statistics
-from .steps import is_step_allowed
+from .steps import is_lifecycle_step_allowed
 
 # Tables that grow suddenly when a study is launched, or shortly before.
 LAUNCH_MODELS = (Batch, Item, Exposure, Placement, Output, Prompt)
@@ -74,7 +74,7 @@ def _refuse_launched(study: Study) -> None:
         raise ActionRefused("The study is archived. Bring it back first.")
 
 
-def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
+def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
     """Check the study and submit the launch as a job. Return the Job. Raise NotReady or ActionRefused."""
     check_permission(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
@@ -164,7 +164,7 @@ def _open_to(study: Study, places: int) -> int:
     return last.number + 1 if last else 0
 
 
-def count_opened_places(study: Study) -> int:
+def count_opened_places_towards_cap(study: Study) -> int:
     """Return the number of open places, including taken ones. Places for third labels do not count towards the cap."""
     batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP]).filter(
         number__lt=study.open_to
@@ -182,12 +182,12 @@ def open_more_places(study: Study, places: int, by) -> int:
     check_permission(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
-        if not is_step_allowed("draw more", study):
+        if not is_lifecycle_step_allowed("draw more", study):
             raise ActionRefused(
                 f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        n_open = count_opened_places(study)
+        n_open = count_opened_places_towards_cap(study)
         if study.cap is not None and n_open + places > study.cap:
             n_left = max(0, study.cap - n_open)
             raise ActionRefused(
@@ -237,7 +237,7 @@ def start_closing(study: Study, by, reason: str = "") -> None:
     check_permission(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
-        if not is_step_allowed("close", study):
+        if not is_lifecycle_step_allowed("close", study):
             raise ActionRefused(
                 f"Only a launched or paused study can be closed, and this one is {study.state}. You need not do anything."
             )
@@ -300,7 +300,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
     }
     with transaction.atomic(), allowing_amendment():
         study = _lock_study(study)
-        if not is_step_allowed("amend", study):
+        if not is_lifecycle_step_allowed("amend", study):
             raise ActionRefused(AMEND_REFUSAL)
         latest = study.designs.latest("version")
         retired = []
@@ -371,7 +371,7 @@ def unblind(study: Study, by, reason: str) -> None:
         raise ActionRefused("Enter a reason. The report shows it.")
     with transaction.atomic():
         study = _lock_study(study)
-        if not is_step_allowed("unblind", study):
+        if not is_lifecycle_step_allowed("unblind", study):
             raise ActionRefused(
                 "There is nothing to unblind: the study is a draft, or its outcomes are already visible."
             )
@@ -386,7 +386,7 @@ def archive(study: Study, by) -> None:
         study = _lock_study(study)
         if study.archived_at:
             raise ActionRefused("The study is already archived. You need not do anything.")
-        if not is_step_allowed("archive", study):
+        if not is_lifecycle_step_allowed("archive", study):
             raise ActionRefused(
                 f"Close the study first: only a draft or a closed study can be archived, and this one is {study.state}."
             )

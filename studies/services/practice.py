@@ -15,9 +15,11 @@ from . import drafts
 from .lifecycle import ActionRefused
 
 
-def create_practice_item(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
+def create_practice_item_and_delete_test_runs(
+    section: Section, outputs: Sequence[Output], explanation: str = "", *, by
+) -> Item:
     """Make an item from these outputs of one prompt, in this order. The protocol determines its expected answers."""
-    with drafts.editing_draft(section.study_id, by, deletes_test_runs=True) as study:
+    with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
         item = _build_item(section, outputs, explanation)
         drafts.record_edit_and_raise_version(
             study, by, made=f"practice item {item.number} of section {section.position}"
@@ -72,9 +74,9 @@ def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -
     return item
 
 
-def delete_practice_item(item: Item, by) -> None:
+def delete_practice_item_and_test_runs(item: Item, by) -> None:
     """Delete a practice item of a draft."""
-    with drafts.editing_draft(item.study_id, by, deletes_test_runs=True) as study:
+    with drafts.locked_draft(item.study_id, by, deletes_test_runs=True) as study:
         item_text = f"practice item {item.number} of section {item.section.position}"
         drafts.delete_item_with_rows(item)
         drafts.record_edit_and_raise_version(study, by, deleted=item_text)

@@ -66,7 +66,7 @@ def add_missing_questions(
     """
     pairs = list(pairs)
     both_directions = asks_both_directions(section) if both_directions is None else both_directions
-    with drafts.editing_draft(section.study_id, by) as study:
+    with drafts.locked_draft(section.study_id, by) as study:
         n_questions = _write_questions(section, pairs, text, criterion, both_directions)
         planned = _write_contrasts(section, pairs, criterion) if with_contrasts else 0
         if n_questions or planned:

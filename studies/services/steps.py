@@ -19,7 +19,7 @@ STATES = {
 }
 
 
-def is_step_allowed(step: str, study: Study) -> bool:
+def is_lifecycle_step_allowed(step: str, study: Study) -> bool:
     """Return whether the study can take this step now."""
     if step in ("clone", "delete draft"):
         return study.state in STATES[step]

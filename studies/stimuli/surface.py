@@ -265,15 +265,15 @@ class DuplicateText:
         return len({system for system, _ in self.places}) > 1
 
 
-def find_empty_outputs(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+def find_empty_outputs(system_prompt_texts: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the (system, prompt) of every blank output (system, prompt, text)."""
-    return tuple((system, prompt) for system, prompt, text in outputs if is_blank(text))
+    return tuple((system, prompt) for system, prompt, text in system_prompt_texts if is_blank(text))
 
 
-def find_duplicate_texts(outputs: Iterable[tuple[str, str, str]]) -> tuple[DuplicateText, ...]:
+def find_duplicate_texts(system_prompt_texts: Iterable[tuple[str, str, str]]) -> tuple[DuplicateText, ...]:
     """Return equal texts from two systems, or twice from one. Ignore outer blanks and empty texts."""
     places: dict[bytes, list[tuple[str, str]]] = {}
-    for system, prompt, text in outputs:
+    for system, prompt, text in system_prompt_texts:
         if not is_blank(text):
             # Store digests instead of texts: a study's texts may not fit into memory.
             digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from annotators.imports import Options, import_answers
+from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Assignment, Response
 from studies.imports.tables import import_job, uploads
 from studies.models import Arm, Job, Output
@@ -97,7 +97,7 @@ def study():
 def read(study, tmp_path, text: str, name="answers.jsonl", **options):
     path = tmp_path / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    report = import_answers(study, path, by=None, **options)
+    report = import_answers_and_close_draft(study, path, by=None, **options)
     assert not Assignment.objects.exists() and not Response.objects.exists() and not Job.objects.exists()
     study.refresh_from_db()
     assert study.is_draft

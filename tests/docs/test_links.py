@@ -26,7 +26,7 @@ def anchors() -> dict[str, set[str]]:
 def test_links_between_pages_resolve(name, anchors):
     page = PAGES[name]
     for link, anchor in docs.LINK.findall(page.text):
-        wanted = docs.resolve_page_link(name, link)
+        wanted = docs.resolve_link_to_page_name(name, link)
         assert wanted in PAGES, f"{name} links to {link}"
         assert not anchor or anchor[1:] in anchors[wanted], f"{name} links to {link}{anchor}"
     own = re.findall(r"\]\((#[\w-]+)\)", page.text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from annotators.imports import import_answers
+from annotators.imports import import_answers_and_close_draft
 from annotators.models import PageVisit, Response
 from studies.models import Exposure, Study
 from tests.builders import (
@@ -64,7 +64,7 @@ def imported() -> Study:
     People(study, STRENGTHS).come(*range(8))
     path = as_file(closed(study), Path(settings.MEDIA_ROOT) / "answers.csv")
     there = without_marks(**titled("imported", target_n=8, consent="", contact=""))
-    report = import_answers(there, path, by=user("olga"))
+    report = import_answers_and_close_draft(there, path, by=user("olga"))
     path.unlink()
     assert report.is_written, [str(one) for one in report.problems][:20]
     return Study.objects.get(pk=there.pk)

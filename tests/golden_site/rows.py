@@ -36,7 +36,7 @@ from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.invitation import invitation_token
 from annotators.recruitment.panels import OPERATIONS, STATES
-from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.rounds import save_round_plan as plan_rounds
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.management.demo import get_or_create_demo
@@ -205,7 +205,7 @@ def external_questions() -> Study:
     assert values.keys() == OPERATIONS.keys()
     for number, (operation, said) in enumerate(values.items()):
         about = submissions[number % 3] if "submission" in OPERATIONS[operation] else None
-        order = create_order(link, operation, f"golden-{operation}", submission=about, by=olga, **said)
+        order = get_or_create_order(link, operation, f"golden-{operation}", submission=about, by=olga, **said)
         state = list(ends)[number % len(ends)]
         PanelOrder.objects.filter(pk=order.pk).update(state=state, tries=number % 3, **ends[state])
         if operation == "bar":

@@ -53,12 +53,12 @@ def max_three() -> Study:
     study = choosing("max three", 8, m=3, prompts=12, annotators_per_batch=2, settings=settings)
     people = People(study, {"alpha": 0.0, "beta": 0.4})
     people.come(*range(8))
-    top_ups.top_up_disputed_study_items(Study.objects.get(pk=study.pk))
+    top_ups.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
     n = 8
     while Batch.objects.filter(study=study, origin="top_up", claimed__lt=F("wanted")).exists():
         people.comes(n)
         n += 1
-        top_ups.top_up_disputed_study_items(Study.objects.get(pk=study.pk))
+        top_ups.settle_or_top_up_study_items(Study.objects.get(pk=study.pk))
     apply_stopping_rules(Study.objects.get(pk=study.pk))
     return closed(study)
 

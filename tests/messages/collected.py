@@ -92,7 +92,7 @@ AREAS_OF_FIELD_ERRORS = {"checklist", "forms"}
 # What nobody can see: a fault of the code itself, or an answer to a panel's server.
 INTERNAL = (
     "register: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
-    "reading_minutes: ", ": Please answer this question.", "image_path: ", "create_order: ", "_require_https: ", "_build_xml: ", "parse_notification: ", "_lock_and_reload: ",
+    "reading_minutes: ", ": Please answer this question.", "image_path: ", "get_or_create_order: ", "_require_https: ", "_build_xml: ", "parse_notification: ", "_lock_and_reload: ",
 )  # fmt: skip
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"explain_no_conclusion", "describe_excluded_places"}

@@ -129,9 +129,11 @@ def erased():
     recruitment = recruitment_of(builders.spa_study(builders.user()))
     work = players.submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     service = Pretend()
-    sync.import_submissions(recruitment, [SubmissionSnapshot("T", "S1", "W", "submitted")], "service")
+    sync.import_submissions_and_release_places(
+        recruitment, [SubmissionSnapshot("T", "S1", "W", "submitted")], "service"
+    )
     submission = PanelSubmission.objects.get(assignment=work)
-    order = orders.create_order(recruitment, "approve", "token", by=None, submission=submission, message="")
+    order = orders.get_or_create_order(recruitment, "approve", "token", by=None, submission=submission, message="")
     with mock.patch.object(orders, "submission_id_at_panel", return_value=""):
         orders.send_due_orders(recruitment, service, lambda *_: None)
     order.refresh_from_db()
@@ -379,11 +381,11 @@ LINES = {
             synced(lambda recruitment: sync.sync_panel(recruitment, lambda *_: None)),
         ),
     ],
-    f"{PANELS}:enable_webhooks": [
+    f"{PANELS}:subscribe_to_webhooks": [
         (
             "The panel does not send notifications",
             "Check the token and the link's settings",
-            synced(lambda recruitment: sync.enable_webhooks(recruitment, by=None)),
+            synced(lambda recruitment: sync.subscribe_to_webhooks(recruitment, by=None)),
         ),
     ],
 }

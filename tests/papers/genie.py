@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import mixture
-from analysis.stats.leaderboard import worst_case_se
+from analysis.stats.leaderboard import worst_case_se_in_points
 from tests.analysis.stats.golden import golden
 from tests.papers.rows import Part, Row, decimals, rounds_to, seeded
 
@@ -248,27 +248,27 @@ def bounds() -> list[Row]:
             )
         )
     for n, printed in ((800, 1.77), (300, 2.89)):
-        se = worst_case_se(50, n)
+        se = worst_case_se_in_points(50, n)
         found.append(
             Row(
                 "section 6",
                 f"worst standard error of {n} labels, points",
                 f"{printed}",
                 f"{se:.2f}",
-                "leaderboard.worst_case_se",
+                "leaderboard.worst_case_se_in_points",
                 rounds_to(se, printed, 2),
                 "",
                 (se,),
             )
         )
-    sd = worst_case_se(80, 1) / 100
+    sd = worst_case_se_in_points(80, 1) / 100
     found.append(
         Row(
             "appendix C",
             "largest sd of answers in 0..1 with mean .8",
             ".4",
             decimals(sd, 1),
-            "leaderboard.worst_case_se",
+            "leaderboard.worst_case_se_in_points",
             rounds_to(sd, 0.4, 1),
             "",
             (sd,),

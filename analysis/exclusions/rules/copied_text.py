@@ -31,7 +31,7 @@ def flag_copied_texts(rule_input: RuleInput) -> Flags:
             continue
         if batch not in tokens:
             tokens[batch] = [tokenize(output) for output in shown_texts.get(batch, [])]
-        longest = max((longest_copied_run(words, output) for output in tokens[batch]), default=0)
+        longest = max((longest_qualifying_copied_run(words, output) for output in tokens[batch]), default=0)
         if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
             flags.add(assignment, FAIL, f"{longest} of {len(words)} words in a row are copied")
     return flags
@@ -41,7 +41,7 @@ def tokenize(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def longest_copied_run(tokens: list[str], source_tokens: list[str]) -> int:
+def longest_qualifying_copied_run(tokens: list[str], source_tokens: list[str]) -> int:
     """Return the length of the longest run of tokens that is in both, or 0 if it is below ``COPIED_TOKENS``."""
     size = COPIED_TOKENS
     starts: dict[tuple, list[int]] = {}

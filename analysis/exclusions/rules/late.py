@@ -6,7 +6,7 @@ from .. import FAIL, PASS, Flags, RuleInput
 
 
 @register("late", "late: submitted after the place was given to another annotator, or after the study closed")
-def flag_late_submissions(rule_input: RuleInput) -> Flags:
+def flag_submissions_after_release(rule_input: RuleInput) -> Flags:
     """Flag assignments that were submitted after their release. Applied to every study."""
     rows = rule_input.assignments
     rows = rows[rows["is_submitted"]]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .cells import comparison_sentence_parts, contrast_of
+from .cells import comparison_x_y_and_criterion_phrase, contrast_of
 from .figures import Figure
 from .tables import Table
 
@@ -110,7 +110,7 @@ def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "reco
     ]
 
 
-def build_conclusions(
+def build_planned_conclusions(
     estimates: Iterable["Estimate"],
     make_phrases: Callable[["Estimate"], ConclusionPhrases],
     null: float | Callable[["Estimate"], float],
@@ -151,7 +151,7 @@ def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _default_conclusion(estimate: "Estimate") -> Conclusion:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     null = estimate.test.null if estimate.test and estimate.test.null is not None else 0.0
     wording = ConclusionPhrases(
         above_claim=f"{x} and {y} differ{about}: {estimate.estimand} is above {null:g}.",

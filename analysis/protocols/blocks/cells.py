@@ -50,7 +50,7 @@ def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
     return text + (f" (section {contrast['section']})" if with_section else "")
 
 
-def comparison_sentence_parts(estimate: "Estimate") -> tuple[str, str, str]:
+def comparison_x_y_and_criterion_phrase(estimate: "Estimate") -> tuple[str, str, str]:
     """Return x, y and " on <criterion>" (or '') for sentences."""
     contrast = contrast_of(estimate)
     return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
@@ -66,7 +66,7 @@ def role_label(contrast: Mapping[str, Any]) -> str:
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
-def observed_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
+def tested_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
     """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
     if estimate is None or estimate.estimate is None:
         return ""

@@ -113,7 +113,7 @@ def group_by_family(comparisons: Sequence[Comparison], family_prefix: str) -> Ma
     return families
 
 
-def adjust_pvalues_within_families(
+def adjust_pvalues_and_add_verdicts(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], family_prefix: str, star_scheme: str
 ) -> tuple["Estimate", ...]:
     """Return the estimates with p-values adjusted within each family, and with verdicts.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, expectation_outcome, interval_bounds, observed_direction_symbol
+from .cells import contrast_of, expectation_outcome, interval_bounds, tested_direction_symbol
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -33,7 +33,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claim, text = _claim_and_numbers(conclusion)
         outcome = (
-            expectation_outcome(contrast["expected"], observed_direction_symbol(estimate, conclusion.null))
+            expectation_outcome(contrast["expected"], tested_direction_symbol(estimate, conclusion.null))
             if _has_verdict(estimate)
             else ""
         )
@@ -85,7 +85,7 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
 
 
 def _has_verdict(estimate: "Estimate") -> bool:
-    """Return whether ``adjust_pvalues_within_families`` has added a verdict, or the estimate has no test."""
+    """Return whether ``adjust_pvalues_and_add_verdicts`` has added a verdict, or the estimate has no test."""
     return estimate.test is None or "verdict" in estimate.detail
 
 

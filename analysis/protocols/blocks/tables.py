@@ -84,7 +84,7 @@ def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
 TableOrFigure = TypeVar("TableOrFigure", "Table", "Figure")
 
 
-def merge_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[TableOrFigure]:
+def merge_nonempty_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[TableOrFigure]:
     """Merge tables or figures with the same name and title. Those without rows are left out.
 
     A name with several titles is numbered from the second title on.

@@ -16,7 +16,7 @@ from analysis.protocols.blocks import Block
 from .. import ProtocolAnalysis, register
 from . import layouts
 from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, tag_with_cell
-from .planned_comparisons import planned_comparison_blocks
+from .planned_comparisons import planned_and_reference_comparison_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -57,7 +57,7 @@ def _section_blocks(
     }
     tests = _paper_tests(judgements, papers, context, family_suffix)
     return [
-        *planned_comparison_blocks(judgements, context, title_suffix, family_suffix),
+        *planned_and_reference_comparison_blocks(judgements, context, title_suffix, family_suffix),
         _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix),
         _paper_tables_block(judgements, papers, tests, title_suffix),
         _paper_groups_block(judgements, context, title_suffix, family_suffix),
@@ -228,7 +228,7 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
             *(p.alpha_points for p in paper_results.values()),
         ),
         tables=[
-            layouts.paper_models_table(judgements, paper_results, tests, title_suffix),
+            layouts.paper_untrained_annotators_table(judgements, paper_results, tests, title_suffix),
             layouts.paper_training_table(judgements, paper_results, tests, title_suffix),
         ],
         figures=figures,

@@ -122,7 +122,7 @@ def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> li
     return rows
 
 
-def paper_models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
+def paper_untrained_annotators_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     """Return the paper's Table 1: untrained annotators, by machine system and domain."""
     cells = [cell for cell in judgements.cells_over_domains if cell.condition == judgements.reference(cell.model)]
     return build_table(

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
 
 from . import layouts
 from .judgements import ALL_DOMAINS, column_arrays
@@ -25,7 +25,7 @@ ESTIMAND_LABELS = {"sensitivity": "d'", "criterion": "the criterion c", "accurac
 CHANCE = "chance"
 
 
-def planned_comparison_blocks(
+def planned_and_reference_comparison_blocks(
     judgements: Any, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
     """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
@@ -34,7 +34,7 @@ def planned_comparison_blocks(
         estimate = _estimate(estimand, compared, rows, context)
         pairs_by_estimand[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
     estimates_by_estimand = {
-        estimand: adjust_pvalues_within_families(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
+        estimand: adjust_pvalues_and_add_verdicts(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
         for estimand, pairs in pairs_by_estimand.items()
     }
     blocks = [
@@ -43,7 +43,7 @@ def planned_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
+            conclusions=build_planned_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in estimates_by_estimand.items()

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_sentence_parts
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
 from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, unpaired_samples
-from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families as judged_by_family
+from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts as judged_by_family
 from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
@@ -55,7 +55,7 @@ class MarksAnalysis(ProtocolAnalysis):
                     f"Compared by {layouts.ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=build_conclusions(estimates, _phrases, 0.0),
+                    conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
                     tables=[layouts.pairs_table(estimates, estimand, several)],
                     figures=[layouts.differences_figure(estimates, estimand, several)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
@@ -124,7 +124,7 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, _ = comparison_sentence_parts(estimate)
+    x, y, _ = comparison_x_y_and_criterion_phrase(estimate)
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
             above_claim=f"{x} was scored higher than {y}.",

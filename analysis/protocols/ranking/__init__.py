@@ -10,9 +10,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_sentence_parts
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.scales import parse_scale
@@ -62,7 +62,7 @@ class RankingAnalysis(ProtocolAnalysis):
             for rankings in all_rankings
             for compared in rankings.comparisons
         ]
-        estimates = adjust_pvalues_within_families(shares, "ranking.share", context.star_scheme)
+        estimates = adjust_pvalues_and_add_verdicts(shares, "ranking.share", context.star_scheme)
         several = len(all_rankings) > 1
         blocks = [
             Block(
@@ -70,7 +70,7 @@ class RankingAnalysis(ProtocolAnalysis):
                 "Share of rankings with x above y",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_conclusions(estimates, _phrases, 0.5),
+                conclusions=build_planned_conclusions(estimates, _phrases, 0.5),
                 tables=[layouts.pairs_table(estimates, several)],
                 figures=[layouts.shares_figure(estimates, several)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
@@ -179,7 +179,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was ranked above {y}{about}.",
         below_claim=f"{y} was ranked above {x}{about}.",

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_sentence_parts, contrast_of
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of
 from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
-from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families
+from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
 
@@ -65,7 +65,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             points, compared = add_points_equivalence_test(ratings, compared, points)
             pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
     adjusted = {
-        name: adjust_pvalues_within_families(compared_estimates, f"rating.{name}", context.star_scheme)
+        name: adjust_pvalues_and_add_verdicts(compared_estimates, f"rating.{name}", context.star_scheme)
         for name, compared_estimates in pairs.items()
     }
     above, differences, paper = (adjusted[name] for name in ("superiority", "difference", "paper"))
@@ -78,7 +78,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "Probability of being rated higher",
             "recommended",
             estimates=above,
-            conclusions=build_conclusions(
+            conclusions=build_planned_conclusions(
                 above, _superiority_phrases, 0.5, include_estimand_in_name=False, superseded_by="spa.pairs"
             ),
             tables=[layouts.rating_comparisons_table(above, differences, paper)],
@@ -91,7 +91,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "Difference of mean ratings",
             "recommended",
             estimates=differences,
-            conclusions=build_conclusions(by_name, _difference_phrases, 0.0),
+            conclusions=build_planned_conclusions(by_name, _difference_phrases, 0.0),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
         Block(
@@ -105,7 +105,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
 
 
 def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     before = (
         f"a rating of {x} is above a rating of {y} is"
         if is_unpaired(estimate)
@@ -126,7 +126,7 @@ def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} has a higher mean rating than {y}{about}.",
         below_claim=f"{x} has a lower mean rating than {y}{about}.",

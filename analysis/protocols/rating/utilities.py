@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_sentence_parts, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families, unpaired_samples
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, unpaired_samples
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -108,7 +108,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} has a higher expected utility than {y}{about}.",
         below_claim=f"{x} has a lower expected utility than {y}{about}.",
@@ -186,7 +186,7 @@ def utility_blocks(
             "with less than a tenth of the scale between the two references.",
         ),
     ]
-    differences = adjust_pvalues_within_families(pairs, "rating.utility", context.star_scheme)
+    differences = adjust_pvalues_and_add_verdicts(pairs, "rating.utility", context.star_scheme)
     return [
         Block(
             "rating.utility",
@@ -200,7 +200,7 @@ def utility_blocks(
             "Difference of expected utilities",
             "recommended",
             estimates=differences,
-            conclusions=build_conclusions(differences, _phrases, 0.0),
+            conclusions=build_planned_conclusions(differences, _phrases, 0.0),
         ),
     ]
 

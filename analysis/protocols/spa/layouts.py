@@ -162,7 +162,7 @@ def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level
     )
 
 
-def exposure_label(estimate: "Estimate") -> str:
+def comparison_after_exposures_label(estimate: "Estimate") -> str:
     """Return the label of a comparison after m exposures."""
     settings = estimate.settings
     criterion = f", {settings['criterion']}" if settings["criterion"] else ""
@@ -187,7 +187,7 @@ def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
         xy, yx = orders
         rows.append(
             {
-                "what": exposure_label(estimate),
+                "what": comparison_after_exposures_label(estimate),
                 "estimate": estimate.estimate,
                 "interval": interval_bounds(estimate),
                 "p": reported_pvalue(estimate),
@@ -216,7 +216,7 @@ def exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
     return build_figure(
         "exposure",
         "The stated chance by what was seen",
-        [figure_row(estimate, exposure_label(estimate), "both orders") for estimate in estimates],
+        [figure_row(estimate, comparison_after_exposures_label(estimate), "both orders") for estimate in estimates],
         description=f"Mean P[x > y] after m exposures, both orders combined, with {100 * level:g} % confidence intervals; the same annotators "
         "answered at each m.",
         axis="P[x > y]",

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import are_from_several_sections, comparison_sentence_parts
-from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import are_from_several_sections, comparison_x_y_and_criterion_phrase
+from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
@@ -21,7 +21,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
     estimates_by_section = [_pair_estimates(section_answers, context) for section_answers in answers]
     compared = [comparison for section in answers for comparison in section.comparisons]
     recommended, paper = (
-        adjust_pvalues_within_families(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
+        adjust_pvalues_and_add_verdicts(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
         for mode, estimates in (
             ("recommended", [estimate for pairs, _ in estimates_by_section for estimate in pairs]),
             ("paper", [estimate for _, pairs in estimates_by_section for estimate in pairs]),
@@ -34,7 +34,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
             "Stated chance that x is better than y",
             "recommended",
             estimates=recommended,
-            conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper, several, context.level)],
             note="Both orders of naming combined, all annotators kept by the outcome-blind rules; t test against 50 %.",
         ),
@@ -49,7 +49,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was preferred to {y}{about}.",
         below_claim=f"{y} was preferred to {x}{about}.",

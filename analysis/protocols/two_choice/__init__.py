@@ -16,9 +16,9 @@ from analysis.protocols.blocks import Block
 from .. import ProtocolAnalysis, StoppingStatus, register
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
-from .effort import label_cost_blocks
+from .effort import labels_paid_and_replay_blocks
 from .preference import preference_blocks
-from .stopping import stopping_statuses
+from .stopping import primary_comparison_stopping_statuses
 
 
 @register
@@ -38,7 +38,7 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
         ]
         blocks = preference_blocks(labels_by_comparison, context)
         for comparison_labels in labels_by_comparison:
-            blocks += label_cost_blocks(comparison_labels, context)
+            blocks += labels_paid_and_replay_blocks(comparison_labels, context)
             blocks += agreement_and_side_blocks(comparison_labels, context)
         for section in context.sections:
             blocks += ranking_blocks(
@@ -52,4 +52,4 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
     def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
-        return stopping_statuses(planned_labels, section, seed)
+        return primary_comparison_stopping_statuses(planned_labels, section, seed)

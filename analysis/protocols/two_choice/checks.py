@@ -97,7 +97,7 @@ def _side_effect_estimates(comparison_labels: ComparisonLabels, context: Analysi
     rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
     if not len(rows):
         return ()
-    effect = choice.position_effect(
+    effect = choice.preference_share_difference_by_position(
         rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
     )
     return (comparison_labels.comparison.named(effect, PREFERENCE),)

@@ -8,8 +8,8 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
 
-from .labels import FinalAnswers, comparison_rows, final_answers, section_comparisons, third_label_mask
-from .stopping import stopping_statuses
+from .labels import FinalAnswers, comparison_rows_with_values, final_answers, section_comparisons, third_label_mask
+from .stopping import primary_comparison_stopping_statuses
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,13 +50,15 @@ def read_comparison_labels(
     kept_assignments, paper_assignments = (
         set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper")
     )
-    statuses = {status.name: status for status in stopping_statuses(planned_labels, section, context.seed)}
+    statuses = {
+        status.name: status for status in primary_comparison_stopping_statuses(planned_labels, section, context.seed)
+    }
     section_rows = planned_labels.rows[planned_labels.rows["section"] == section.position]
     n_submitted = section_rows.loc[section_rows["is_submitted"] & ~section_rows["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(section_rows["pair"])) if pair.count("\x1f") == 1]
     labels_by_comparison = []
     for compared in section_comparisons(section, shown_pairs=pairs):
-        rows = comparison_rows(section_rows, compared)
+        rows = comparison_rows_with_values(section_rows, compared)
         given_rows = rows[rows["is_given"] & rows["is_submitted"]]
         given_rows = given_rows.assign(is_third=third_label_mask(given_rows, section))
         paper_rows = given_rows[given_rows["assignment"].isin(paper_assignments)]

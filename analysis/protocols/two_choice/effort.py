@@ -22,7 +22,7 @@ REPLAY_RUNS = 1000
 MIN_ITEMS = 20
 
 
-def label_cost_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def labels_paid_and_replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     spent = _labels_paid_estimates(comparison_labels)
     return [
         Block(
@@ -30,7 +30,7 @@ def label_cost_blocks(comparison_labels: ComparisonLabels, context: AnalysisCont
             f"Labels paid ({comparison_labels.title})",
             "recommended",
             estimates=spent,
-            tables=[layouts.label_cost_table(spent)],
+            tables=[layouts.labels_paid_table(spent)],
             verdict={
                 "section": comparison_labels.section.position,
                 "decided": logged_stopping_outcome(comparison_labels),

@@ -44,7 +44,7 @@ def comparison_pair_key(comparison: Comparison) -> str:
     return pair_key(comparison.x, comparison.y)
 
 
-def comparison_rows(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
+def comparison_rows_with_values(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
     """Return the rows of one comparison, with ``value`` for x."""
     import numpy as np
 
@@ -86,7 +86,7 @@ class FinalAnswers:
 def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     """Return one answer per item. Ties and "cannot judge" are paid labels that count for neither system.
 
-    ``rows``: the given labels of one comparison (see ``comparison_rows``), with ``item_number`` and ``received_at``.
+    ``rows``: the given labels of one comparison (see ``comparison_rows_with_values``), with ``item_number`` and ``received_at``.
     """
     import numpy as np
 

@@ -11,8 +11,8 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     expectation_outcome,
     interval_bounds,
-    observed_direction_symbol,
     reported_pvalue,
+    tested_direction_symbol,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
@@ -58,7 +58,7 @@ def decisions_table(
                 "n": estimate.n,
                 "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, observed_direction_symbol(estimate, 0.5)),
+                "recovered": expectation_outcome(expected, tested_direction_symbol(estimate, 0.5)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
                 **_paper_cells(paper_estimate),
                 "reason": estimate.reason,
@@ -121,7 +121,7 @@ def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
     )
 
 
-def label_cost_table(estimates: Sequence["Estimate"]) -> Table:
+def labels_paid_table(estimates: Sequence["Estimate"]) -> Table:
     estimates_by_name = {estimate.analysis.rpartition(".")[2]: estimate for estimate in estimates}
     rows = []
     if paid := estimates_by_name.get("labels"):

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_sentence_parts
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
@@ -45,7 +45,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -69,7 +69,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_sentence_parts(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
         below_claim=f"{y} was chosen over {x}{about}.",
@@ -182,7 +182,7 @@ def _adjust_and_tag(
     others = [
         (comparison, estimate) for comparison, estimate in compared_estimates if not layouts.is_sequential(estimate)
     ]
-    adjusted = iter(adjust_pvalues_within_families(others, "choice.preference", context.star_scheme))
+    adjusted = iter(adjust_pvalues_and_add_verdicts(others, "choice.preference", context.star_scheme))
     return tuple(
         comparison.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
         for comparison, estimate in compared_estimates

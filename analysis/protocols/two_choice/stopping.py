@@ -13,12 +13,12 @@ from analysis.protocols.blocks.comparisons import Comparison
 from studies.protocols import REGISTRY
 
 from .. import StoppingStatus
-from .labels import comparison_pair_key, comparison_rows, final_answers, section_comparisons
+from .labels import comparison_pair_key, comparison_rows_with_values, final_answers, section_comparisons
 
 N_SIMULATIONS = 200
 
 
-def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
+def primary_comparison_stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
     """Return the status of the section's rule for each primary comparison, from ``analysis.data.planned_labels``."""
     settings = REGISTRY[section.protocol].cleaned_settings(section)
     primary = [comparison for comparison in section_comparisons(section) if comparison.role == "primary"]
@@ -48,8 +48,8 @@ def anytime_stopping_status(
     planned = planned_labels.rows[
         (planned_labels.rows["section"] == section.position) & ~planned_labels.rows["is_top_up"]
     ]
-    rows = comparison_rows(planned, comparison)
-    units = sequential.annotator_unit_means(
+    rows = comparison_rows_with_values(planned, comparison)
+    units = sequential.annotator_means_in_claim_order(
         rows["value"].to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows["claim"].to_numpy(np.int64),
@@ -105,7 +105,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     from analysis.stats import sequential
 
     delta = REGISTRY[section.protocol].cleaned_settings(section)["delta"]
-    rows = comparison_rows(
+    rows = comparison_rows_with_values(
         planned_labels.rows[planned_labels.rows["is_given"] & planned_labels.rows["is_settled"]], comparison
     )
     answers = final_answers(rows, section)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from analysis.stats.agreement._counts import (
     PairableUnits,
     bootstrap_units,
-    count_patterns_by_cluster,
+    count_pairable_patterns_by_cluster,
     pairwise_agreement_and_prevalence,
 )
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level, vector
@@ -122,7 +122,7 @@ def krippendorff_alpha(
     def alphas(drawn: FloatArray) -> FloatArray:
         return _alphas(patterns, drawn, distances)
 
-    together = None if clusters is None else count_patterns_by_cluster(counts, clusters, patterns)
+    together = None if clusters is None else count_pairable_patterns_by_cluster(counts, clusters, patterns)
     return bootstrap_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
 
 

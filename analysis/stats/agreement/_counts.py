@@ -74,7 +74,9 @@ def checked_counts(counts: npt.ArrayLike) -> FloatArray:
     return table
 
 
-def count_patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray) -> FloatArray:
+def count_pairable_patterns_by_cluster(
+    counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray
+) -> FloatArray:
     """Return how many units of each cluster have each of the `patterns` (P, k); shape (n_clusters, P).
 
     `clusters` (n_units,) has the cluster of each row of `counts`. Clusters without a pairable unit are left out.
@@ -100,7 +102,7 @@ def bootstrap_units(
 ) -> Estimate:
     """Return the estimate with the percentile interval over resampled units.
 
-    `weights` counts the units of each pattern. With `by_cluster` (see `count_patterns_by_cluster`) whole clusters of
+    `weights` counts the units of each pattern. With `by_cluster` (see `count_pairable_patterns_by_cluster`) whole clusters of
     units are resampled.
     """
     n_units, level, resamples = int(weights.sum()), common["settings"]["level"], common["settings"]["resamples"]

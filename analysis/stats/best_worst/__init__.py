@@ -13,7 +13,7 @@ rating scales (the counts).
 """
 
 from analysis.stats.best_worst._answers import maxdiff_score_rows
-from analysis.stats.best_worst._counts import MaxDiffCounts, maxdiff_scores
+from analysis.stats.best_worst._counts import MaxDiffScores, maxdiff_scores
 from analysis.stats.best_worst._logit import BestWorstLogit, best_worst_logit
 
-__all__ = ["BestWorstLogit", "MaxDiffCounts", "best_worst_logit", "maxdiff_scores", "maxdiff_score_rows"]
+__all__ = ["BestWorstLogit", "MaxDiffScores", "best_worst_logit", "maxdiff_scores", "maxdiff_score_rows"]

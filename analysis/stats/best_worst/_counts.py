@@ -13,7 +13,7 @@ from analysis.stats.results import Estimate, Record
 
 
 @dataclass(frozen=True, slots=True)
-class MaxDiffCounts(Record):
+class MaxDiffScores(Record):
     """Counts of K systems, shape (K,), and one Estimate per system of its score, (best - worst) / shown.
 
     The `detail` of each score has `n_shown`, `n_best` and `n_worst`. `n_rows` counts answers, `n_clusters` people.
@@ -41,7 +41,7 @@ def maxdiff_scores(
     analysis: str = "best_worst.counts",
     unit: str = "annotator",
     mode: str = "paper",
-) -> MaxDiffCounts:
+) -> MaxDiffScores:
     """Best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
     Parameters
@@ -59,7 +59,7 @@ def maxdiff_scores(
 
     Returns
     -------
-    MaxDiffCounts
+    MaxDiffScores
         Counts and scores. Never shown: `no_data`. One annotator: `n_lt_2`, without an interval. Always the best:
         `zero_variance` with a betting interval. `n` of each score counts the annotators who saw the system.
 
@@ -113,7 +113,7 @@ def maxdiff_scores(
             )
         )
     is_there = len(checked_answers.best) > 0
-    return MaxDiffCounts(
+    return MaxDiffScores(
         status="ok" if is_there else "no_data",
         reason="" if is_there else "no answer to analyse",
         scores=tuple(scores),

@@ -14,7 +14,12 @@ from analysis.stats.choice._effort import (
     estimate_mean_effort,
     simulate_effort_to_decision,
 )
-from analysis.stats.choice._preference import choice_agreement, position_effect, preference_share, repetition_difference
+from analysis.stats.choice._preference import (
+    choice_agreement,
+    preference_share,
+    preference_share_difference_by_position,
+    repetition_difference,
+)
 from analysis.stats.choice._strategies import (
     COUNTINGS,
     ItemDecisions,
@@ -35,7 +40,7 @@ __all__ = [
     "simulate_effort_to_decision",
     "item_decisions",
     "probabilities_from_labels",
-    "position_effect",
+    "preference_share_difference_by_position",
     "preference_share",
     "repetition_difference",
     "effort_from_resampled_labels",

@@ -93,7 +93,7 @@ def choice_agreement(
     )
 
 
-def position_effect(
+def preference_share_difference_by_position(
     chose_a: npt.ArrayLike,
     a_was_first: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -132,7 +132,7 @@ def position_effect(
     Examples
     --------
     >>> chose, first = [1, 0, 1, 1, 0, 0, 1, 0], [1, 0, 1, 0, 1, 0, 1, 0]
-    >>> result = position_effect(chose, first, [1, 1, 2, 2, 3, 3, 4, 4])
+    >>> result = preference_share_difference_by_position(chose, first, [1, 1, 2, 2, 3, 3, 4, 4])
     >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
     (0.5, 0.75, 0.5)
     """

@@ -10,7 +10,7 @@ from analysis.stats.coherence._triples import (
     Coherence,
     bootstrap_pair_means,
     coherence,
-    transitivity_violations,
+    transitivity_violation_shares,
 )
 
 __all__ = [
@@ -20,5 +20,5 @@ __all__ = [
     "coherence",
     "cycle_log_odds_sums",
     "bootstrap_pair_means",
-    "transitivity_violations",
+    "transitivity_violation_shares",
 ]

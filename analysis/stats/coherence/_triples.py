@@ -81,7 +81,7 @@ def coherence(
         table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle", unit=unit
     )
     return Coherence(
-        transitivity_violations(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
+        transitivity_violation_shares(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
         cycle,
         cycles,
         cycle_log_odds_sums(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common),
@@ -118,7 +118,7 @@ def bootstrap_pair_means(values: npt.ArrayLike, *, resamples: int, rng: np.rando
     return bootstrap.ratio_draws(np.where(is_observed, table, 0.0), is_observed.astype(np.float64), weights)
 
 
-def transitivity_violations(
+def transitivity_violation_shares(
     values: npt.ArrayLike,
     pairs: Pairs,
     *,
@@ -156,7 +156,7 @@ def transitivity_violations(
 
     Examples
     --------
-    >>> weak, moderate, strong = transitivity_violations([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
+    >>> weak, moderate, strong = transitivity_violation_shares([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
     >>> weak.estimate, moderate.estimate, strong.estimate
     (0.0, 0.0, 1.0)
     """

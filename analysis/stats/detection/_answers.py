@@ -97,7 +97,7 @@ def one_or_two_way_clustered_mean(
     return clusters.two_way_clustered_mean(values, annotators, items, **options)
 
 
-def signal_counts_by_annotator(
+def n_rows_and_signal_counts_by_annotator(
     answered_machine: npt.ArrayLike, is_machine: npt.ArrayLike, annotators: npt.ArrayLike
 ) -> tuple[int, FloatArray]:
     """Return the number of rows and the counts of each annotator, (n_annotators, 4).

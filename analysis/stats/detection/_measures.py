@@ -173,7 +173,7 @@ def detection_measures(
 
 
 def accuracy_by_annotator(
-    correct: npt.ArrayLike, annotators: npt.ArrayLike, conditions: npt.ArrayLike | None = None
+    correct: npt.ArrayLike, annotators: npt.ArrayLike, annotator_conditions: npt.ArrayLike | None = None
 ) -> AnnotatorScores:
     """Share of correct answers of each annotator, the paper's unit of analysis.
 
@@ -183,7 +183,7 @@ def accuracy_by_annotator(
         1 if the answer was correct, else 0; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    conditions : array_like, shape (n_rows,), optional
+    annotator_conditions : array_like, shape (n_rows,), optional
         Condition of each row's annotator.
 
     Returns
@@ -211,13 +211,13 @@ def accuracy_by_annotator(
     n_items = np.bincount(inverse, minlength=len(first))
     n_correct = np.rint(np.bincount(inverse, array[is_observed], minlength=len(first))).astype(np.int64)
     arms = None
-    if conditions is not None:
-        names = np.asarray(conditions)
-        condition_codes, n_arms = label_codes(names, "conditions", len(array))
+    if annotator_conditions is not None:
+        names = np.asarray(annotator_conditions)
+        condition_codes, n_arms = label_codes(names, "annotator_conditions", len(array))
         pairs = np.unique(inverse * max(1, n_arms) + condition_codes[is_observed])
         twice = np.flatnonzero(np.bincount(pairs // max(1, n_arms), minlength=len(first)) > 1)
         if len(twice):
-            raise ValueError(f"conditions: annotator {observed[first[twice[0]]]} is in two of them")
+            raise ValueError(f"annotator_conditions: annotator {observed[first[twice[0]]]} is in two of them")
         arms = tuple(names[is_observed][first].tolist())
     return AnnotatorScores(
         annotators=tuple(observed[first].tolist()),

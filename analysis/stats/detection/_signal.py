@@ -12,7 +12,7 @@ from analysis.stats.arrays import FloatArray, label_codes
 from analysis.stats.detection._answers import (
     bootstrap_column_sums,
     checked_answers_and_truths,
-    signal_counts_by_annotator,
+    n_rows_and_signal_counts_by_annotator,
 )
 from analysis.stats.detection._measures import signal_detection
 from analysis.stats.detection._within import mantel_haenszel_log_odds_ratio, random_criterion_d_prime
@@ -322,7 +322,7 @@ def _resampled_probits(
     **common: Any,
 ) -> Estimate:
     """Return the same contrast over resampled annotators, from counts of their distinct patterns of answers."""
-    n_rows, table = signal_counts_by_annotator(says, is_machine, annotators)
+    n_rows, table = n_rows_and_signal_counts_by_annotator(says, is_machine, annotators)
 
     def contrast(sums: FloatArray) -> FloatArray:
         hits, n_machine, false, n_human = sums.T

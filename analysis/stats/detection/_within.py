@@ -10,7 +10,7 @@ from scipy import optimize, special
 
 from analysis.stats import basic, clusters
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
-from analysis.stats.detection._answers import signal_counts_by_annotator
+from analysis.stats.detection._answers import n_rows_and_signal_counts_by_annotator
 from analysis.stats.detection._measures import SignalDetection, signal_detection
 from analysis.stats.results import Estimate
 
@@ -66,7 +66,7 @@ def mantel_haenszel_log_odds_ratio(
     0.9163
     """
     validate_level(level)
-    table = signal_counts_by_annotator(answered_machine, is_machine, annotators)[1]
+    table = n_rows_and_signal_counts_by_annotator(answered_machine, is_machine, annotators)[1]
     hits, n_machine, false, n_human = table.T
     size = np.maximum(1.0, n_machine + n_human)
     agreeing, crossing = hits * (n_human - false) / size, (n_machine - hits) * false / size
@@ -149,7 +149,7 @@ def random_criterion_d_prime(
     (True, True)
     """
     validate_level(level)
-    n_rows, table = signal_counts_by_annotator(answered_machine, is_machine, annotators)
+    n_rows, table = n_rows_and_signal_counts_by_annotator(answered_machine, is_machine, annotators)
     hits, n_machine, false, n_human = table.sum(axis=0) if len(table) else np.zeros(4)
     common: dict[str, Any] = {
         "analysis": analysis,

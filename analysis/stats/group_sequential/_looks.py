@@ -68,7 +68,7 @@ def group_sequential_test(
     Parameters
     ----------
     values : array_like, shape (n,)
-        One value per annotator in claim order (see `sequential.annotator_unit_means`), as many as exist so far.
+        One value per annotator in claim order (see `sequential.annotator_means_in_claim_order`), as many as exist so far.
     looks : array_like, shape (K,)
         Planned numbers of units, the last one the size of the study; at most five.
     null : float, default 0.5
@@ -109,7 +109,9 @@ def group_sequential_test(
     series = vector(values, "values")
     missing = np.flatnonzero(np.isnan(series))
     if len(missing):
-        raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_unit_means")
+        raise ValueError(
+            f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_means_in_claim_order"
+        )
     validate_within_bounds(series, bounds, "values")
     planned = np.asarray(looks)
     if planned.ndim != 1 or len(planned) == 0 or np.any(planned != np.round(planned)):

@@ -8,27 +8,27 @@ Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
-from analysis.stats.leaderboard._differences import differences_from_reference, score_difference
+from analysis.stats.leaderboard._differences import differences_from_reference, score_difference_in_points
 from analysis.stats.leaderboard._precision import (
     LabellingSpread,
     design_effect,
     unilabel_and_multilabel_spread,
-    worst_case_se,
+    worst_case_se_in_points,
 )
 from analysis.stats.leaderboard._rows import points_to_unit_scores
-from analysis.stats.leaderboard._scores import system_score
-from analysis.stats.leaderboard._stability import largest_score_difference_between_days
+from analysis.stats.leaderboard._scores import system_score_in_points
+from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points
 
 __all__ = [
     "LabellingSpread",
     "Leaderboard",
     "design_effect",
-    "score_difference",
+    "score_difference_in_points",
     "differences_from_reference",
     "unilabel_and_multilabel_spread",
     "leaderboard",
-    "largest_score_difference_between_days",
-    "system_score",
+    "largest_day_score_difference_in_points",
+    "system_score_in_points",
     "points_to_unit_scores",
-    "worst_case_se",
+    "worst_case_se_in_points",
 ]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import FloatArray, label_codes, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
-from analysis.stats.leaderboard._scores import system_score
+from analysis.stats.leaderboard._scores import system_score_in_points
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 
@@ -50,7 +50,7 @@ def leaderboard(
     rng : numpy.random.Generator
         Source of the random draws.
     mode : {"recommended", "paper"}, default 'recommended'
-        As in `system_score`.
+        As in `system_score_in_points`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
@@ -111,7 +111,7 @@ def leaderboard(
     for name in names:
         own = np.asarray(labels == name)
         scores.append(
-            system_score(
+            system_score_in_points(
                 array[own],
                 item_labels[own],
                 people[own],

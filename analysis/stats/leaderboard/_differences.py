@@ -14,7 +14,7 @@ from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate
 
 
-def score_difference(
+def score_difference_in_points(
     values: npt.ArrayLike,
     systems: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -59,7 +59,7 @@ def score_difference(
     Examples
     --------
     >>> answers, annotators = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> result = score_difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, x="a", y="b")
+    >>> result = score_difference_in_points(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, x="a", y="b")
     >>> result.estimate, result.detail["n_items"], result.test is None
     (37.5, 4, True)
     """
@@ -150,7 +150,7 @@ def differences_from_reference(
     Returns
     -------
     dict[Any, Estimate]
-        One `score_difference` for each system.
+        One `score_difference_in_points` for each system.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def differences_from_reference(
     names = np.unique(np.asarray(systems)).tolist() if planned is None else list(planned)
     others = [name for name in names if name != reference]
     differences = {
-        str(other): score_difference(
+        str(other): score_difference_in_points(
             values, systems, items, annotators, x=other, y=reference, level=level, items_sampled=items_sampled
         )
         for other in others

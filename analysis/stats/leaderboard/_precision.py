@@ -38,7 +38,7 @@ class LabellingSpread(Record):
         return Record.as_dict(self) | {"unit": "item", "n": self.n_items}
 
 
-def worst_case_se(score: float, n: int, *, design_effect: float = 1.0) -> float:
+def worst_case_se_in_points(score: float, n: int, *, design_effect: float = 1.0) -> float:
     """Largest possible standard error of a score of n answers in 0..100, before there are data.
 
     Parameters
@@ -66,7 +66,7 @@ def worst_case_se(score: float, n: int, *, design_effect: float = 1.0) -> float:
 
     Examples
     --------
-    >>> round(worst_case_se(50, 800), 2), round(worst_case_se(50, 300), 2)
+    >>> round(worst_case_se_in_points(50, 800), 2), round(worst_case_se_in_points(50, 300), 2)
     (1.77, 2.89)
     """
     if not 0 <= score <= SCALE:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from analysis.stats import basic, betting, bootstrap, clusters
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, group_sums, validate_level
-from analysis.stats.leaderboard._precision import worst_case_se
+from analysis.stats.leaderboard._precision import worst_case_se_in_points
 from analysis.stats.leaderboard._rows import BOUNDS, SCALE, ContrastTerm, ScoreRows, contrast_variance
 from analysis.stats.results import MODES, Estimate, Interval, ResultWarning
 
 
-def system_score(
+def system_score_in_points(
     values: npt.ArrayLike,
     items: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -76,7 +76,7 @@ def system_score(
     --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
-    >>> result = system_score(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
+    >>> result = system_score_in_points(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
     >>> round(result.estimate, 1), result.interval.method, result.n
     (76.5, 'cv3_t', 20)
     """
@@ -161,9 +161,11 @@ def _worst_case(rows: ScoreRows, estimate: float) -> dict[str, Any]:
     """Return the bound for independent answers, and the same times the root of the observed design effect."""
     parts = clusters.variance_components(rows.values, rows.annotators)
     n, score = len(rows.values), min(SCALE, max(0.0, estimate))
-    dependent = None if parts.design_effect is None else worst_case_se(score, n, design_effect=parts.design_effect)
+    dependent = (
+        None if parts.design_effect is None else worst_case_se_in_points(score, n, design_effect=parts.design_effect)
+    )
     return {
-        "worst_case_se": worst_case_se(score, n),
+        "worst_case_se": worst_case_se_in_points(score, n),
         "worst_case_se_clustered": dependent,
         "annotator_icc": parts.icc,
         "design_effect": parts.design_effect,
@@ -179,7 +181,7 @@ def _paper_score(
         return Estimate(status="no_data", reason="no answer to analyse", **named)
     estimate = SCALE * float(np.mean(rows.values))
     detail: dict[str, Any] = {"n_annotators": rows.n_annotators, "n_items": rows.n_items, "n_missing": rows.n_missing}
-    detail |= {"worst_case_se": worst_case_se(min(SCALE, estimate), n)}
+    detail |= {"worst_case_se": worst_case_se_in_points(min(SCALE, estimate), n)}
     if n == 1:
         return Estimate(status="n_lt_2", reason="one answer has no spread", estimate=estimate, detail=detail, **named)
     scores, counts = np.unique(rows.values, return_counts=True)

@@ -11,7 +11,7 @@ from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
-def largest_score_difference_between_days(
+def largest_day_score_difference_in_points(
     values: npt.ArrayLike,
     days: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -60,7 +60,7 @@ def largest_score_difference_between_days(
     --------
     >>> rng = np.random.default_rng(0)
     >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
-    >>> result = largest_score_difference_between_days(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
+    >>> result = largest_day_score_difference_in_points(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
     >>> result.detail["n_items"], result.interval.low
     (60, 0.0)
     """

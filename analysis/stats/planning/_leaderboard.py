@@ -40,7 +40,7 @@ def plan_leaderboard(
     Returns
     -------
     Plan
-        The plan. The test is `leaderboard.score_difference`; estimate and width are in points of 100.
+        The plan. The test is `leaderboard.score_difference_in_points`; estimate and width are in points of 100.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def plan_leaderboard(
 
     def analyse(simulated: generators.LeaderboardAnswers) -> Outcomes:
         return outcomes_from_estimates(
-            leaderboard.score_difference(
+            leaderboard.score_difference_in_points(
                 values.ravel(), systems, items, annotators.ravel(), x=0, y=1, level=1 - chosen.significance
             )
             for values, annotators in zip(simulated.values, simulated.annotators, strict=True)

@@ -114,7 +114,10 @@ def anova_detectable_effect(
     """
     validate_n_tests(tests)
     return least_effect(
-        lambda effect: anova_power(effect, sizes, significance=significance / tests), power, start=0.1, end=math.inf
+        lambda effect: anova_power(effect, sizes, significance=significance / tests),
+        power,
+        first_guess=0.1,
+        largest=math.inf,
     )
 
 

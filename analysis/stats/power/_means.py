@@ -50,7 +50,7 @@ def t_test_power(effect: float, n: int, *, significance: float = 0.05) -> float:
     beyond = 1 - float(special.nctdtr(df, noncentrality, critical))
     wrong_way = float(special.nctdtr(df, noncentrality, -critical))
     # Far from the critical value, where the distribution cannot be evaluated, a normal shift is exact enough.
-    return power_from_tails(beyond, wrong_way, limit=float(special.ndtr(noncentrality - critical)))
+    return power_from_tails(beyond, wrong_way, upper_if_nan=float(special.ndtr(noncentrality - critical)))
 
 
 def t_test_detectable_difference(
@@ -227,27 +227,27 @@ def n_for_equivalence(
     )
 
 
-def power_from_tails(upper: float, lower: float = 0.0, *, limit: float = 1.0) -> float:
+def power_from_tails(upper: float, lower: float = 0.0, *, upper_if_nan: float = 1.0) -> float:
     """Return the total probability of both tails of a test, even if a library could not compute one of them.
 
     Parameters
     ----------
     upper, lower : float
         Probabilities of the two tails. Noncentral distributions can return NaN far out.
-    limit : float, default 1.0
+    upper_if_nan : float, default 1.0
         Limit of the upper tail far out.
 
     Returns
     -------
     float
         The sum, in 0..1. A `lower` tail (the wrong direction) that is NaN is close to 0 there and does not count. An
-        `upper` tail that is NaN is replaced by `limit`.
+        `upper` tail that is NaN is replaced by `upper_if_nan`.
 
     Examples
     --------
     >>> power_from_tails(0.8, 0.01), power_from_tails(0.8, math.nan), power_from_tails(math.nan, math.nan)
     (0.81, 0.8, 1.0)
     """
-    beyond = limit if math.isnan(upper) else upper
+    beyond = upper_if_nan if math.isnan(upper) else upper
     wrong_way = 0.0 if math.isnan(lower) else lower
     return min(1.0, max(0.0, beyond + wrong_way))

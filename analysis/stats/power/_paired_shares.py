@@ -139,6 +139,6 @@ def paired_proportions_detectable_difference(
             (discordant + difference) / 2, (discordant - difference) / 2, n, significance=significance / tests
         ),
         power,
-        start=discordant / 2,
-        end=discordant,
+        first_guess=discordant / 2,
+        largest=discordant,
     )

@@ -32,14 +32,16 @@ def validate_n_tests(tests: int) -> None:
         raise ValueError(f"tests: {tests} is less than 1")
 
 
-def least_effect(power_at: Callable[[float], float], target_power: float, *, start: float, end: float) -> float:
+def least_effect(
+    power_at: Callable[[float], float], target_power: float, *, first_guess: float, largest: float
+) -> float:
     """Return the least effect in 0..end with the wanted power, for a power that grows with the effect."""
     validate_level(target_power)
     if power_at(0.0) >= target_power:
         return 0.0
-    high = start
+    high = first_guess
     while power_at(high) < target_power:
-        if high >= end:
+        if high >= largest:
             raise ValueError(f"n: too few units to find even the largest effect with power {target_power:g}")
-        high = min(end, 2 * high)
+        high = min(largest, 2 * high)
     return float(optimize.brentq(lambda effect: power_at(effect) - target_power, 0.0, high, xtol=1e-10))

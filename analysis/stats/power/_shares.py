@@ -99,8 +99,8 @@ def proportion_detectable_difference(
     return least_effect(
         lambda distance: proportion_power(null + distance, n, null=null, significance=significance / tests),
         power,
-        start=(1 - null) / 2,
-        end=1 - null,
+        first_guess=(1 - null) / 2,
+        largest=1 - null,
     )
 
 
@@ -228,8 +228,8 @@ def two_proportions_detectable_difference(
     return least_effect(
         lambda distance: two_proportions_power(p_y + distance, p_y, n_x, n_y, significance=significance / tests),
         power,
-        start=(1 - p_y) / 2,
-        end=1 - p_y,
+        first_guess=(1 - p_y) / 2,
+        largest=1 - p_y,
     )
 
 

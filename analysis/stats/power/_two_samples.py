@@ -135,7 +135,7 @@ def two_sample_detectable_difference(
             difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, variances=variances, significance=significance / tests
         )
 
-    return least_effect(power_at, power, start=sd_x, end=math.inf)
+    return least_effect(power_at, power, first_guess=sd_x, largest=math.inf)
 
 
 def n_for_two_sample_t_test(

@@ -6,7 +6,7 @@ systems much more often than its stated error. The other rules are e-processes. 
 every unit and stop for any reason. The probability of an error is at most 1 - level over all checks.
 
 E-processes need that, given all earlier units, each unit has the mean in question. So units are annotators, not
-labels, with one value each, in the order in which they claimed their work (see `annotator_unit_means`).
+labels, with one value each, in the order in which they claimed their work (see `annotator_means_in_claim_order`).
 
 References: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, section 3.2
 (paper mode); Robbins 1970 (the mixture), Waudby-Smith and Ramdas 2024 (betting), Howard et al. 2021 (confidence
@@ -33,7 +33,7 @@ from analysis.stats.sequential._processes import (
     confidence_sequence,
 )
 from analysis.stats.sequential._remaining import RemainingUnits, predict_remaining_units
-from analysis.stats.sequential._units import AnnotatorUnits, annotator_unit_means
+from analysis.stats.sequential._units import AnnotatorUnits, annotator_means_in_claim_order
 from analysis.stats.sequential._verdicts import SequentialResult, sequential_test
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "RemainingUnits",
     "SequentialResult",
     "AnnotatorUnits",
-    "annotator_unit_means",
+    "annotator_means_in_claim_order",
     "anytime_pvalues",
     "beta_binomial_boundaries",
     "beta_binomial_interval",

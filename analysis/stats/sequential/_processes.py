@@ -190,7 +190,9 @@ def checked_sequential_values(values: npt.ArrayLike, process: str) -> FloatArray
     series = vector(values, "values")
     missing = np.flatnonzero(np.isnan(series))
     if len(missing):
-        raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_unit_means")
+        raise ValueError(
+            f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_means_in_claim_order"
+        )
     validate_within_bounds(series, (0.0, 1.0), "values")
     broken = np.flatnonzero((series != 0) & (series != 1))
     if process == "beta_binomial" and len(broken):

@@ -29,7 +29,7 @@ class AnnotatorUnits(Record):
     n_ignored: int
 
 
-def annotator_unit_means(
+def annotator_means_in_claim_order(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     claims: npt.ArrayLike,
@@ -68,7 +68,7 @@ def annotator_unit_means(
 
     Examples
     --------
-    >>> units = annotator_unit_means([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
+    >>> units = annotator_means_in_claim_order([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
     >>> units.values.tolist(), units.annotators
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))
     """

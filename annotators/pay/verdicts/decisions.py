@@ -17,7 +17,7 @@ from annotators.pay.ledger import ExtraPayment, add_extra_payments, total_amount
 from annotators.pay.statement import pay_statement
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
-from annotators.recruitment.panels.orders import cancel_order, create_order, create_orders
+from annotators.recruitment.panels.orders import cancel_order, create_orders, get_or_create_order
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES, submissions_with_match_status
 from annotators.recruitment.panels.secrets import available_operations
 from studies.access import Action, check_permission
@@ -26,7 +26,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 from .evidence import WorkEvidence, measure_work_evidence
-from .grounds import MESSAGE_PLACEHOLDER, RejectionGround, list_rejection_grounds
+from .grounds import MESSAGE_PLACEHOLDER, RejectionGround, assess_rejection_grounds
 
 Kind, State = Verdict.Kind, PanelOrder.State
 # Only work of a known person that was submitted at the panel can be rejected there.
@@ -203,7 +203,7 @@ def validate_rejection(
     if (reason := reason_not_rejectable(work)) or assignment is None or policy is None:
         raise ActionRefused(reason)
     evidence = measure_work_evidence(assignment)
-    grounds = {row.category: row for row in list_rejection_grounds(policy, evidence, bool(assignment.submitted_at))}
+    grounds = {row.category: row for row in assess_rejection_grounds(policy, evidence, bool(assignment.submitted_at))}
     if category not in grounds:
         raise ActionRefused("The panel has no such category. Choose one of its categories.")
     ground = grounds[category]
@@ -237,7 +237,7 @@ def reject_work(work: WorkUnderReview, category: str, message: str, by, note: st
         audit.record("reject", study=work.recruitment.study, by=by, assignment_code=code, category=category)
         if work.submission and "reject" in available_operations(work.recruitment):
             token, submission = f"reject-{verdict.pk}", work.submission
-            create_order(
+            get_or_create_order(
                 work.recruitment, "reject", token, submission=submission, by=by, category=category, message=message
             )
     return verdict
@@ -265,7 +265,7 @@ def approve_work(work: WorkUnderReview, by) -> Verdict:
         submission = work.submission
         if submission and submission.state != APPROVED and "approve" in available_operations(work.recruitment):
             (token,) = _approval_tokens([submission])
-            create_order(work.recruitment, "approve", token, submission=submission, by=by, message="")
+            get_or_create_order(work.recruitment, "approve", token, submission=submission, by=by, message="")
     return verdict
 
 
@@ -378,7 +378,9 @@ def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
     if PanelOrder.objects.filter(token=token).exists():
         raise ActionRefused("The annotator was asked already. Wait for the answer at the panel.")
     message = clean_message_to_annotator(work.recruitment.study, message)
-    return create_order(work.recruitment, "request_return", token, submission=work.submission, by=by, message=message)
+    return get_or_create_order(
+        work.recruitment, "request_return", token, submission=work.submission, by=by, message=message
+    )
 
 
 def _lock_and_reload(work: WorkUnderReview) -> WorkUnderReview:

@@ -27,7 +27,9 @@ class RejectionGround:
     needs_note: bool
 
 
-def list_rejection_grounds(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
+def assess_rejection_grounds(
+    policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool
+) -> list[RejectionGround]:
     """Return every category of the panel. Unfinished work can be rejected only because no answers are stored."""
     missing_by_kind = _missing_evidence(evidence)
     if not is_finished:

@@ -181,7 +181,7 @@ def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None
     return ChargedFees(rewards, bonuses, tax, cached[3]), datetime.fromisoformat(cached[4])
 
 
-def unsent_payments_total(recruitment: Recruitment) -> Decimal:
+def waiting_payment_orders_total(recruitment: Recruitment) -> Decimal:
     """Return the amount still to be paid from the account: unsent bonuses and screen-outs.
 
     Rewards were reserved when the task was published.
@@ -193,7 +193,7 @@ def unsent_payments_total(recruitment: Recruitment) -> Decimal:
 
 
 def _balance_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    funds, due = cached_funds(recruitment), unsent_payments_total(recruitment)
+    funds, due = cached_funds(recruitment), waiting_payment_orders_total(recruitment)
     currency = recruitment.currency or recruitment.study.currency
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(

@@ -39,7 +39,7 @@ def arrival_key(assignment: Assignment) -> str:
     return f"{assignment.pk}-{keyed_hash('arrival', assignment.external_ids.get('session', ''))[:24]}"
 
 
-def unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
+def recent_unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
     """Return recent arrivals that have not been checked, for panels that show people at work."""
     showing = [recruitment.pk for recruitment in recruitments if REGISTRY[recruitment.channel].shows_active_submissions]
     arrivals_to_check = Assignment.objects.filter(
@@ -77,7 +77,9 @@ def classify_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None
     return "" if snapshot.state == UNKNOWN else HAS_LEFT
 
 
-def record_arrival_checks(assignments: list[Assignment], snapshots: dict[str, SubmissionSnapshot | None]) -> int:
+def record_checks_and_verify_arrivals(
+    assignments: list[Assignment], snapshots: dict[str, SubmissionSnapshot | None]
+) -> int:
     """Store the panel's answers about these arrivals. Trust only rises. Return the number of verified arrivals."""
     kinds = {
         assignment: classify_arrival(assignment, snapshots[assignment.external_ids["session"]])

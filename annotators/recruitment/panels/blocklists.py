@@ -15,7 +15,7 @@ from annotators.places.assign import REVIVABLE_REASONS
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Study
 
-from .orders import create_order
+from .orders import get_or_create_order
 
 # People per order. Some panels take one request per person, about two per second.
 PEOPLE_PER_ORDER = 50
@@ -81,7 +81,7 @@ def order_blocklist_additions(recruitment: Recruitment, *, by) -> int:
         pks = list(annotators_to_block_at_panel(recruitment).order_by("pk").values_list("pk", flat=True))
         n_earlier = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
         for n, start in enumerate(range(0, len(pks), PEOPLE_PER_ORDER), n_earlier + 1):
-            order = create_order(recruitment, "bar", f"bar-{recruitment.pk}-{n}", by=by, list=lists[0])
+            order = get_or_create_order(recruitment, "bar", f"bar-{recruitment.pk}-{n}", by=by, list=lists[0])
             PanelBar.objects.bulk_create(
                 PanelBar(order=order, annotator_id=pk) for pk in pks[start : start + PEOPLE_PER_ORDER]
             )

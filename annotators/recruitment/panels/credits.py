@@ -19,7 +19,7 @@ from annotators.recruitment.channels import REGISTRY
 
 from . import SubmissionSnapshot
 from .orders import create_orders
-from .reconcile import UNSENT_AFTER, import_submissions
+from .reconcile import UNSENT_AFTER, import_submissions_and_release_places
 from .secrets import available_operations
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def order_credits(recruitment: Recruitment) -> int:
                 ): assignment
                 for assignment in first_by_sign_up.values()
             }
-            import_submissions(recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments)
+            import_submissions_and_release_places(
+                recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments
+            )
         submissions = PanelSubmission.objects.filter(recruitment=recruitment, assignment__submitted_at__isnull=False)
         rows = list(submissions.filter(state=WORKING).select_related("assignment").order_by("pk"))
         if not rows:
@@ -97,10 +99,12 @@ def record_granted_credits(recruitment: Recruitment) -> None:
             )
         ] = row.assignment
     if assignments:
-        import_submissions(recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments)
+        import_submissions_and_release_places(
+            recruitment, assignments, PanelSubmission.Source.SERVICE, assignments=assignments
+        )
 
 
-def uncredited_recruitment_ids(recruitments: Iterable[Recruitment]) -> set[int]:
+def recruitment_ids_with_pending_credits(recruitments: Iterable[Recruitment]) -> set[int]:
     """Return links with credit to order, send or record, except those that cannot order."""
     crediting = [
         recruitment

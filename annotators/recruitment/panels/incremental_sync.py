@@ -18,8 +18,8 @@ from studies.models import Job
 from studies.services import jobs
 
 from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot, arrival_checks, credits
-from .publishing import get_or_create_panel_tasks
-from .reconcile import import_submissions
+from .publishing import get_panel_tasks_or_create_from_arrivals
+from .reconcile import import_submissions_and_release_places
 from .secrets import get_panel_service
 from .sync import PanelUnavailable, create_and_send_orders, recruitments_to_sync
 
@@ -66,13 +66,15 @@ def schedule_pending_syncs() -> int:
     notified = set(
         PanelEvent.objects.filter(recruitment__in=recruitments, handled_at=None).values_list("recruitment", flat=True)
     )
-    recruitment_ids = {assignment.recruitment_id for assignment in arrival_checks.unchecked_arrivals(recruitments)}
+    recruitment_ids = {
+        assignment.recruitment_id for assignment in arrival_checks.recent_unchecked_arrivals(recruitments)
+    }
     listing = [recruitment.pk for recruitment in recruitments if REGISTRY[recruitment.channel].has_blocklist]
     started = Assignment.objects.filter(
         recruitment__in=listing, claimed_at__gt=Now() - timedelta(seconds=2 * EVERY_SECONDS)
     ).order_by()
     recruitment_ids.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
-    recruitment_ids.update(credits.uncredited_recruitment_ids(recruitments))
+    recruitment_ids.update(credits.recruitment_ids_with_pending_credits(recruitments))
     due = [
         recruitment
         for recruitment in recruitments
@@ -88,16 +90,18 @@ def run_incremental_sync_job(job: Job, progress) -> dict:
     return (
         {}
         if is_panel_backing_off(recruitment)
-        else asdict(sync_changed_submissions(recruitment, get_panel_service(recruitment), progress))
+        else asdict(send_orders_and_sync_changed_submissions(recruitment, get_panel_service(recruitment), progress))
     )
 
 
-def sync_changed_submissions(recruitment: Recruitment, service: PanelService, progress) -> IncrementalSyncSummary:
+def send_orders_and_sync_changed_submissions(
+    recruitment: Recruitment, service: PanelService, progress
+) -> IncrementalSyncSummary:
     """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""
     # People who started are kept out of other published tasks while notifications are processed.
     create_and_send_orders(recruitment, service, progress)
     events = list(unhandled_events(recruitment)[:MAX_EVENTS])
-    arrivals = arrival_checks.unchecked_arrivals([recruitment])
+    arrivals = arrival_checks.recent_unchecked_arrivals([recruitment])
     # Check new arrivals first, because their place may belong to another person.
     names = list(
         dict.fromkeys(
@@ -108,12 +112,12 @@ def sync_changed_submissions(recruitment: Recruitment, service: PanelService, pr
         )
     )
     sync_summary, snapshots = _read_submissions(recruitment, service, names, progress)
-    task_ids = set(get_or_create_panel_tasks(recruitment).values_list("external_id", flat=True))
-    sync_summary.verified = arrival_checks.record_arrival_checks(arrivals, snapshots)
+    task_ids = set(get_panel_tasks_or_create_from_arrivals(recruitment).values_list("external_id", flat=True))
+    sync_summary.verified = arrival_checks.record_checks_and_verify_arrivals(arrivals, snapshots)
     # A workspace's notifications cover all its studies, and addresses can name arbitrary tasks.
     own_snapshots = [snapshot for snapshot in snapshots.values() if snapshot is not None and snapshot.task in task_ids]
     try:
-        summary = import_submissions(recruitment, own_snapshots, PanelSubmission.Source.SERVICE)
+        summary = import_submissions_and_release_places(recruitment, own_snapshots, PanelSubmission.Source.SERVICE)
     except ValueError as error:
         raise PanelUnavailable(str(error)) from error
     sync_summary.changed = summary.new + summary.changed
@@ -167,7 +171,7 @@ def _back_off(recruitment, seconds: float) -> None:
     cache.set(_pause_key(recruitment), 1, max(1, min(seconds * 2**times, LONGEST_PAUSE)))
 
 
-def delete_old_events() -> int:
+def delete_old_notifications() -> int:
     """Delete notifications once they can no longer be repeated, including those of unreadable submissions."""
     old = PanelEvent.objects.filter(received_at__lt=Now() - EVENT_RETENTION)
     return old.exclude(source=arrival_checks.SOURCE).delete()[0]

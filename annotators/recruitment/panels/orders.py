@@ -33,7 +33,7 @@ MAX_ATTEMPTS = 8
 MAX_WORDS_LENGTH = 500  # maximum length of a panel's message
 
 
-def create_order(
+def get_or_create_order(
     recruitment: Recruitment,
     operation: str,
     token: str,

@@ -18,7 +18,7 @@ from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
 from .blocklists import blocklist_names, order_blocklist_additions
-from .orders import create_order
+from .orders import get_or_create_order
 
 State = PanelOrder.State
 ENDED_STATES = (State.DONE, State.REFUSED, State.CANCELLED)
@@ -67,7 +67,7 @@ def publishing_obstacles(recruitment: Recruitment) -> list[str]:
 def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
     """Return warnings to consider before paying."""
     study, warnings = recruitment.study, []
-    if n := publication_orders(recruitment).count():
+    if n := effective_publication_orders(recruitment).count():
         times = "once" if n == 1 else f"{n} times"
         warnings.append(f"This link was published {times} already. This is an additional task, for other people.")
     if study.wage_per_hour and (hourly := reward_per_hour(reward, minutes)) < study.wage_per_hour:
@@ -114,14 +114,14 @@ def order_publication(recruitment: Recruitment, *, by, **task_values: Any) -> Pa
         with transaction.atomic():
             # Known people are on the list before the first person can see the task.
             order_blocklist_additions(recruitment, by=by)
-            return create_order(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
+            return get_or_create_order(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
         raise ActionRefused(
             "An earlier order to publish with other values is still open. Wait until it ends, or take it back."
         ) from None
 
 
-def publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
+def effective_publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """Return orders that published by this link, or may have done so."""
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 
@@ -135,14 +135,14 @@ def order_task_stop(task: PanelTask, *, by) -> PanelOrder:
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])
     n = without_effect.filter(values__task=task.external_id).count()
     token = f"stop-{task.pk}" + (f"-{n}" if n else "")
-    return create_order(task.recruitment, "stop", token, by=by, task=task.external_id)
+    return get_or_create_order(task.recruitment, "stop", token, by=by, task=task.external_id)
 
 
 def _orders(recruitment: Recruitment, operation: str) -> QuerySet[PanelOrder]:
     return PanelOrder.objects.filter(recruitment=recruitment, operation=operation)
 
 
-def get_or_create_panel_tasks(recruitment: Recruitment) -> QuerySet[PanelTask]:
+def get_panel_tasks_or_create_from_arrivals(recruitment: Recruitment) -> QuerySet[PanelTask]:
     """Return the recruitment's tasks at its panel; if heval published none, the tasks named in people's addresses."""
     tasks = PanelTask.objects.filter(recruitment=recruitment)
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():

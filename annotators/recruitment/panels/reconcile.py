@@ -112,7 +112,7 @@ def import_panel_file(recruitment: Recruitment, text: str, by, dry_run: bool = F
             "channel supports files."
         )
     with transaction.atomic():
-        summary = import_submissions(
+        summary = import_submissions_and_release_places(
             recruitment, channel.read_export(recruitment, text), PanelSubmission.Source.FILE, dry_run
         )
         if not dry_run:
@@ -120,7 +120,7 @@ def import_panel_file(recruitment: Recruitment, text: str, by, dry_run: bool = F
     return summary
 
 
-def import_submissions(
+def import_submissions_and_release_places(
     recruitment: Recruitment,
     snapshots: Iterable[SubmissionSnapshot],
     source: str,

@@ -3,6 +3,8 @@
 The code that runs it is in another app; this app knows the job only by name.
 """
 
+from django.db.models import QuerySet
+
 from annotators.models import Recruitment
 from studies.access import Action, check_permission
 from studies.models import Job
@@ -19,6 +21,6 @@ def schedule_rehearsal(recruitment: Recruitment, n_people: int = DEFAULT_PEOPLE,
     return job or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people)
 
 
-def rehearsal_jobs_of(recruitment: Recruitment):
+def rehearsal_jobs_of(recruitment: Recruitment) -> QuerySet[Job]:
     """Return all rehearsals of a recruitment, the newest first. Their results are reports."""
     return Job.objects.filter(kind=KIND, arguments__recruitment=recruitment.pk).order_by("-pk")

@@ -16,7 +16,7 @@ from annotators.models.constants import WORKING
 from studies.access import Action, check_permission
 from studies.models import audit
 
-from .orders import create_order
+from .orders import get_or_create_order
 from .publishing import publishing_obstacles
 from .reconcile import SENT_STATES
 
@@ -171,7 +171,7 @@ def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
     if task is None:
         return None
     ended = _extend_orders(task).count()
-    return create_order(
+    return get_or_create_order(
         recruitment,
         "extend",
         f"round-{task.pk}-{ended + 1}",
@@ -192,7 +192,7 @@ def retry_refused_round(recruitment: Recruitment, by) -> bool:
         return False
     orders = _extend_orders(task)
     values = orders.values_list("values", flat=True).last()
-    create_order(recruitment, "extend", f"round-{task.pk}-{orders.count() + 1}", by=by, **values)
+    get_or_create_order(recruitment, "extend", f"round-{task.pk}-{orders.count() + 1}", by=by, **values)
     return True
 
 

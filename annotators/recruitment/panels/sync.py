@@ -31,8 +31,8 @@ from . import (
     rounds,
 )
 from .orders import send_due_orders
-from .publishing import get_or_create_panel_tasks, publication_orders
-from .reconcile import ImportSummary, import_submissions
+from .publishing import effective_publication_orders, get_panel_tasks_or_create_from_arrivals
+from .reconcile import ImportSummary, import_submissions_and_release_places
 from .secrets import WEBHOOK_SECRET, get_panel_service, store_secrets
 
 KIND = "panel"
@@ -61,7 +61,7 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
             f"The panel did not show its submissions. Check the token and the link's settings. Reason: {error}"
         ) from error
     try:
-        summary = import_submissions(recruitment, snapshots, PanelSubmission.Source.SERVICE, dry_run)
+        summary = import_submissions_and_release_places(recruitment, snapshots, PanelSubmission.Source.SERVICE, dry_run)
     except ValueError as error:
         raise PanelUnavailable(str(error)) from error
     if not dry_run:
@@ -81,9 +81,9 @@ def _read_snapshots(
     If the panel refuses one task but shows others, skip the task if only people's addresses have named it. Anyone can
     type an address.
     """
-    tasks = list(get_or_create_panel_tasks(recruitment))
+    tasks = list(get_panel_tasks_or_create_from_arrivals(recruitment))
     known_tasks = {
-        str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)
+        str(result.get("task")) for result in effective_publication_orders(recruitment).values_list("result", flat=True)
     }
     known_tasks |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
     snapshots: list[SubmissionSnapshot] = []
@@ -115,7 +115,7 @@ def create_and_send_orders(recruitment: Recruitment, service: PanelService, prog
     credits.record_granted_credits(recruitment)
 
 
-def run_sync_job(job: Job, progress) -> dict:
+def run_requested_steps_and_sync_panel(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     for name, step in _steps.items():
         if job.arguments.get(name):
@@ -128,7 +128,7 @@ def webhook_url(recruitment: Recruitment) -> str:
     return f"{settings.SITE_URL}{reverse('webhook', args=[recruitment.key])}"
 
 
-def enable_webhooks(recruitment: Recruitment, *, by) -> None:
+def subscribe_to_webhooks(recruitment: Recruitment, *, by) -> None:
     """Subscribe to the panel's notifications. Raises PanelUnavailable or NoService."""
     check_permission(by, Action.PANEL, recruitment.study)
     try:
@@ -141,7 +141,7 @@ def enable_webhooks(recruitment: Recruitment, *, by) -> None:
 
 
 # Optional steps of the job before it asks the panel, by argument name.
-_steps: dict[str, Callable[..., object]] = {"listens": enable_webhooks}
+_steps: dict[str, Callable[..., object]] = {"listens": subscribe_to_webhooks}
 
 
 def register_sync_step(name: str, step: Callable[..., object]) -> None:

@@ -22,7 +22,7 @@ MAX_PER_MINUTE = 600
 
 
 @require_POST
-def receive_webhook(request, key):
+def receive_webhook(request, key) -> HttpResponse:
     """Store a notification. Idempotent. Its content is not trusted; the state is fetched from the panel."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > MAX_BODY_BYTES:

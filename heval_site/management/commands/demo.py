@@ -1,12 +1,16 @@
 import secrets
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.startup import lock_home_and_check_port, prepare_site, serve
+from heval_site.runtime.startup import lock_home_and_check_port_or_exit, prepare_site, serve
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
 
 ADMIN_NAME = "admin"
 # A command that works here, because a checkout has no `heval` command.
@@ -19,9 +23,9 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         if not settings.EMBEDDED:
             raise CommandError("The demo stores its data in HEVAL_HOME. Unset DATABASE_URL first.")
-        lock = lock_home_and_check_port()
+        lock = lock_home_and_check_port_or_exit()
         prepare_site()
-        user, password = get_or_create_admin()
+        user, password = get_admin_or_create_with_password()
         from heval_site.management.demo import get_or_create_demo
 
         demo = get_or_create_demo(user)
@@ -39,7 +43,7 @@ class Command(BaseCommand):
         )
 
 
-def get_or_create_admin():
+def get_admin_or_create_with_password() -> "tuple[AbstractBaseUser, str]":
     """Create the administrator. Return the password only if the account is new; it is shown only once."""
     model = get_user_model()
     user = model.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()

@@ -119,7 +119,7 @@ class Command(BaseCommand):
                 study, path, options=import_options, by=by, is_dry_run=is_dry_run
             )
         with transaction.atomic():
-            study = drafts.create_draft(Study(title=path.stem[:200]), by)
+            study = drafts.create_draft_with_default_arm(Study(title=path.stem[:200]), by)
             report = import_stimuli_file(study, path, options=import_options, by=by, is_dry_run=is_dry_run)
             if not report.is_written:
                 transaction.set_rollback(True)

@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.startup import is_migrated, lock_home_and_check_port, prepare_site, serve
+from heval_site.runtime.startup import is_migrated, lock_home_and_check_port_or_exit, prepare_site, serve
 
 
 class Command(BaseCommand):
@@ -14,7 +14,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args, **options):
-        lock = lock_home_and_check_port()
+        lock = lock_home_and_check_port_or_exit()
         if not options["no_migrate"]:
             prepare_site()
         elif not is_migrated():

@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         if options["once"]:
-            jobs.run_due_periodic_functions()
+            jobs.run_due_functions_and_record_heartbeat()
             n = jobs.run_waiting_jobs()
             self.stdout.write(f"{n} jobs run")
             return
@@ -28,7 +28,9 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: jobs.stop_requested.set())
         # In a separate thread, because places must be released even during an analysis of an hour.
         ticking = threading.Thread(
-            target=lambda: _repeat(jobs.run_due_periodic_functions, TICK_SECONDS), name="heval-tick", daemon=True
+            target=lambda: _repeat(jobs.run_due_functions_and_record_heartbeat, TICK_SECONDS),
+            name="heval-tick",
+            daemon=True,
         )
         ticking.start()
         _repeat(jobs.run_waiting_jobs, POLL_SECONDS)

@@ -9,7 +9,7 @@ from studies.stimuli.rows import TableProblems
 from studies.stimuli.surface import find_repeated_prompts
 from studies.stimuli.texts import name_key
 
-from .columns import BatchCells, Entry
+from .columns import BatchCells, StimulusRow
 from .existing import batch_digest
 from .result import ImportReport
 
@@ -65,7 +65,7 @@ class BatchCollector:
         self._seen_by = {p: {arm.name for arm in section.arms.all()} for p, section in self._sections.items()}
         self._has_reported_missing_section = False
 
-    def add(self, entry: Entry, cells: BatchCells, outputs: dict[str, int]) -> None:
+    def add(self, entry: StimulusRow, cells: BatchCells, outputs: dict[str, int]) -> None:
         """Add an entry's outputs (system > sample) to the batch and place that its row names."""
         section = self._section(entry.row, cells.section)
         batch = self._batch(entry, cells)
@@ -113,7 +113,7 @@ class BatchCollector:
             )
         return None
 
-    def _batch(self, entry: Entry, cells: BatchCells) -> GatheredBatch | None:
+    def _batch(self, entry: StimulusRow, cells: BatchCells) -> GatheredBatch | None:
         arm = cells.arm
         if arm and arm not in self._arms:
             self.problems.add(
@@ -144,7 +144,7 @@ class BatchCollector:
         return batch
 
     def _placement(
-        self, batch: GatheredBatch, entry: Entry, section: int, position: int | None
+        self, batch: GatheredBatch, entry: StimulusRow, section: int, position: int | None
     ) -> GatheredPlacement | None:
         if position is not None:
             at: object = position

@@ -76,7 +76,7 @@ class BatchCells:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StimulusRow:
     """One row, of either format."""
 
     row: int
@@ -145,14 +145,14 @@ class StimulusReader(RecordReader):
     def layout(self, columns: tuple[str, ...]) -> StimulusLayout:
         return parse_stimulus_columns(columns)
 
-    def record(self, row: Row, layout: StimulusLayout) -> Entry | None:
+    def record(self, row: Row, layout: StimulusLayout) -> StimulusRow | None:
         before = self.problems.count
         prompt = self.read_or_add_problem(row, lambda: _prompt(row.values, layout))
         outputs = list(self._outputs(row, layout))
         batch = self.read_or_add_problem(row, lambda: _batch(row.values, layout, self.options))
         if self.problems.count > before or prompt is None:
             return None
-        return Entry(row.number, prompt, tuple(outputs), batch, layout.is_wide)
+        return StimulusRow(row.number, prompt, tuple(outputs), batch, layout.is_wide)
 
     def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
         for written in self.read_or_add_problem(row, lambda: list(_written_outputs(row.values, layout))) or ():
@@ -344,7 +344,7 @@ def excerpt(text: str, length: int = 160) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def stimulus_row_preview(entry: Entry) -> dict[str, Any]:
+def stimulus_row_preview(entry: StimulusRow) -> dict[str, Any]:
     """Return a short form of an entry for a table, so that a researcher can check it."""
     return {
         "row": entry.row,

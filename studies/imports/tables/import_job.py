@@ -139,7 +139,7 @@ def _check(upload: Upload) -> None:
 
 
 @jobs.register(KIND, is_one_per_study=True, user_facing_errors=USER_FACING_ERRORS)
-def run_import_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Import a large file. A second run after a crash finds everything written and changes nothing."""
     upload = uploads.get_upload(job.arguments["upload"], job.study_id)
     if upload is None:

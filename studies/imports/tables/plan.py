@@ -15,7 +15,7 @@ from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profil
 
 from .batches import BatchCollector
 from .cells import MAX_NUMBER
-from .columns import Entry, OutputCells, PromptCells, excerpt, stimulus_row_preview
+from .columns import OutputCells, PromptCells, StimulusRow, excerpt, stimulus_row_preview
 from .existing import (
     MAX_PROFILED_TEXTS,
     NO_EXTRAS,
@@ -70,7 +70,7 @@ class ImportPlan:
             if self.batch_collector:
                 self.by_content[system, prompt, content] = sample
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: StimulusRow) -> None:
         """Decide what one row changes."""
         self.report.rows += 1
         if len(self.report.first) < FIRST_ROWS:
@@ -94,7 +94,7 @@ class ImportPlan:
 
     # Prompts
 
-    def _prompt(self, entry: Entry) -> PromptState | None:
+    def _prompt(self, entry: StimulusRow) -> PromptState | None:
         cells = entry.prompt
         try:
             media = self.images.stored_name(cells.image) if cells.image else ""
@@ -125,7 +125,7 @@ class ImportPlan:
             self.report.counts["prompts"].same += 1
         return state
 
-    def _new_prompt(self, entry: Entry, cells: PromptCells, media: str) -> PromptState | None:
+    def _new_prompt(self, entry: StimulusRow, cells: PromptCells, media: str) -> PromptState | None:
         if other := self._prompt_names.add_and_find_lookalike(cells.key):
             self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{other}” differ only in case or blanks.")
             return None
@@ -164,7 +164,7 @@ class ImportPlan:
 
     # Outputs
 
-    def _output(self, entry: Entry, prompt: PromptState, cells: OutputCells) -> int | None:
+    def _output(self, entry: StimulusRow, prompt: PromptState, cells: OutputCells) -> int | None:
         system = self._system(entry.row, cells)
         if system is None:
             return None
@@ -222,7 +222,7 @@ class ImportPlan:
             return given or 0
         return self.by_content.get((system, prompt, content), self.stored.next_sample.get((system, prompt), 0))
 
-    def _new_output(self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes) -> None:
+    def _new_output(self, entry: StimulusRow, key: OutputKey, cells: OutputCells, media: str, content: bytes) -> None:
         system, prompt, sample = key
         self.stored.outputs[key] = content
         self.stored.next_sample[system, prompt] = max(self.stored.next_sample.get((system, prompt), 0), sample + 1)
@@ -234,7 +234,7 @@ class ImportPlan:
         self._write("o", cells.system, entry.prompt.key, sample, cells.text, media, cells.is_empty, *extras)
 
     def _known_output(
-        self, entry: Entry, key: OutputKey, cells: OutputCells, media: str, content: bytes, known: bytes
+        self, entry: StimulusRow, key: OutputKey, cells: OutputCells, media: str, content: bytes, known: bytes
     ) -> None:
         before = self.stored.extras.get(key, NO_EXTRAS)
         given = (cells.format, cells.alt, cells.language)
@@ -250,7 +250,7 @@ class ImportPlan:
         extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
         self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
 
-    def _note_text(self, entry: Entry, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
+    def _note_text(self, entry: StimulusRow, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
         if cells.is_empty:
             self._empty_count += 1
             if len(self._empty) < MAX_EXAMPLES:

@@ -18,11 +18,11 @@ from .periodic import (
     HEARTBEAT_SECONDS,
     PeriodicFunction,
     is_runner_alive,
-    job_counts,
     record_runner_heartbeat,
     register_periodic,
     requeue_or_fail_expired_jobs,
-    run_due_periodic_functions,
+    run_due_functions_and_record_heartbeat,
+    unfinished_job_counts,
 )
 from .queue import ENDED, request_cancel, submit
 from .registry import JobKind, UnknownKind, UserFacingError, autodiscover_tasks, kinds, register
@@ -63,9 +63,9 @@ __all__ = [
     "register",
     "requeue_or_fail_expired_jobs",
     "run_job",
-    "run_due_periodic_functions",
+    "run_due_functions_and_record_heartbeat",
     "run_waiting_jobs",
-    "job_counts",
+    "unfinished_job_counts",
     "stop_requested",
     "submit",
 ]

@@ -34,7 +34,7 @@ class PeriodicFunction:
 _periodic: dict[str, PeriodicFunction] = {}
 
 
-def register_periodic(seconds: int):
+def register_periodic(seconds: int) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Register a function without arguments that one process runs about this often.
 
     The function must be safe to run twice at the same time.
@@ -48,7 +48,7 @@ def register_periodic(seconds: int):
     return registered
 
 
-def run_due_periodic_functions() -> int:
+def run_due_functions_and_record_heartbeat() -> int:
     """Run the periodic functions that are due, and record a heartbeat. Return how many functions ran."""
     autodiscover_tasks()
     record_runner_heartbeat()
@@ -99,7 +99,7 @@ def is_runner_alive() -> bool:
     return cache.get(HEARTBEAT_KEY) is not None
 
 
-def job_counts() -> dict[str, int]:
+def unfinished_job_counts() -> dict[str, int]:
     """Return how many jobs wait, how many run, and how many of these have no living process."""
     rows = Job.objects
     return {

@@ -9,7 +9,7 @@ from studies import signals
 from studies.access import Action, check_owner_or_admin, check_permission
 from studies.models import Job, audit
 
-from .registry import kind_of, to_json_value
+from .registry import kind_of, validate_json_value
 
 State = Job.State
 ENDED = (State.DONE, State.FAILED, State.CANCELLED)
@@ -21,7 +21,7 @@ def submit(kind: str, *, by, study=None, request_token: str | None = None, **arg
     Idempotent: a repeated ``request_token`` returns the same row.
     """
     kind_of(kind)
-    columns = {"kind": kind, "study": study, "by": by, "arguments": to_json_value(arguments)}
+    columns = {"kind": kind, "study": study, "by": by, "arguments": validate_json_value(arguments)}
     if request_token is None:
         job, is_new = Job.objects.create(**columns), True
     else:

@@ -28,7 +28,9 @@ _kinds: dict[str, JobKind] = {}
 _is_loaded = False
 
 
-def register(kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()):
+def register(
+    kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
     ``is_one_per_study``: only one job of this kind runs at a time for a study. ``user_facing_errors``: exceptions whose message
@@ -67,7 +69,7 @@ def kind_of(name: str) -> JobKind:
         raise UnknownKind(f"There is no job {name!r}. There are: {', '.join(sorted(_kinds))}.") from None
 
 
-def to_json_value(value: Any) -> Any:
+def validate_json_value(value: Any) -> Any:
     """Return the value. Raise ValueError or TypeError if a JSON column of the database cannot store it."""
     text = json.dumps(value, allow_nan=False)
     if "\\u0000" in text:

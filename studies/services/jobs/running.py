@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce, Now
 from studies.models import Job
 from studies.services.signal_flag import SignalFlag
 
-from .registry import UnknownKind, autodiscover_tasks, kind_of, kinds, to_json_value
+from .registry import UnknownKind, autodiscover_tasks, kind_of, kinds, validate_json_value
 
 logger = logging.getLogger("heval.jobs")
 LEASE_SECONDS = 60
@@ -105,7 +105,7 @@ def run_job(job_pk: int, holder: str | None = None) -> bool:
     try:
         kind = kind_of(job.kind)
         with _lease_renewal(progress):
-            result = to_json_value(kind.work(job, progress))
+            result = validate_json_value(kind.work(job, progress))
         _end(job, holder, State.DONE, result=result)
     except Cancelled:
         _end(job, holder, State.CANCELLED)

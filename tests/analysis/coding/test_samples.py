@@ -13,7 +13,7 @@ from analysis.coding.codebook import (
 )
 from analysis.coding.models import Coding, CodingSample
 from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import explanation_responses
+from analysis.coding.sampling import codable_explanation_responses
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
 from studies.services.lifecycle import ActionRefused
@@ -40,7 +40,7 @@ def test_practice_and_people_who_left_are_not_sampled(study, coders):
     withdraw_annotator(gone)
     sample = sample_of(study, coders, per_arm=10)
     assert sample.items.count() == 7 and gone.pk not in sample.items.values_list("assignment", flat=True)
-    assert {r.question.section.purpose for r in explanation_responses(study, "live")} == {"live"}
+    assert {r.question.section.purpose for r in codable_explanation_responses(study, "live")} == {"live"}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_the_cap_holds_and_who_comes_first_is_replaced_first():
     assert tasks.open_replacement_places() == 1
     assert Assignment.objects.get(replaced_at__isnull=False) == everybody[0]
     assert tasks.open_replacement_places() == 0
-    assert lifecycle.count_opened_places(Study.objects.get(pk=study.pk)) == 5
+    assert lifecycle.count_opened_places_towards_cap(Study.objects.get(pk=study.pk)) == 5
 
 
 def test_a_place_opened_by_hand_is_not_opened_again():

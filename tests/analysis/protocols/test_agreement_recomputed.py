@@ -33,11 +33,11 @@ def study():
     rng = random.Random(5)
     for n in range(12):
         choosing(study, f"p{n}", lambda item: rng.choice(["alpha", "beta"]))
-    top_ups.top_up_disputed_study_items(study)
+    top_ups.settle_or_top_up_study_items(study)
     n = 100
     while outcome(study, f"look {n}") == "claimed" and n < 112:
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
-        top_ups.top_up_disputed_study_items(study)
+        top_ups.settle_or_top_up_study_items(study)
         n += 1
     lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)

@@ -6,9 +6,9 @@ import pytest
 
 from analysis import protocols as analyses
 from analysis.protocols import ProtocolAnalysis
-from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_conclusions
+from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts, comparison_from_contrast
 from analysis.protocols.blocks.figures import build_figure, figure_row
 from analysis.protocols.blocks.tables import build_table
 from analysis.report.build import build_report
@@ -88,7 +88,7 @@ class Judging(Silent):
             (comparison_from_contrast(one, context.sections[0], ""), share)
             for one, share in zip(contrasts, block.estimates, strict=True)
         ]
-        return [replace(block, estimates=adjust_pvalues_within_families(pairs, "pick.share", context.star_scheme))]
+        return [replace(block, estimates=adjust_pvalues_and_add_verdicts(pairs, "pick.share", context.star_scheme))]
 
 
 def wording(one):
@@ -119,7 +119,7 @@ class Telling(Judging):
                 "How often x was picked",
                 "recommended",
                 estimates=shares,
-                conclusions=build_conclusions(shares, wording, 0.5),
+                conclusions=build_planned_conclusions(shares, wording, 0.5),
                 tables=[
                     build_table(
                         "picks", "What was picked", "x|System|text; share|Share|percent; n|n|integer", rows, "first"

@@ -6,7 +6,7 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
-from analysis.protocols.blocks.tables import merge_by_name_and_title
+from analysis.protocols.blocks.tables import merge_nonempty_by_name_and_title
 from analysis.protocols.humanlike.judgements import Cell, read_judgements
 from analysis.stats.generators import simulate_human_like_ratings
 from studies.models import Contrast
@@ -138,7 +138,7 @@ def test_each_section_has_families_and_tables_of_its_own():
             if test and test.family:
                 places.setdefault((test.family, block.mode), set()).add((block.title, test.family_size, test.adjust))
     assert len(places) > 10 and all(len(told) == 1 for told in places.values())
-    tables = merge_by_name_and_title(table for block in found for table in block.tables)
+    tables = merge_nonempty_by_name_and_title(table for block in found for table in block.tables)
     assert len(tables) == len({table["name"] for table in tables}) > 10
     assert len({table["title"] for table in tables}) == len(tables)
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from analysis.report.build import build_report
-from annotators.imports import import_answers
+from annotators.imports import import_answers_and_close_draft
 from annotators.models import PageVisit, Response
 from studies.models import Exposure, Question, Study
 from studies.services import lifecycle
@@ -118,7 +118,7 @@ def test_every_protocol_whose_answers_can_be_imported(tmp_path):
     lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     there = drafted(consent="", contact="")
-    report = import_answers(there, as_file(study, tmp_path / "answers.csv"), by=None)
+    report = import_answers_and_close_draft(there, as_file(study, tmp_path / "answers.csv"), by=None)
     assert report.is_written, [str(one) for one in report.problems][:20]
     live, imported = (numbers(build_report(Study.objects.get(pk=one.pk), {"resamples": 99})) for one in (study, there))
     assert live.keys() == imported.keys() and len(live) > 100

@@ -55,7 +55,7 @@ def test_who_gives_third_labels_is_asked_what_their_batch_holds():
     disputed = Item.objects.filter(study=study).order_by("number").first().pk
     for person in "ab":
         choosing(study, person, lambda item, p=person: "beta" if item == disputed and p == "b" else "alpha")
-    assert top_ups.top_up_disputed_study_items(study) == 1
+    assert top_ups.settle_or_top_up_study_items(study) == 1
     third = choosing(study, "c", lambda item: "beta")
     assert third.responses.count() == 1
     assert set(states(study).values()) == {PASS}

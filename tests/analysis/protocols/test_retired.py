@@ -97,7 +97,7 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
-    assert top_ups.top_up_disputed_study_items(study) == 0
+    assert top_ups.settle_or_top_up_study_items(study) == 0
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from analysis.data.planned_labels import assign_queue_numbers, read_planned_labels
+from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels
 from analysis.report import stopping
 from analysis.report.stopping import apply_stopping_rules, stopping_state, submit_stopping_checks
 from annotators.models import Assignment
@@ -27,9 +27,9 @@ def now(study):
 def test_claims_are_numbered_in_their_order_and_keep_their_numbers():
     study = choice_study(target_n=5, prompts=12)
     first, second = claimed(study, "a"), claimed(study, "b")
-    assert assign_queue_numbers(study) == 2 and assign_queue_numbers(study) == 0
+    assert assign_claim_queue_numbers(study) == 2 and assign_claim_queue_numbers(study) == 0
     third = claimed(study, "c")
-    assert assign_queue_numbers(study) == 1
+    assert assign_claim_queue_numbers(study) == 1
     numbers = dict(Assignment.objects.values_list("pk", "queue_number"))
     assert numbers == {first.pk: 1, second.pk: 2, third.pk: 3}
 
@@ -70,9 +70,9 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
 def test_third_labels_stand_outside_the_queue():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    top_ups.top_up_disputed_study_items(study)
+    top_ups.settle_or_top_up_study_items(study)
     choosing(study, "c", lambda item: "beta")
-    assign_queue_numbers(study)
+    assign_claim_queue_numbers(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
     claims = read_planned_labels(now(study)).rows
     assert claims["is_top_up"].sum() == 2
@@ -119,10 +119,10 @@ def test_a_budget_is_not_spent_while_an_item_wants_a_third_label():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
     assert not apply_stopping_rules(study)["is_over"] and now(study).state == "launched"
-    top_ups.top_up_disputed_study_items(study)
+    top_ups.settle_or_top_up_study_items(study)
     assert not apply_stopping_rules(study)["is_over"]
     choosing(study, "c", lambda item: "beta")
-    top_ups.top_up_disputed_study_items(study)
+    top_ups.settle_or_top_up_study_items(study)
     assert apply_stopping_rules(study)["is_over"]
 
 

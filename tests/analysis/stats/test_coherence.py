@@ -37,7 +37,7 @@ def test_violations_agree_with_the_definition(seed):
     pairs = [pair if draw.random() < 0.5 else pair[::-1] for pair in combinations(range(5), 2)]
     values = draw.integers(0, 9, (6, len(pairs))) / 8
     values[draw.random(values.shape) < 0.1] = np.nan
-    found = coherence.transitivity_violations(values, pairs, n_systems=5)
+    found = coherence.transitivity_violation_shares(values, pairs, n_systems=5)
     rows = [by_definition(row, pairs, 5) for row in values]
     for estimate, name in zip(found, coherence.TRANSITIVITIES, strict=True):
         shares = [counts[name] / n for counts, n in rows if n]
@@ -49,19 +49,21 @@ def test_violations_agree_with_the_definition(seed):
 
 def test_strength_implies_moderate_implies_weak():
     values = rng(4).integers(0, 101, (200, 10)) / 100
-    weak, moderate, strong = coherence.transitivity_violations(values, list(combinations(range(5), 2)), n_systems=5)
+    weak, moderate, strong = coherence.transitivity_violation_shares(
+        values, list(combinations(range(5), 2)), n_systems=5
+    )
     assert weak.estimate < moderate.estimate < strong.estimate
 
 
 def test_coherent_annotators_violate_nothing_and_have_an_honest_interval():
     values = np.tile([0.6, 0.7, 0.8], (30, 1))
-    weak, moderate, strong = coherence.transitivity_violations(values, TRIANGLE, n_systems=3)
+    weak, moderate, strong = coherence.transitivity_violation_shares(values, TRIANGLE, n_systems=3)
     assert (weak.status, weak.estimate, weak.interval.method) == ("zero_variance", 0.0, "betting")
     assert strong.estimate == 0
 
 
 def test_without_a_full_triple_there_is_nothing_to_count():
-    found = coherence.transitivity_violations([[0.5, 0.6]], [(0, 1), (1, 2)], n_systems=3)
+    found = coherence.transitivity_violation_shares([[0.5, 0.6]], [(0, 1), (1, 2)], n_systems=3)
     assert [estimate.status for estimate in found] == ["not_applicable"] * 3
 
 

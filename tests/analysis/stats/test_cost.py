@@ -91,7 +91,9 @@ def test_precision_with_a_known_spread_and_dependent_labels():
     deff = leaderboard.design_effect(20, 0.3)
     (dependent,) = cost.precision_curve([100], cost_per_label=0, sd=30, design_effect=deff)
     assert_allclose(dependent.se, 3 * math.sqrt(6.7))
-    assert_allclose(cost.precision_curve([200], cost_per_label=0, score=80)[0].se, leaderboard.worst_case_se(80, 200))
+    assert_allclose(
+        cost.precision_curve([200], cost_per_label=0, score=80)[0].se, leaderboard.worst_case_se_in_points(80, 200)
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"score": 80.0}, {"sd": 25.0}, {"sd": 25.0, "design_effect": 2.6}])

@@ -237,7 +237,9 @@ def test_a_tail_that_a_library_cannot_compute():
     assert power.t_test_power(3.0, 100) == 1.0 and power.t_test_power(
         30 / math.sqrt(12), 12, significance=0.005
     ) == pytest.approx(1.0)
-    assert power.power_from_tails(math.nan, limit=0.75) == 0.75 and power.power_from_tails(0.75, math.nan) == 0.75
+    assert (
+        power.power_from_tails(math.nan, upper_if_nan=0.75) == 0.75 and power.power_from_tails(0.75, math.nan) == 0.75
+    )
 
 
 def test_drift_is_no_verdict():

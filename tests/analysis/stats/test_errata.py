@@ -229,7 +229,7 @@ def test_g11_resampling_annotations_forgets_that_people_gave_them():
         who = draw.choice(40, 800, p=activity / activity.sum())
         values = answers(0.15 * draw.normal(size=40)[who], 800)
         for mode in ("paper", "recommended"):
-            found = leaderboard.system_score(values, np.arange(800), who, mode=mode, rng=draw, resamples=199)
+            found = leaderboard.system_score_in_points(values, np.arange(800), who, mode=mode, rng=draw, resamples=199)
             theirs += mode == "paper" and covers(found.interval, truth)
             ours += mode == "recommended" and covers(found.interval, truth)
     assert theirs / runs < 0.6 and ours / runs > 0.88

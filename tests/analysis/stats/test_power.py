@@ -213,7 +213,10 @@ def test_a_family_asks_for_more():
 def test_a_tail_that_is_not_a_number_counts_as_its_limit():
     assert np.isnan(special.nctdtr(89, 20.0, -3.4))
     assert power.power_from_tails(0.8, float("nan")) == 0.8
-    assert power.power_from_tails(float("nan"), 0.0) == 1.0 and power.power_from_tails(float("nan"), limit=0.5) == 0.5
+    assert (
+        power.power_from_tails(float("nan"), 0.0) == 1.0
+        and power.power_from_tails(float("nan"), upper_if_nan=0.5) == 0.5
+    )
     assert power.power_from_tails(0.9, 0.2) == 1.0 and power.power_from_tails(-1e-17) == 0.0
     assert_allclose([power.anova_power(50.0, [500] * 3), power.two_sample_t_test_power(500.0, 40, 40)], 1.0, atol=1e-12)
 

@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.orders import create_order
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.orders import get_or_create_order
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.secrets import NoService, get_panel_service, store_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
@@ -155,7 +155,7 @@ def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recrui
     for n, code in enumerate(("a2k7pq", "D5XNUV", "NOCODE", "", "its own")):
         one = claimed(prolific.study, f"W{n}", prolific, external_ids={"person": f"W{n}", "session": f"S{n}"})
         code = compute_receipt(one.code) if code == "its own" else code
-        import_submissions(
+        import_submissions_and_release_places(
             prolific,
             [SubmissionSnapshot("T", f"S{n}", f"W{n}", "submitted", word="AWAITING REVIEW", code=code)],
             "file",
@@ -188,7 +188,9 @@ def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
         ),
     ):
         link = Recruitment.objects.create(study=recruitment.study, channel=channel, pool="panel", settings=settings)
-        import_submissions(link, [SubmissionSnapshot("", "S0", "W0", "submitted", word="In", code=typed)], "file")
+        import_submissions_and_release_places(
+            link, [SubmissionSnapshot("", "S0", "W0", "submitted", word="In", code=typed)], "file"
+        )
         assert f"In, S0; entered {told}</td>" in page(client, link)
 
 
@@ -196,8 +198,8 @@ def test_a_person_says_what_became_of_an_order(client, recruitment, panel):
     store_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     order, waiting = (
-        create_order(recruitment, "stop", "s1", by=None, task="T"),
-        create_order(recruitment, "extend", "e1", by=None, task="T", places=3),
+        get_or_create_order(recruitment, "stop", "s1", by=None, task="T"),
+        get_or_create_order(recruitment, "extend", "e1", by=None, task="T", places=3),
     )
     PanelOrder.objects.filter(pk=order.pk).update(state="unclear", sent_at=order.made_at)
     assert "was this order carried out?" in page(client, recruitment)
@@ -223,7 +225,7 @@ def test_only_editors_see_it(recruitment):
 
 def test_a_page_asks_the_same_queries_for_one_and_for_many(client, recruitment, django_assert_max_num_queries):
     for n in (1, 40):
-        import_submissions(
+        import_submissions_and_release_places(
             recruitment, [SubmissionSnapshot("T", f"S{i}", f"W{i}", "submitted") for i in range(n)], "file"
         )
         with django_assert_max_num_queries(40):

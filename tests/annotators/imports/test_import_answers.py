@@ -15,9 +15,9 @@ from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from analysis.report.parameters import default_origins
-from annotators.imports import Options, import_answers
+from annotators.imports import Options, import_answers_and_close_draft
 from annotators.models import Annotator, Assignment, Response
-from annotators.places.monitor import count_daily_claims_and_submissions, count_places_by_arm, progress_by_study
+from annotators.places.monitor import count_places_by_arm, progress_by_study, recent_daily_counts_of_live_assignments
 from studies.design.serialization import frozen_design_mismatch_text
 from studies.imports.tables import StudyChanged, import_job, uploads
 from studies.models import Design, Item, Job, Study
@@ -61,10 +61,10 @@ def words(report) -> str:
 def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     study = choice_draft()
     path = written(tmp_path, CHOICES)
-    look = import_answers(study, path, by=None, is_dry_run=True)
+    look = import_answers_and_close_draft(study, path, by=None, is_dry_run=True)
     assert {kind: count.new for kind, count in look.counts.items()} == {"annotators": 2, "items": 2, "answers": 3}
     assert "freezes its design and closes it" in str(look.findings) and again(study).is_draft and not look.is_written
-    report = import_answers(study, path, by=user(), expected_outcome=look.outcome())
+    report = import_answers_and_close_draft(study, path, by=user(), expected_outcome=look.outcome())
     study = again(study)
     assert (
         report.is_written
@@ -94,13 +94,13 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     assert not Annotator.objects.filter(external_id__contains="w1").exists()
     # The same again changes nothing; p2 stands before p10.
     assert (
-        not import_answers(study, path, by=None).has_changes
+        not import_answers_and_close_draft(study, path, by=None).has_changes
         and Response.objects.filter(assignment__study=study).count() == 3
     )
     numbered = list(Item.objects.filter(study=study).order_by("number").values_list("number", "prompt__key"))
     assert numbered == [(1, "p002"), (2, "p010")]
     # More of the same people later: assignments of their own.
-    more = import_answers(
+    more = import_answers_and_close_draft(
         study, written(tmp_path, CHOICES + "w1,p003,alpha,beta,alpha,2021-05-19T10:00:00Z\n"), by=None
     )
     assert (more.counts["answers"].new, more.counts["answers"].same, more.counts["annotators"].same) == (1, 3, 2)
@@ -109,7 +109,9 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
         and frozen_design_mismatch_text(study) == ""
     )
     # What was said is never said otherwise.
-    other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"), by=None)
+    other = import_answers_and_close_draft(
+        study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"), by=None
+    )
     assert "another answer of “w1” to this is already stored" in words(other) and not other.is_written
     with pytest.raises(lifecycle.ActionRefused):
         lifecycle.request_launch(study, by=None)
@@ -117,11 +119,11 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
 
 def test_imported_answers_are_told_apart(tmp_path, client):
     study = choice_draft()
-    import_answers(study, written(tmp_path, CHOICES), by=user())
+    import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=user())
     study = again(study)
     progress = progress_by_study([study.pk])[study.pk]
     assert (progress.submitted, progress.imported, progress.last_submitted_at) == (0, 2, None)
-    assert count_places_by_arm(study)[0].submitted == 0 and count_daily_claims_and_submissions(study) == []
+    assert count_places_by_arm(study)[0].submitted == 0 and recent_daily_counts_of_live_assignments(study) == []
     assert default_origins(study) == ["imported"]
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
@@ -171,7 +173,7 @@ def test_all_protocols_take_what_their_pages_ask(tmp_path):
     ]
     lines = "".join(json.dumps({"annotator": "w1"} | row) + "\n" for row in rows)
     path = written(tmp_path, lines, "answers.jsonl")
-    report = import_answers(study, path, by=None)
+    report = import_answers_and_close_draft(study, path, by=None)
     assert report.is_written, words(report)
     stored = {(r.question.key, r.slot): r for r in Response.objects.filter(assignment__study=study)}
     by_key = {key: r for (key, _), r in stored.items()}
@@ -180,9 +182,11 @@ def test_all_protocols_take_what_their_pages_ask(tmp_path):
     assert (alpha.label, alpha.exposure.output.system.name, alpha.item.section) == ("B", "alpha", spa)
     assert by_key["why"].text == "It rambles." and by_key["why"].item.section.protocol == "humanlike"
     assert {(r.choice, r.value) for r in stored.values() if r.question.key == "seen"} == {("a", 1), ("b", 0)}
-    assert not import_answers(again(study), path, by=None).has_changes
+    assert not import_answers_and_close_draft(again(study), path, by=None).has_changes
     changed = lines.replace('"choice": "b", "value": 0', '"choice": "b", "value": 1')
-    assert "another answer" in words(import_answers(again(study), written(tmp_path, changed, "b.jsonl"), by=None))
+    assert "another answer" in words(
+        import_answers_and_close_draft(again(study), written(tmp_path, changed, "b.jsonl"), by=None)
+    )
 
 
 def test_a_follow_up_is_only_taken_after_its_answer(tmp_path):
@@ -190,7 +194,9 @@ def test_a_follow_up_is_only_taken_after_its_answer(tmp_path):
     add_humanlike(study)
     head = "annotator,question,prompt_key,system,value,text\n"
     wrong = written(tmp_path, head + "w1,source,p001,beta,4,\nw1,why,p001,beta,,It rambles.\n")
-    assert "row 3, column “question”: “why” is not asked after" in words(import_answers(study, wrong, by=None))
+    assert "row 3, column “question”: “why” is not asked after" in words(
+        import_answers_and_close_draft(study, wrong, by=None)
+    )
 
 
 def test_the_files_own_column_names(tmp_path):
@@ -198,7 +204,7 @@ def test_the_files_own_column_names(tmp_path):
     text = "worker,pair_id,model_a,model_b,choice,chosen_model,work_seconds\nw1,p001,alpha,beta,B,beta,7\nw2,p001,beta,alpha,B,alpha,9\n"
     path = written(tmp_path, text)
     lines = "annotator = worker\nprompt_key=pair_id\nshown:A = model_a\nshown:B = model_b\nlabel = choice\n\nchosen = chosen_model"
-    report = import_answers(study, path, by=None, options=Options.from_text(lines))
+    report = import_answers_and_close_draft(study, path, by=None, options=Options.from_text(lines))
     assert report.is_written, words(report)
     assert [f.examples for f in report.findings if f.kind == "ignored_columns"] == [("work_seconds",)]
     assert set(Response.objects.values_list("label", flat=True)) == {"B"}
@@ -206,7 +212,9 @@ def test_the_files_own_column_names(tmp_path):
     assert set(Response.objects.values_list("position", flat=True)) == {None}
     # The letter alone names what was chosen, where the file says what stood there.
     other = choice_draft()
-    assert import_answers(other, path, by=None, options=Options.from_text(lines.rpartition("\n")[0])).is_written
+    assert import_answers_and_close_draft(
+        other, path, by=None, options=Options.from_text(lines.rpartition("\n")[0])
+    ).is_written
     assert {r.chosen.output.system.name for r in Response.objects.filter(assignment__study=other)} == {"alpha", "beta"}
 
 
@@ -214,9 +222,9 @@ def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
     from annotators.participation.withdrawal import withdraw_annotator
 
     study = choice_draft()
-    import_answers(study, written(tmp_path, CHOICES), by=None)
+    import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=None)
     withdraw_annotator(Assignment.objects.filter(study=study).order_by("pk").first())
-    report = import_answers(again(study), written(tmp_path, CHOICES), by=None)
+    report = import_answers_and_close_draft(again(study), written(tmp_path, CHOICES), by=None)
     assert not report.has_changes and [f.kind for f in report.findings if f.kind == "gone"] == ["gone"]
 
 
@@ -228,7 +236,7 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
     if state == "closing":
         lifecycle.start_closing(study, by=None)
     with pytest.raises(lifecycle.ActionRefused, match="A study that collects answers cannot import others"):
-        import_answers(again(study), written(tmp_path, CHOICES), by=None)
+        import_answers_and_close_draft(again(study), written(tmp_path, CHOICES), by=None)
     client.force_login(user())
     address = reverse("import_answers", args=[study.code])
     assert "A study that collects answers cannot import others" in client.get(address).content.decode()
@@ -246,14 +254,14 @@ def test_never_beside_answers_of_the_studys_own(tmp_path):
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
     with pytest.raises(lifecycle.ActionRefused, match="The study has collected answers, so it cannot import others"):
-        import_answers(again(study), written(tmp_path, CHOICES), by=None)
+        import_answers_and_close_draft(again(study), written(tmp_path, CHOICES), by=None)
 
 
 def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
     study = choice_draft()
     study.sections.get().questions.update(scale={"kind": "stars"})
     study = again(study)
-    report = import_answers(study, written(tmp_path, CHOICES), by=None)
+    report = import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=None)
     assert "The scale 'stars' does not exist" in words(report) and again(study).is_draft
     with pytest.raises(lifecycle.NotReady):
         lifecycle.freeze_and_close(study, by=None)
@@ -261,10 +269,12 @@ def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
 
 def test_nothing_is_written_where_the_study_moved_on(tmp_path):
     study = choice_draft()
-    look = import_answers(study, written(tmp_path, CHOICES), by=None, is_dry_run=True)
-    import_answers(study, written(tmp_path, CHOICES.replace("w2", "w3")), by=None)
+    look = import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=None, is_dry_run=True)
+    import_answers_and_close_draft(study, written(tmp_path, CHOICES.replace("w2", "w3")), by=None)
     with pytest.raises(StudyChanged):
-        import_answers(again(study), written(tmp_path, CHOICES), by=None, expected_outcome=look.outcome())
+        import_answers_and_close_draft(
+            again(study), written(tmp_path, CHOICES), by=None, expected_outcome=look.outcome()
+        )
 
 
 def test_the_pages_look_first_then_write(client, settings, tmp_path):

@@ -13,7 +13,7 @@ from annotators.pages.compiled_queries import (
     columns_in_model_order,
     insert_missing_without_fsync,
     instance_from_row,
-    update_then_insert,
+    update_then_insert_if_all_matched,
 )
 from annotators.pages.form_data import NewResponse
 from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
@@ -141,13 +141,16 @@ WRITTEN = [("x1", None, "100 % ü\n{}", None), ("x2", Decimal("7.25"), "", None)
 def test_what_is_done_in_turn_ends_where_a_row_is_not_found(updates, done, found):
     one, other = (submitted(spa_study(target_n=2), person) for person in "ab")
     steps = [(update, (41 + number, one.pk)) for number, update in enumerate(updates)]
-    assert update_then_insert(steps, Response, RESPONSE_COLUMNS, _answers(one)) == done
+    assert update_then_insert_if_all_matched(steps, Response, RESPONSE_COLUMNS, _answers(one)) == done
     assert _found(one) == found and _found(other) == (0, 0, [])
 
 
 def test_in_turn_there_may_be_nothing_to_insert():
     one = submitted(spa_study(target_n=1), "a")
-    assert update_then_insert([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, []) == 2
+    assert (
+        update_then_insert_if_all_matched([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, [])
+        == 2
+    )
     assert _found(one) == (5, 6, [])
 
 
@@ -157,12 +160,14 @@ def test_a_row_that_is_refused_undoes_what_came_before_it_and_no_word_is_cut_sho
     rows = _answers(one)
     rows[1].slot = "x1"
     with pytest.raises(IntegrityError):
-        update_then_insert([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, rows)
+        update_then_insert_if_all_matched(
+            [(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, rows
+        )
     assert _found(one) == (0, 0, [])
     rows[1].slot = "x" * 61
     if connection.vendor == "postgresql":  # SQLite holds no text to its length
         with pytest.raises(DataError):
-            update_then_insert([(FIRST, (5, one.pk))], Response, RESPONSE_COLUMNS, rows)
+            update_then_insert_if_all_matched([(FIRST, (5, one.pk))], Response, RESPONSE_COLUMNS, rows)
         assert _found(one) == (0, 0, [])
 
 
@@ -196,7 +201,7 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
     database.execute("PRAGMA synchronous=FULL")
     database.set_trace_callback(said.append)
     insert_missing_without_fsync(PageVisit, OF_NEW_VISIT, made)
-    update_then_insert([], PageVisit, OF_NEW_VISIT, [visit_of("b")])
+    update_then_insert_if_all_matched([], PageVisit, OF_NEW_VISIT, [visit_of("b")])
     database.set_trace_callback(None)
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
     said = [sql for sql in said if "PRAGMA" in sql or 'INTO "annotators_pagevisit"' in sql]

@@ -25,7 +25,7 @@ from annotators.pages.record import (
     save_page_draft,
 )
 from annotators.places import assign
-from annotators.views.lookup import get_page_assignment_or_404
+from annotators.views.lookup import get_page_assignment_or_404_and_allow_framing
 from studies.models import Batch
 from studies.services import lifecycle
 from tests.builders import spa_study
@@ -313,7 +313,7 @@ def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
 def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
-    as_read = get_page_assignment_or_404(RequestFactory().post("/"), assignment.code, page.key)
+    as_read = get_page_assignment_or_404_and_allow_framing(RequestFactory().post("/"), assignment.code, page.key)
     save_page_draft(fresh(assignment), page.key, form(active="90"))
     record_page_answers(as_read, page.key, form(active="7", **plausible(assignment)))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90

@@ -3,7 +3,7 @@
 from annotators.places import assign
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 
 
 def shown(recruitment, *states):
@@ -15,4 +15,4 @@ def shown(recruitment, *states):
     for one, _ in states:
         key = assign.hash_person_id(recruitment.pool, f"person {one.pk}")
         type(one.annotator).objects.filter(pk=one.annotator_id).update(pool=recruitment.pool, external_id=key)
-    return import_submissions(recruitment, seen, "service")
+    return import_submissions_and_release_places(recruitment, seen, "service")

@@ -14,7 +14,7 @@ from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
 from annotators.pay.id_retention import ids_retained_past_erasure_time
 from annotators.recruitment.panels.alerts import find_panel_alerts
-from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.orders import get_or_create_order
 from heval_site.runtime import doctor
 from tests.admin_pages import logged_in
 from tests.annotators.closed_studies import closed_long_ago
@@ -72,7 +72,7 @@ def test_ids_stay_exactly_with_who_is_owed_something(recruitment, state, stays):
     row = Payment(assignment=owed, kind="base", amount=2, currency="USD", way="bonus", state=state)
     if state == "ordered":
         shown = PanelSubmission.objects.get(assignment=owed)
-        row.order = create_order(
+        row.order = get_or_create_order(
             recruitment, "bonus", "b", submission=shown, by=None, amount="2.00", currency="USD", reason="r"
         )
     row.ended_at = None if stays else timezone.now()

@@ -25,7 +25,7 @@ from annotators.pay.ledger import ExtraPayment, order_due_payments_at_panel, pay
 from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, outcome_labels_without_pay_rule
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.orders import create_order, send_due_orders
+from annotators.recruitment.panels.orders import get_or_create_order, send_due_orders
 from studies.models import Arm, AuditEvent, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
@@ -206,7 +206,7 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
         ("outcome", "0.30", "screen_out", "due"),
     ]
     # The task was published for 2.50; the link pays more now.
-    create_order(
+    get_or_create_order(
         recruitment,
         "publish",
         "publish-1",
@@ -295,7 +295,7 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     order_due_payments_at_panel(recruitment, service.operations, Decimal("1.20"), user("owner"))
     service.faults = ["refused"]
     send_due_orders(recruitment, service, lambda *_: None)
-    assert [(row.kind, row.way, row.state) for row in ledger.payments_after_ledger_update(recruitment)][1:] == [
+    assert [(row.kind, row.way, row.state) for row in ledger.preview_payments_after_ledger_update(recruitment)][1:] == [
         ("bonus", "hand", "due")
     ]
     assert Payment.objects.latest("pk").state == "ordered"

@@ -32,7 +32,7 @@ from annotators.pages.record import full_page_state
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
-from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.services import jobs
 from tests.addresses import addresses, filled
@@ -207,7 +207,7 @@ class Follower:
             CodingSeat.objects.create(sample=seat, number=1, user=owner)
             written = Response.objects.exclude(text="").filter(assignment=done).first()
             CodingItem.objects.create(sample=seat, number=1, assignment=done, response=written)
-            order = create_order(door, "stop", "stop-1", by=None, task="T")
+            order = get_or_create_order(door, "stop", "stop-1", by=None, task="T")
             inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
             shown = PanelSubmission.objects.filter(assignment=done).first() or PanelSubmission.objects.create(
                 recruitment=door,

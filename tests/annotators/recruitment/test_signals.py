@@ -11,7 +11,7 @@ from annotators.recruitment import signals
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.alerts import Alert, find_panel_alerts
 from annotators.recruitment.panels.publishing import publishing_obstacles
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from tests.builders import spa_study, user
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +63,7 @@ def test_a_rehearsed_look_is_not_told_and_what_a_receiver_raises_takes_no_submis
         raise RuntimeError("told")
 
     with connected(signals.submissions_imported, fail):
-        import_submissions(recruitment, [SEEN], PanelSubmission.Source.FILE, dry_run=True)
+        import_submissions_and_release_places(recruitment, [SEEN], PanelSubmission.Source.FILE, dry_run=True)
         with pytest.raises(RuntimeError, match="told"):
-            import_submissions(recruitment, [SEEN], PanelSubmission.Source.FILE)
+            import_submissions_and_release_places(recruitment, [SEEN], PanelSubmission.Source.FILE)
     assert PanelSubmission.objects.get().external_id == "s1"

@@ -33,7 +33,7 @@ from annotators.places import assign
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, incremental_sync, sync
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.runtime import logs
 from studies.models import Job, Study
@@ -129,9 +129,9 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
                     code=arrival.person,
                 )
             )
-        import_submissions(they.door, shown, "file")
+        import_submissions_and_release_places(they.door, shown, "file")
         stranger = they.arrival("never came")
-        import_submissions(
+        import_submissions_and_release_places(
             they.door,
             [SubmissionSnapshot("T", stranger.ids.get("session", stranger.person), stranger.person, "submitted")],
             "file",
@@ -189,7 +189,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         they.is_clean("looked at again")
     if is_known:
         theirs = files.due_payments_not_by_approval_csv(they.door) + "".join(
-            text.text for text in files.bulk_form_payment_texts(they.door)
+            text.text for text in files.due_payment_bulk_form_texts(they.door)
         )
         assert get_person_id(out.annotator) == they.arrival("is screened out").ids["person"]
         assert _in_csv(theirs, they.arrival("is screened out").ids["person"]), "somebody has to be able to pay them"
@@ -264,7 +264,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     if shown:
         # The panel goes on showing them: nothing is written down anew, and nothing breaks.
         rows = PanelSubmission.objects.count()
-        import_submissions(they.door, shown, "file")
+        import_submissions_and_release_places(they.door, shown, "file")
         tasks.erase_person_ids()
         assert PanelSubmission.objects.count() == rows and not PanelIdentity.objects.exclude(ciphertext=None).exists()
     they.is_clean("purged")

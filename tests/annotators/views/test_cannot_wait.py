@@ -15,7 +15,7 @@ from annotators.places import assign
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.reconcile import import_submissions, submissions_with_match_status
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places, submissions_with_match_status
 from tests.annotators.recruitment.channels.sona.stand_in import SETTINGS
 from tests.builders import launched, panel, promised, recruitment, spa_draft, spa_study, user
 from tests.players import claimed, submitted
@@ -235,7 +235,7 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
 def test_at_the_panel_they_are_turned_away_and_not_unknown(study):
     door = panel(study)
     knocks(door, leave="1", waiting_token=waited(knocks(door)))
-    import_submissions(door, [SubmissionSnapshot("T", "S1", "W1", SUBMITTED)], "service")
+    import_submissions_and_release_places(door, [SubmissionSnapshot("T", "S1", "W1", SUBMITTED)], "service")
     assert (
         submissions_with_match_status(door).get().standing == "turned_away"
         and submissions_with_match_status(door).get().assignment == left()[0]

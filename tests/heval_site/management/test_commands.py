@@ -49,7 +49,7 @@ def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
     from heval_site.management.commands import up
 
     monkeypatch.setattr(up, "is_migrated", lambda: False)
-    monkeypatch.setattr(up, "lock_home_and_check_port", lambda: None)
+    monkeypatch.setattr(up, "lock_home_and_check_port_or_exit", lambda: None)
     monkeypatch.setattr(up, "serve", lambda lock: pytest.fail("served"))
     with pytest.raises(CommandError, match="heval prepare"):
         call_command("up", "--no-migrate")
@@ -60,9 +60,9 @@ def test_what_is_prepared_is_known_to_be():
 
 
 def test_the_demo_makes_an_administrator_once_and_tells_the_password_once():
-    user, password = demo.get_or_create_admin()
+    user, password = demo.get_admin_or_create_with_password()
     assert user.check_password(password) and user.is_superuser and len(password) >= 12
-    assert demo.get_or_create_admin() == (user, "")
+    assert demo.get_admin_or_create_with_password() == (user, "")
 
 
 def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
@@ -86,4 +86,4 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings,
     said = capsys.readouterr().err
     assert f"Port {settings.PORT} of 127.0.0.1 is not available: Address already in use. Set another PORT" in said
     assert f"PORT={settings.PORT + 1}" in said
-    startup.lock_home_and_check_port().close()  # it is free now, and so is the home
+    startup.lock_home_and_check_port_or_exit().close()  # it is free now, and so is the home

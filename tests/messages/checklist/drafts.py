@@ -5,7 +5,7 @@ from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Questi
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
-from studies.services.practice import delete_practice_item
+from studies.services.practice import delete_practice_item_and_test_runs
 from tests import builders
 from tests.messages.lines import Shown
 
@@ -186,7 +186,7 @@ def without_question(*keys):
 
 def without_practice(study):
     for item in study.items.filter(kind="practice"):
-        delete_practice_item(item, by=None)
+        delete_practice_item_and_test_runs(item, by=None)
 
 
 def frozen(make, change):
@@ -228,14 +228,14 @@ def practised(make, change, *outputs):
     """What is said where a practice item cannot be made of these systems' outputs of one prompt."""
 
     def scenario():
-        from studies.services.practice import create_practice_item
+        from studies.services.practice import create_practice_item_and_delete_test_runs
 
         study = make()
         change(study)
         section = study.sections.filter(purpose="training").first()
         prompt = study.prompts.filter(outputs__system__name=outputs[0]).first()
         try:
-            create_practice_item(
+            create_practice_item_and_delete_test_runs(
                 section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "", by=None
             )
         except ActionRefused as refused:

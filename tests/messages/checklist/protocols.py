@@ -232,7 +232,7 @@ def _all_drawn():
 
 
 def _two_humans():
-    from studies.services.practice import create_practice_item
+    from studies.services.practice import create_practice_item_and_delete_test_runs
 
     study = trained()
     other = System.objects.create(study=study, name="another", is_human=True)
@@ -242,7 +242,7 @@ def _two_humans():
         Output.objects.create(system=other, prompt=prompt, text="A text."),
     ]
     try:
-        create_practice_item(study.sections.get(purpose="training"), outputs, "", by=None)
+        create_practice_item_and_delete_test_runs(study.sections.get(purpose="training"), outputs, "", by=None)
     except ActionRefused as refused:
         return [Shown(str(refused))]
     return []

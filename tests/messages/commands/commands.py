@@ -58,7 +58,7 @@ LINES = {
                 "up",
                 "--no-migrate",
                 **{
-                    "heval_site.management.commands.up.lock_home_and_check_port": lambda: None,
+                    "heval_site.management.commands.up.lock_home_and_check_port_or_exit": lambda: None,
                     "heval_site.management.commands.up.is_migrated": lambda: False,
                 },
             ),

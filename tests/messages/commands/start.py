@@ -27,12 +27,12 @@ def a_home():
 
 def served_twice():
     with a_home() as folder, supervisor.try_lock_home(folder):
-        return said(startup.lock_home_and_check_port)
+        return said(startup.lock_home_and_check_port_or_exit)
 
 
 def taken_port():
     with a_home(), socket.create_server(("127.0.0.1", 0)) as other, override_settings(PORT=other.getsockname()[1]):
-        return said(startup.lock_home_and_check_port)
+        return said(startup.lock_home_and_check_port_or_exit)
 
 
 @contextmanager
@@ -120,7 +120,7 @@ LINES = {
     f"{RUNTIME}:choice": [
         ("LOG_FORMAT must be plain or json, not 'xml'", "must be plain or json", environment(LOG_FORMAT="xml")),
     ],
-    f"{RUNTIME}:secret": [
+    f"{RUNTIME}:required_secret": [
         ("SECRET_KEY is not set", SECRET, environment(SECRET_KEY="")),
         ("SECRET_KEY must have at least 50 random characters", SECRET, environment(SECRET_KEY="short")),
     ],
@@ -173,7 +173,7 @@ LINES = {
     f"{RUNTIME}:check_schema_age": [
         ("This database is from a version before 0.1.0", "run “heval prepare” there", checked),
     ],
-    f"{RUNTIME}:lock_home_and_check_port": [
+    f"{RUNTIME}:lock_home_and_check_port_or_exit": [
         ("Another `heval up` already serves", "End it first, or set HEVAL_HOME and PORT", served_twice),
         ("of 127.0.0.1 is not available: Address already in use", "Set another PORT", taken_port),
     ],

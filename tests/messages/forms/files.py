@@ -5,7 +5,7 @@ from annotators.places.receipts import compute_receipt
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from tests import players
 from tests.admin_pages import logged_in
 from tests.messages.forms.scenarios import (
@@ -105,7 +105,7 @@ def pays(**data):
 
 
 def bad_submission():
-    import_submissions(link(), [SubmissionSnapshot("T", "", "P1", "submitted")], "file")
+    import_submissions_and_release_places(link(), [SubmissionSnapshot("T", "", "P1", "submitted")], "file")
 
 
 LINES = {
@@ -169,7 +169,7 @@ LINES = {
             prolific(f"{ID},{ID},APPROVED,2026-10-25T12:27:09"),
         ),
     ],
-    f"{CHANNELS}:import_submissions": [
+    f"{CHANNELS}:import_submissions_and_release_places": [
         ("Submission 1: the submission's id is empty", "Correct it at the panel", says_refused(bad_submission))
     ],
     f"{CHANNELS}:import_sample": [

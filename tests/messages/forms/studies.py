@@ -8,7 +8,7 @@ from analysis.models import ApiToken
 from studies.access import Action, check_permission
 from studies.imports.tables import uploads
 from studies.models import ExclusionRule, Job, StudyMember
-from studies.services.practice import create_practice_item
+from studies.services.practice import create_practice_item_and_delete_test_runs as create_practice_item
 from tests import builders
 from tests.admin_pages import logged_in, study_url
 from tests.messages.forms.scenarios import (
@@ -352,7 +352,11 @@ LINES = {
             "Choose a training section",
             practised(lambda s, o: create_practice_item(s.study.sections.get(purpose="live"), [], by=None)),
         ),
-        ("No text is chosen", "Choose at least one", practised(lambda s, o: create_practice_item(s, [], by=None))),
+        (
+            "No text is chosen",
+            "Choose at least one",
+            practised(lambda s, o: create_practice_item(s, [], by=None)),
+        ),
         (
             "The texts have different prompts",
             "Choose texts of the same prompt",

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from annotators.imports import Options as AnswerOptions
-from annotators.imports import import_answers
+from annotators.imports import import_answers_and_close_draft
 from annotators.models import Annotator, Assignment, Response
 from studies.models import Output, Study
 from studies.services import lifecycle
@@ -54,7 +54,7 @@ def _answered(study, text, columns=None, name="a.csv", is_written=False, agreed=
         options = AnswerOptions(columns or {})
         study = Study.objects.get(pk=study.pk)
         return shown_by(
-            lambda: import_answers(
+            lambda: import_answers_and_close_draft(
                 study, path, by=None, options=options, is_dry_run=not is_written, expected_outcome=agreed
             )
         )
@@ -79,7 +79,7 @@ def moved_answers():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_text(ONE, encoding="utf-8")
-        agreed = import_answers(study, path, by=None, is_dry_run=True).outcome()
+        agreed = import_answers_and_close_draft(study, path, by=None, is_dry_run=True).outcome()
     return _answered(study, ONE + "w2,p003,alpha,beta,alpha\n", is_written=True, agreed=agreed)
 
 
@@ -170,7 +170,7 @@ LINES = {
         ),
         ("“a” is named twice", FILE, answer_options(AnswerOptions.from_text, "annotator = a\nprompt_key = a")),
     ],
-    f"{ANSWERS}:import_answers": [
+    f"{ANSWERS}:import_answers_and_close_draft": [
         (
             "A study that collects answers cannot import others",
             "Clone it",

@@ -112,7 +112,7 @@ def gone(by_job):
             upload.delete_file()
             if by_job:
                 job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
-                return shown_by(lambda: import_job.run_import_job(job, lambda *told: None))
+                return shown_by(lambda: import_job.dry_run_or_import_upload_job(job, lambda *told: None))
             return shown_by(lambda: import_job.dry_run_upload(study, upload, None))
 
     return scenario
@@ -149,7 +149,7 @@ LINES = {
         ("The file is empty", FILE, kept(b"")),
     ],
     f"{TABLES}:_check": [("The uploaded file no longer exists", "Upload it again", gone(False))],
-    f"{TABLES}:run_import_job": [("The uploaded file no longer exists", "Upload it again", gone(True))],
+    f"{TABLES}:dry_run_or_import_upload_job": [("The uploaded file no longer exists", "Upload it again", gone(True))],
     f"{TABLES}:write_import_plan": [
         ("Stimuli can only be imported into a draft", "Clone the study", lambda: _into_a_launched_study()),
         (

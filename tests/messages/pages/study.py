@@ -255,11 +255,11 @@ LINES = {
             refused(draft, lambda s: copying.restore_archived(s, None)),
         )
     ],
-    f"{SERVICES}:create_draft": [
+    f"{SERVICES}:create_draft_with_default_arm": [
         (
             "Another study already has this code",
             NOTHING,
-            refused(draft, lambda s: drafts.create_draft(Study(title="t", code=s.code), None)),
+            refused(draft, lambda s: drafts.create_draft_with_default_arm(Study(title="t", code=s.code), None)),
         )
     ],
     f"{SERVICES}:update_draft": [

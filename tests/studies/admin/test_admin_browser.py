@@ -17,8 +17,8 @@ from annotators.pay import ledger as pay
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.orders import create_order
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.orders import get_or_create_order
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.imports.tables import import_job, uploads
 from studies.models import Job, StudyMember, audit
@@ -182,13 +182,13 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     speaks(monkeypatch, Pretend())
     store_secrets(recruitment, {"token": "t"}, by=None)
     shown = (("S1", "1", "submitted"), ("S2", "gone elsewhere", "submitted"), ("S3", "2", "working"))
-    import_submissions(
+    import_submissions_and_release_places(
         recruitment,
         [SubmissionSnapshot("T", submission, person, state) for submission, person, state in shown],
         "service",
     )
     for name in ("unclear", "waiting"):
-        order = create_order(recruitment, "bonus", name, by=None, amount="1.50", currency="USD", reason="r")
+        order = get_or_create_order(recruitment, "bonus", name, by=None, amount="1.50", currency="USD", reason="r")
         PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from studies.imports import image_storage
-from studies.imports.image_storage import ORPHAN_AGE_SECONDS, remove_orphaned_images, storing_images
+from studies.imports.image_storage import ORPHAN_AGE_SECONDS, delete_old_orphaned_images, storing_images
 from studies.models import Output, Prompt
 from studies.stimuli.images import EncodedImage, image_path, store_image
 from tests.builders import draft_study
@@ -50,7 +50,7 @@ def test_what_no_row_names_is_removed_after_a_day(root):
         path.parent.mkdir(exist_ok=True)
         path.touch()
         os.utime(path, (0, 0))
-    assert remove_orphaned_images() == 2
+    assert delete_old_orphaned_images() == 2
     assert not old.exists() and not begun.exists()
     assert young.exists() and ours.exists() and prompts.exists() and foreign.exists()
 
@@ -58,16 +58,16 @@ def test_what_no_row_names_is_removed_after_a_day(root):
 def test_what_an_import_finds_there_is_young_again(root):
     path = stored(root, NAMES[0], 1e6)
     with storing_images([NAMES[0]], lambda name: b"an image"):
-        assert remove_orphaned_images() == 0 and path.exists()
+        assert delete_old_orphaned_images() == 0 and path.exists()
 
 
 def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, monkeypatch):
     path = stored(root, NAMES[0], 1e6)
     monkeypatch.setattr(image_storage.os, "utime", lambda path: path.stat())  # looked at just before it was touched
     with storing_images([NAMES[0]], lambda name: b"an image"):
-        assert remove_orphaned_images() == 1 and not path.exists()
+        assert delete_old_orphaned_images() == 1 and not path.exists()
         named(NAMES[0])
-    assert path.read_bytes() == b"an image" and remove_orphaned_images() == 0
+    assert path.read_bytes() == b"an image" and delete_old_orphaned_images() == 0
 
 
 def test_a_killed_import_leaves_files_that_are_found(root):
@@ -78,5 +78,5 @@ def test_a_killed_import_leaves_files_that_are_found(root):
     )
     done = subprocess.run([sys.executable, "-c", code, str(root), NAMES[0]], check=False)
     assert done.returncode == -9 and image_path(root, NAMES[0]).exists()
-    assert remove_orphaned_images() == 0 and remove_orphaned_images(time.time() + ORPHAN_AGE_SECONDS + 1) == 1
+    assert delete_old_orphaned_images() == 0 and delete_old_orphaned_images(time.time() + ORPHAN_AGE_SECONDS + 1) == 1
     assert not image_path(root, NAMES[0]).exists()

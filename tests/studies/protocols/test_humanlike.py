@@ -15,7 +15,7 @@ from studies.models import Arm, Item, Output, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
 from studies.protocols.base.scales import parse_scale
 from studies.services.lifecycle import ActionRefused, open_more_places
-from studies.services.practice import create_practice_item, delete_practice_item
+from studies.services.practice import create_practice_item_and_delete_test_runs, delete_practice_item_and_test_runs
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
 
@@ -258,14 +258,14 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
         ([human, human], "two different"),
     ):
         with pytest.raises(ActionRefused, match=words):
-            create_practice_item(section, outputs, by=None)
+            create_practice_item_and_delete_test_runs(section, outputs, by=None)
     with pytest.raises(ActionRefused, match="training sections"):
-        create_practice_item(live(study), [human], by=None)
-    item = create_practice_item(section, [machine, human], "why", by=None)
+        create_practice_item_and_delete_test_runs(live(study), [human], by=None)
+    item = create_practice_item_and_delete_test_runs(section, [machine, human], "why", by=None)
     assert item.expected.get().exposure.output == machine
     with pytest.raises(ActionRefused, match="already"):
-        create_practice_item(section, [machine, human], by=None)
-    delete_practice_item(item, by=None)
+        create_practice_item_and_delete_test_runs(section, [machine, human], by=None)
+    delete_practice_item_and_test_runs(item, by=None)
     assert not Item.objects.filter(pk=item.pk).exists()
 
 

@@ -285,8 +285,8 @@ def test_periodic_work_runs_once_in_its_time_and_a_failure_stops_no_other(monkey
         ran.append("sound")
 
     assert not jobs.is_runner_alive()
-    jobs.run_due_periodic_functions()
-    jobs.run_due_periodic_functions()
+    jobs.run_due_functions_and_record_heartbeat()
+    jobs.run_due_functions_and_record_heartbeat()
     assert ran == ["broken", "sound"]
     assert jobs.is_runner_alive()
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_conclusions, tables
-from analysis.protocols.blocks.cells import expectation_outcome, observed_direction_symbol
+from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, tables
+from analysis.protocols.blocks.cells import expectation_outcome, tested_direction_symbol
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
-from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_by_name_and_title
+from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.spa.layouts import rule_effects_table
 from analysis.report import latex
 from analysis.report.report_tables import warnings_table
@@ -70,11 +70,11 @@ def test_an_estimate_in_one_line():
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert observed_direction_symbol(ESTIMATE, 0.5) == ">" and observed_direction_symbol(ESTIMATE, 0.5, True) == ">"
+    assert tested_direction_symbol(ESTIMATE, 0.5) == ">" and tested_direction_symbol(ESTIMATE, 0.5, True) == ">"
     unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert observed_direction_symbol(unclear, 0.5) == "?" and observed_direction_symbol(unclear, 0.5, True) == "~"
-    assert observed_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
-    assert observed_direction_symbol(None, 0.5) == ""
+    assert tested_direction_symbol(unclear, 0.5) == "?" and tested_direction_symbol(unclear, 0.5, True) == "~"
+    assert tested_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+    assert tested_direction_symbol(None, 0.5) == ""
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,9 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     }  # fmt: skip
     settings = {"contrast": contrast, "key": "share"}
     estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})
-    block = Block("a.b", "", "recommended", (estimate,), build_conclusions([estimate], lambda one: wording, 0.5))
+    block = Block(
+        "a.b", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording, 0.5)
+    )
     (one,) = build_conclusion_sentences([block])
     assert one["text"].endswith(said) and one["contrast"] == "beta > alpha, share"
 
@@ -219,11 +221,11 @@ def test_tables_of_one_name_and_title_are_one_and_others_are_numbered():
         build_table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"),
         build_table("e", "E", "n|n|integer", [], "sure"),
     )
-    made = merge_by_name_and_title([one, other, empty, two])
+    made = merge_nonempty_by_name_and_title([one, other, empty, two])
     assert [(each["name"], each["title"], [row["n"] for row in each["rows"]]) for each in made] == [
         ("t", "Of both", [1, 2]),
         ("t_2", "Of another", [3]),
     ]
     assert len(one["rows"]) == 1, "what is joined stays as it was"
     with pytest.raises(ValueError, match="other columns"):
-        merge_by_name_and_title([one, build_table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])
+        merge_nonempty_by_name_and_title([one, build_table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])

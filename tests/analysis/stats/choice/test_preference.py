@@ -26,29 +26,29 @@ def study(seed=0, n_annotators=40, n_labels=15, preference=0.6, bonus=0.1, lean=
 
 def test_the_bonus_of_the_first_place_agrees_with_least_squares():
     chosen, first, _, annotators = study(n_annotators=60)
-    found = choice.position_effect(chosen, first, annotators)
+    found = choice.preference_share_difference_by_position(chosen, first, annotators)
     design = sm.add_constant(first)
     # Sixty annotators with as many labels each: the jackknife and the sandwich lie near each other.
     fit = sm.OLS(chosen, design).fit(cov_type="cluster", cov_kwds={"groups": annotators})
     assert_allclose(found.estimate, fit.params[1], atol=1e-10)
     assert_allclose(found.detail["se"], fit.bse[1], rtol=0.05)
     assert found.interval.low < 0.1 < found.interval.high and found.n == 60
-    swapped = choice.position_effect(1 - chosen, 1 - first, annotators)
+    swapped = choice.preference_share_difference_by_position(1 - chosen, 1 - first, annotators)
     assert_allclose(swapped.estimate, found.estimate)
     assert_allclose(swapped.detail["balanced_share"], 1 - found.detail["balanced_share"])
     assert_allclose(swapped.pvalue, found.pvalue)
 
 
 def test_a_place_that_never_changed_says_nothing():
-    fixed = choice.position_effect([1, 0, 1], [1, 1, 1], ["x", "y", "z"])
+    fixed = choice.preference_share_difference_by_position([1, 0, 1], [1, 1, 1], ["x", "y", "z"])
     assert (fixed.status, fixed.estimate) == ("not_identified", None) and fixed.warned("order_not_identified")
-    assert choice.position_effect([], [], []).status == "no_data"
-    assert choice.position_effect([1, 0], [1, 0], ["x", "x"]).status == "n_lt_2"
-    alone = choice.position_effect([1, 0, 1], [1, 0, 0], ["x", "y", "z"])
+    assert choice.preference_share_difference_by_position([], [], []).status == "no_data"
+    assert choice.preference_share_difference_by_position([1, 0], [1, 0], ["x", "x"]).status == "n_lt_2"
+    alone = choice.preference_share_difference_by_position([1, 0, 1], [1, 0, 0], ["x", "y", "z"])
     assert alone.status == "not_identified" and alone.estimate == 0.5
-    same = choice.position_effect([1, 0] * 8, [1, 0] * 8, np.repeat(np.arange(8), 2))
+    same = choice.preference_share_difference_by_position([1, 0] * 8, [1, 0] * 8, np.repeat(np.arange(8), 2))
     assert (same.status, same.estimate) == ("zero_variance", 1.0)
-    few = choice.position_effect(*(array[:60] for array in np.array(study())[[0, 1, 3]]))
+    few = choice.preference_share_difference_by_position(*(array[:60] for array in np.array(study())[[0, 1, 3]]))
     assert few.n == 4 and few.test is None and few.interval is not None
     for found in (fixed, alone, same, few):
         json.dumps(found.as_dict(), allow_nan=False)
@@ -119,7 +119,7 @@ def test_bad_arguments_are_named():
             lambda: choice.effort_from_resampled_labels([1, 1], [2, 2], Strategy("one"), rule=rule, runs=0, rng=rng()),
             "runs",
         ),
-        (lambda: choice.position_effect([1], [1, 0], ["x"]), "a_was_first"),
+        (lambda: choice.preference_share_difference_by_position([1], [1, 0], ["x"]), "a_was_first"),
         (lambda: choice.repetition_difference([1], [1, 0], ["x"]), "is_second"),
         (lambda: choice.choice_agreement([1], [1, 0], ["p"], ["x"], rng=rng()), "a_was_first: 2 rows"),
         (lambda: choice.choice_agreement([1], [np.nan], ["p"], ["x"], rng=rng()), "a_was_first: row 0 is missing"),

@@ -27,7 +27,7 @@ def test_the_published_kappas_are_those_of_the_place_chosen(shared, batch):
     assert int(np.sum(votes > 5)) == wanted["pairs_with_cga_majority"] == int(np.nansum(decided))
     assert int(np.sum(np.isnan(decided))) == wanted["pairs_tied"]
     assert len(set(annotators)) == wanted["workers"]
-    place = choice.position_effect(chosen, first, annotators)
+    place = choice.preference_share_difference_by_position(chosen, first, annotators)
     assert abs(place.detail["share_first"] - 0.5) < 0.02
     assert choice.preference_share(chosen, annotators).interval.low > 0.5
 

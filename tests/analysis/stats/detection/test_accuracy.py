@@ -67,7 +67,7 @@ def test_scores_by_annotator_carry_their_condition_into_the_papers_tests():
     assert (anova.detail["df_between"], anova.detail["df_within"]) == (2, 86)
     mixed = arms.copy()
     mixed[0] = "examples"
-    with pytest.raises(ValueError, match="conditions: annotator 0 is in two"):
+    with pytest.raises(ValueError, match="annotator_conditions: annotator 0 is in two"):
         detection.accuracy_by_annotator(correct, who, mixed)
     empty = detection.accuracy_by_annotator([], [], [])
     assert (empty.annotators, empty.groups) == ((), ())

@@ -102,7 +102,7 @@ def test_the_random_criterion_likelihood_is_that_of_the_integral():
     ratings, truth, who, _ = study(9, n_annotators=40)
     says = says_of(ratings)
     found = detection.random_criterion_d_prime(says, truth, who)
-    table = _answers.signal_counts_by_annotator(says, truth, who)[1]
+    table = _answers.n_rows_and_signal_counts_by_annotator(says, truth, who)[1]
 
     z = np.linspace(-9, 9, 4001)
 

@@ -69,7 +69,7 @@ def test_distances_from_a_planned_reference_are_adjusted_within_the_plan():
     assert found["s3"].status == "no_data" and found["s3"].test is None
     assert found["s2"].test.family_size == 3
     assert_allclose(found["s2"].test.pvalue_adjusted, min(1, 3 * found["s2"].pvalue))
-    plain = leaderboard.score_difference(*data, x="s2", y="s0")
+    plain = leaderboard.score_difference_in_points(*data, x="s2", y="s0")
     assert_allclose(found["s2"].pvalue, plain.pvalue)
 
 
@@ -86,7 +86,7 @@ def test_results_are_plain_json_and_repeatable():
         values = np.where(missing & (np.arange(100) % 7 == 0), np.nan, data[0])
         first, second = (
             json.dumps(
-                leaderboard.system_score(values, *data[1:], rng=rng(5), resamples=199, mode=mode).as_dict(),
+                leaderboard.system_score_in_points(values, *data[1:], rng=rng(5), resamples=199, mode=mode).as_dict(),
                 allow_nan=False,
             )
             for _ in range(2)
@@ -96,18 +96,20 @@ def test_results_are_plain_json_and_repeatable():
 
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="values: row 1 is 3, outside 0..1"):
-        leaderboard.system_score([1, 3], [1, 2], ["a", "b"], rng=rng())
+        leaderboard.system_score_in_points([1, 3], [1, 2], ["a", "b"], rng=rng())
     with pytest.raises(ValueError, match="mode"):
-        leaderboard.system_score([1], [1], ["a"], rng=rng(), mode="ours")
+        leaderboard.system_score_in_points([1], [1], ["a"], rng=rng(), mode="ours")
     with pytest.raises(ValueError, match="items: expected 2 labels"):
-        leaderboard.system_score([1, 0], [1], ["a", "b"], rng=rng())
+        leaderboard.system_score_in_points([1, 0], [1], ["a", "b"], rng=rng())
     with pytest.raises(ValueError, match="annotators: row 0 has no label"):
-        leaderboard.score_difference([1], ["x"], [1], [None], x="x", y="y")
+        leaderboard.score_difference_in_points([1], ["x"], [1], [None], x="x", y="y")
     with pytest.raises(ValueError, match="level"):
         leaderboard.leaderboard([1], ["x"], [1], ["a"], rng=rng(), level=95)
     for arguments, name in (((101, 5), "score"), ((50, 0), "n"), ((50, 5, -1), "design_effect")):
         with pytest.raises(ValueError, match=name):
-            leaderboard.worst_case_se(*arguments[:2], design_effect=arguments[2] if len(arguments) > 2 else 1.0)
+            leaderboard.worst_case_se_in_points(
+                *arguments[:2], design_effect=arguments[2] if len(arguments) > 2 else 1.0
+            )
     with pytest.raises(ValueError, match="icc"):
         leaderboard.design_effect(3, 1.2)
     with pytest.raises(ValueError, match="cluster_size"):

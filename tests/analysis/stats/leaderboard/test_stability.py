@@ -17,7 +17,7 @@ def test_the_interval_of_the_spread_over_days_covers():
             who = draw.integers(0, 60, 600)
             days = np.repeat([0, 1, 2], 200)
             values = 0.5 + np.array(shifts)[days] + draw.normal(0, 0.08, 60)[who] + draw.uniform(-0.2, 0.2, 600)
-            found = leaderboard.largest_score_difference_between_days(
+            found = leaderboard.largest_day_score_difference_in_points(
                 np.clip(values, 0, 1), days, np.tile(np.arange(200), 3), who, rng=draw, resamples=299
             )
             hits += found.interval.low <= 100 * max(shifts) <= found.interval.high
@@ -29,13 +29,13 @@ def test_days_are_compared_on_the_items_that_all_of_them_have():
     who = draw.integers(0, 30, 300)
     values = answers(draw, np.repeat([0.4, 0.4, 0.7], 100))
     days, items = np.repeat(["mo", "tu", "we"], 100), np.tile(np.arange(100), 3)
-    found = leaderboard.largest_score_difference_between_days(values, days, items, who, rng=rng(), resamples=399)
+    found = leaderboard.largest_day_score_difference_in_points(values, days, items, who, rng=rng(), resamples=399)
     means = [100 * values[days == day].mean() for day in ("mo", "tu", "we")]
     assert_allclose(list(found.detail["by_day"].values()), means)
     assert_allclose(found.estimate, max(means) - min(means))
     assert found.interval.low > 10 and found.pvalue < 0.05
     # A further item of one day only changes nothing but the count of what was left out.
-    more = leaderboard.largest_score_difference_between_days(
+    more = leaderboard.largest_day_score_difference_in_points(
         np.r_[values, 0.0], np.append(days, "mo"), np.r_[items, 999], np.r_[who, 3], rng=rng(), resamples=399
     )
     assert (more.estimate, more.interval) == (found.estimate, found.interval)
@@ -45,7 +45,7 @@ def test_days_are_compared_on_the_items_that_all_of_them_have():
 def test_days_without_a_difference_have_an_interval_from_0():
     draw = rng(29)
     who = draw.integers(0, 40, 400)
-    found = leaderboard.largest_score_difference_between_days(
+    found = leaderboard.largest_day_score_difference_in_points(
         answers(draw, np.full(400, 0.6)),
         np.repeat([1, 2], 200),
         np.tile(np.arange(200), 2),
@@ -59,7 +59,7 @@ def test_days_without_a_difference_have_an_interval_from_0():
 
 def test_stability_edge_cases_are_statuses():
     def status(*data):
-        return leaderboard.largest_score_difference_between_days(*data, rng=rng(), resamples=99).status
+        return leaderboard.largest_day_score_difference_in_points(*data, rng=rng(), resamples=99).status
 
     assert status([], [], [], []) == "no_data"
     assert status([1, 0], [1, 1], [1, 2], ["a", "b"]) == "not_applicable"

@@ -128,7 +128,7 @@ def test_choices_are_planned_with_the_analysis_of_choices(n_each):
 def test_leaderboards_and_utilities_are_planned_with_their_analyses():
     made = generators.simulate_leaderboard_answers(60, [0.8, 0.7], n_annotators=20, runs=2, rng=rng(7))
     captured = captured_outcomes(lambda **more: planning.plan_leaderboard(60, 0.1, n_annotators=20, **more), 7, 2)
-    alone = leaderboard.score_difference(
+    alone = leaderboard.score_difference_in_points(
         made.values[0].ravel(),
         np.repeat(["x", "y"], 60),
         np.tile(np.arange(60), 2),

@@ -50,7 +50,7 @@ def test_days_count_arrivals_and_submissions(study):
     players.submitted(study, "1")
     early = players.submitted(study, "2")
     Assignment.objects.filter(pk=early.pk).update(claimed_at=F("claimed_at") - timedelta(days=1))
-    assert [(day.claimed, day.submitted) for day in monitor.count_daily_claims_and_submissions(study)] == [
+    assert [(day.claimed, day.submitted) for day in monitor.recent_daily_counts_of_live_assignments(study)] == [
         (1, 0),
         (1, 2),
     ]
@@ -84,8 +84,8 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
     players.submitted(study, "2")
     total, _ = monitor.count_places_by_arm(study)
     assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
-    assert sum(day.submitted for day in monitor.count_daily_claims_and_submissions(study)) == total.submitted
-    assert sum(day.claimed for day in monitor.count_daily_claims_and_submissions(study)) == 2
+    assert sum(day.submitted for day in monitor.recent_daily_counts_of_live_assignments(study)) == total.submitted
+    assert sum(day.claimed for day in monitor.recent_daily_counts_of_live_assignments(study)) == 2
     page = collecting(client, study).content.decode()
     assert "<b>1</b> of 4" in page and "1 person<" in page and ">Started</th>" in page
 

@@ -22,7 +22,7 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.orders import send_due_orders
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Arm, Study, StudyMember
 from studies.services import lifecycle
@@ -101,7 +101,9 @@ def world(service):
     # What the panel shows, somebody unknown with the rest; a rejection that stands, and one that is taken back on appeal.
     show(panel, done, "submitted")
     show(panel, {"late": late, "ida": screened}, "submitted")
-    import_submissions(panel, [SubmissionSnapshot("T", "S-nobody", "a stranger", "submitted")], "service")
+    import_submissions_and_release_places(
+        panel, [SubmissionSnapshot("T", "S-nobody", "a stranger", "submitted")], "service"
+    )
     clone_study(study, owner, "A clone")
     for name in ("dan", "eve"):
         shown = PanelSubmission.objects.get(assignment=done[name])

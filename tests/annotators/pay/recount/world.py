@@ -11,7 +11,7 @@ from annotators.models import (
 from annotators.places import assign
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from studies.models import Batch
 from tests.players import answered, claimed
 
@@ -85,4 +85,4 @@ def show(link, people, state) -> None:
                     "T", f"S{one.pk}", f"person {one.annotator_id}", state, code=compute_receipt(one.code)
                 )
             )
-    import_submissions(link, seen, "service")
+    import_submissions_and_release_places(link, seen, "service")

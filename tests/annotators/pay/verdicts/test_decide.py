@@ -18,7 +18,7 @@ from annotators.pay.verdicts.decisions import (
     reverse_rejection,
 )
 from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work_evidence
-from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, draft_rejection_message, list_rejection_grounds
+from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, assess_rejection_grounds, draft_rejection_message
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
@@ -40,7 +40,7 @@ def found(**changes) -> WorkEvidence:
 
 
 def open_to(refusals, evidence, is_finished=True) -> set[str]:
-    return {one.category for one in list_rejection_grounds(refusals, evidence, is_finished) if not one.missing}
+    return {one.category for one in assess_rejection_grounds(refusals, evidence, is_finished) if not one.missing}
 
 
 SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALINGERING", "UNSUPP_DEVICE", "OTHER"}
@@ -68,7 +68,7 @@ def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
     assert open_to(REJECTION_POLICY, found(**evidence)) == SEEN_ONLY | more
     notes = {
         one.category
-        for one in list_rejection_grounds(REJECTION_POLICY, found(**evidence), True)
+        for one in assess_rejection_grounds(REJECTION_POLICY, found(**evidence), True)
         if one.needs_note and not one.missing
     }
     assert notes == SEEN_ONLY
@@ -83,7 +83,7 @@ def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there()
 
 def test_a_category_may_rest_on_several_kinds_of_evidence():
     refusals = RejectionPolicy(categories={"work": "w"}, evidence_by_category={"work": ("checks", "seen")})
-    by_note, by_checks = (list_rejection_grounds(refusals, found(failed=n), True)[0] for n in (0, 2))
+    by_note, by_checks = (assess_rejection_grounds(refusals, found(failed=n), True)[0] for n in (0, 2))
     assert by_note.needs_note and not by_checks.needs_note and not by_note.missing + by_checks.missing
 
 
@@ -196,7 +196,7 @@ def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(r
     # Being left out is no evidence: nothing may be refused for it.
     assert all(
         ground.missing or ground.needs_note
-        for ground in list_rejection_grounds(work(one).rejection_policy, measure_work_evidence(one.assignment), True)
+        for ground in assess_rejection_grounds(work(one).rejection_policy, measure_work_evidence(one.assignment), True)
     )
     for _ in range(2):
         made = approve_work(work(one), user("owner"))

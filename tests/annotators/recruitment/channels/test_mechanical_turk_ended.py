@@ -23,7 +23,7 @@ from annotators.models import (
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import import_submissions, match_status_counts
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places, match_status_counts
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import recruitments_to_sync
 from studies.models import AuditEvent
@@ -173,7 +173,7 @@ def test_the_file_of_its_site_is_read(door):
     channel = REGISTRY["mturk"]
     assert channel.takes_file(door)
     before = match_status_counts(door)
-    summary = import_submissions(door, channel.read_export(door, head + row), "file")
+    summary = import_submissions_and_release_places(door, channel.read_export(door, head + row), "file")
     assert (summary.seen, summary.new, summary.changed) == (1, 0, 1)
     assert match_status_counts(door)["decided"] == before["decided"] + 1
     assert payments()[2] == ("base", Decimal("2.50"), "approval", "paid")

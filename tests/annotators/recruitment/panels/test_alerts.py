@@ -15,10 +15,10 @@ from annotators.recruitment.panels.alerts import (
     cached_funds,
     find_panel_alerts,
     refresh_cached_funds,
-    unsent_payments_total,
+    waiting_payment_orders_total,
 )
-from annotators.recruitment.panels.orders import create_order
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.orders import get_or_create_order
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.secrets import store_secrets
 from heval_site.runtime import doctor
 from studies.services import lifecycle
@@ -60,7 +60,7 @@ def came(recruitment, *people, finish=True, hours=1) -> list[Assignment]:
 
 
 def shows(recruitment, people, state=SUBMITTED, **more):
-    import_submissions(
+    import_submissions_and_release_places(
         recruitment, [SubmissionSnapshot("T", f"S{one}", one, state, **more) for one in people], "service"
     )
 
@@ -93,7 +93,9 @@ def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(rec
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "not submitted at the panel" not in page
     # A file says something of those who finished before it, and nothing of those who finished since.
-    import_submissions(recruitment, [SubmissionSnapshot("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file")
+    import_submissions_and_release_places(
+        recruitment, [SubmissionSnapshot("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file"
+    )
     came(recruitment, *PEOPLE[10:15], hours=0)
     PanelSubmission.objects.update(seen_at=timezone.now() - timedelta(minutes=20))
     assert [alert.words for alert in find_panel_alerts(Recruitment.objects.select_related("study").get())] == [
@@ -149,11 +151,11 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     (alert,) = find_panel_alerts(recruitment)
     assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 automatically within 12 hours")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
-    order = create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
+    order = get_or_create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
     assert kinds(recruitment) == []
     PanelOrder.objects.filter(pk=order.pk).update(state="refused", sent_at=now, ended_at=now)
     assert kinds(recruitment) == ["undecided"], "what the panel refused has told it nothing"
-    create_order(recruitment, "reject", "r1", submission=row, by=None, category="OTHER", message="m")
+    get_or_create_order(recruitment, "reject", "r1", submission=row, by=None, category="OTHER", message="m")
     assert kinds(recruitment) == []
 
 
@@ -171,10 +173,10 @@ class Account(Pretend):
 def test_money_is_held_against_what_is_to_be_paid(recruitment):
     came(recruitment, *PEOPLE[:3])
     shows(recruitment, PEOPLE[:3])
-    assert unsent_payments_total(recruitment) == 0, "Prolific put the rewards aside when it published"
+    assert waiting_payment_orders_total(recruitment) == 0, "Prolific put the rewards aside when it published"
     row = PanelSubmission.objects.first()
-    create_order(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
-    assert unsent_payments_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
+    get_or_create_order(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
+    assert waiting_payment_orders_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
     for told in (PanelBusy("Later."), None):
         refresh_cached_funds(recruitment, Account(told))
         assert cached_funds(recruitment) is None

@@ -104,7 +104,7 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     # Also where it rose while the panel was asked.
     mine = Assignment.objects.get()
     shown = SubmissionSnapshot(mine.external_ids["task"], session, PERSON, WORKING)
-    assert arrival_checks.record_arrival_checks([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
+    assert arrival_checks.record_checks_and_verify_arrivals([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
 
 
 def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):

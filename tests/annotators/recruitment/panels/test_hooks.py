@@ -212,9 +212,9 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
 
 def test_old_messages_are_forgotten(recruitment):
     sent(recruitment)
-    assert tasks.delete_old_panel_events() == 0
+    assert tasks.delete_old_panel_notifications() == 0
     PanelEvent.objects.update(received_at="2026-01-01T00:00:00Z")
-    assert tasks.delete_old_panel_events() == 1
+    assert tasks.delete_old_panel_notifications() == 1
 
 
 # Subscribing

@@ -13,8 +13,8 @@ from annotators.recruitment.panels.orders import (
     LOST_AFTER,
     MAX_ATTEMPTS,
     cancel_order,
-    create_order,
     due_orders,
+    get_or_create_order,
     resolve_order,
     send_due_orders,
 )
@@ -50,7 +50,7 @@ def paid(recruitment):
 
 def bonus(recruitment, paid, **changed):
     values = {"amount": "1.50", "currency": "USD", "reason": "A difference."} | changed
-    return create_order(recruitment, "bonus", "bonus-1", submission=paid, by=user("owner"), **values)
+    return get_or_create_order(recruitment, "bonus", "bonus-1", submission=paid, by=user("owner"), **values)
 
 
 def sent(recruitment, panel):
@@ -91,7 +91,7 @@ def test_a_token_names_one_order(recruitment, paid):
     with pytest.raises(ValueError, match="another order"):
         bonus(recruitment, paid, amount="15.00")
     with pytest.raises(ValueError, match="stop does not accept person"):
-        create_order(recruitment, "stop", "stop-1", by=None, task="T9", person="W1")
+        get_or_create_order(recruitment, "stop", "stop-1", by=None, task="T9", person="W1")
     assert PanelOrder.objects.get().values["amount"] == "1.50"
 
 
@@ -102,7 +102,7 @@ def test_each_order_is_carried_out_once_whatever_becomes_of_the_reply(recruitmen
         panel = Pretend()
         panel.faults = [fault]
         values = {name: "x" for name in names if name not in ("person", "people", "submission", "places")}
-        order = create_order(recruitment, operation, f"once-{operation}", submission=paid, by=None, **values)
+        order = get_or_create_order(recruitment, operation, f"once-{operation}", submission=paid, by=None, **values)
         assert sent(recruitment, panel) == {first: 1}, operation
         later(order, not_before=timezone.now() - timedelta(seconds=1))
         sent(recruitment, panel)
@@ -118,7 +118,7 @@ def test_each_order_is_carried_out_once_whatever_becomes_of_the_reply(recruitmen
 def test_a_panel_that_asks_for_patience_is_left_alone(recruitment, paid):
     panel = Pretend()
     panel.faults = ["busy"]
-    first, second = bonus(recruitment, paid), create_order(recruitment, "stop", "stop-1", by=None, task="T9")
+    first, second = bonus(recruitment, paid), get_or_create_order(recruitment, "stop", "stop-1", by=None, task="T9")
     assert sent(recruitment, panel) == {"waiting": 1} and len(panel.given) == 1
     first.refresh_from_db()
     assert 20 < (first.not_before - timezone.now()).total_seconds() <= 30
@@ -129,7 +129,7 @@ def test_one_who_is_on_the_way_keeps_nobody_waiting(recruitment, paid):
     """At Prolific a submission may stand as active for long after it was sent here: it was the first of all orders, each time."""
     panel = Pretend()
     panel.faults = ["not yet"]
-    first, second = bonus(recruitment, paid), create_order(recruitment, "stop", "stop-1", by=None, task="T9")
+    first, second = bonus(recruitment, paid), get_or_create_order(recruitment, "stop", "stop-1", by=None, task="T9")
     assert sent(recruitment, panel) == {"waiting": 1, "done": 1} and list(panel.done) == [second.token]
     later(first, not_before=timezone.now() - timedelta(seconds=1))
     assert sent(recruitment, panel) == {"done": 1} and list(panel.done) == [second.token, first.token]
@@ -164,7 +164,7 @@ def test_a_process_that_died_after_sending_is_no_second_payment(recruitment, pai
 
 
 def test_a_bonus_that_the_panel_refused_is_not_said_to_be_paid(recruitment, paid):
-    order = create_order(
+    order = get_or_create_order(
         recruitment, "bonus", "bonus-1", submission=paid, by=None, amount="1.00", currency="USD", reason="r"
     )
     PanelOrder.objects.filter(pk=order.pk).update(state="refused", sent_at=order.made_at, ended_at=order.made_at)
@@ -183,7 +183,7 @@ def test_what_the_panel_cannot_tell_a_person_decides(recruitment, paid):
     assert order.state == "done" and AuditEvent.objects.filter(verb="decide order").count() == 1
     # The other way: sent again.
     panel.faults = ["lost before"]
-    other = create_order(
+    other = get_or_create_order(
         recruitment, "bonus", "bonus-2", submission=paid, by=None, amount="1.00", currency="USD", reason="r"
     )
     sent(recruitment, panel)
@@ -208,7 +208,7 @@ def test_a_panel_that_is_never_to_be_reached_ends_with_a_person(recruitment, pai
 
 def test_only_what_was_not_sent_is_taken_back(recruitment, paid):
     panel, order = Pretend(), bonus(recruitment, paid)
-    other = create_order(recruitment, "stop", "stop-1", by=None, task="T9")
+    other = get_or_create_order(recruitment, "stop", "stop-1", by=None, task="T9")
     assert cancel_order(other, by=user("owner"))
     assert (
         sent(recruitment, panel) == {"done": 1} and not cancel_order(order, by=None) and list(panel.done) == ["bonus-1"]
@@ -217,11 +217,11 @@ def test_only_what_was_not_sent_is_taken_back(recruitment, paid):
 
 def test_a_task_is_published_and_stopped(recruitment):
     panel = Pretend()
-    create_order(recruitment, "publish", "publish-1", by=None, title="t", url="https://x.example", places=9)
+    get_or_create_order(recruitment, "publish", "publish-1", by=None, title="t", url="https://x.example", places=9)
     sent(recruitment, panel)
     task = PanelTask.objects.get()
     assert (task.external_id, task.places, task.closed_at) == ("T1", 9, None)
-    create_order(recruitment, "stop", "stop-1", by=None, task="T1")
+    get_or_create_order(recruitment, "stop", "stop-1", by=None, task="T1")
     sent(recruitment, panel)
     task.refresh_from_db()
     assert task.closed_at is not None

@@ -8,7 +8,7 @@ from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitmen
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.publishing import (
-    get_or_create_panel_tasks,
+    get_panel_tasks_or_create_from_arrivals,
     order_publication,
     order_task_stop,
     publishing_obstacles,
@@ -139,19 +139,19 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
     claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "task": "T7"})
     claimed(recruitment.study, "V", recruitment, external_ids={"person": "V"})
     assert (
-        [task.external_id for task in get_or_create_panel_tasks(recruitment)]
+        [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)]
         == ["T7"]
-        == [task.external_id for task in get_or_create_panel_tasks(recruitment)]
+        == [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)]
     )
     order = order_publication(recruitment, by=None, **wanted())
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=order.made_at, ended_at=order.made_at)
     claimed(recruitment.study, "U", recruitment, external_ids={"person": "U", "task": "T8"})
-    assert [task.external_id for task in get_or_create_panel_tasks(recruitment)] == ["T7"]
+    assert [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)] == ["T7"]
 
 
 def test_approvals_are_offered_as_lines_to_those_without_a_token():
     from annotators.recruitment.panels import SubmissionSnapshot
-    from annotators.recruitment.panels.reconcile import import_submissions
+    from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 
     recruitment = Recruitment.objects.create(
         study=spa_study(user("owner")), channel="prolific", pool="panel", settings=CODES
@@ -160,7 +160,7 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
         recruitment.study, PERSON, recruitment=recruitment, external_ids={"person": PERSON, "session": "5e1a" * 6}
     )
     # Two works of one person are one line: the panel's form knows people.
-    import_submissions(
+    import_submissions_and_release_places(
         recruitment, [SubmissionSnapshot("", one * 6, PERSON, "submitted") for one in ("5e1a", "6e1a")], "file"
     )
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()

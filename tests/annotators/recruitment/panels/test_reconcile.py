@@ -17,7 +17,7 @@ from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
     finished_assignments_missing_at_panel,
-    import_submissions,
+    import_submissions_and_release_places,
     is_same_receipt,
     match_status_counts,
     submissions_with_match_status,
@@ -64,12 +64,12 @@ def standing(recruitment) -> dict:
 
 def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
     mine = came(recruitment, "ada", "S-1", finishes=False)
-    import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    import_submissions_and_release_places(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assign.revive_assignment(mine.pk)
     Assignment.objects.filter(pk=mine.pk).update(external_ids={"session": "S-2"}, started_at=NOW, submitted_at=NOW)
-    import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    import_submissions_and_release_places(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assert standing(recruitment) == {"S-1": "left_after_work"}
-    import_submissions(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
+    import_submissions_and_release_places(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
     assert standing(recruitment) == {"S-1": "left", "S-2": "matched"}
 
 
@@ -91,7 +91,7 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
         shown("odd", "S-odd", UNKNOWN),
         shown("other", "S-other", SCREENED_OUT),
     ]
-    summary = import_submissions(recruitment, look, "service")
+    summary = import_submissions_and_release_places(recruitment, look, "service")
     assert standing(recruitment) == {
         "S-sent": "matched", "S-paid": "decided", "S-auto": "decided", "S-refused": "decided", "S-gone": "left_after_work",
         "S-half": "orphan", "S-back": "left", "S-late": "left", "S-at it": "working", "S-stranger": "unknown",
@@ -108,7 +108,7 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     assert Assignment.objects.get(pk=people["gone"].pk).released_at is None
     assert Assignment.objects.get(pk=begun["at it"].pk).released_at is None
     before = list(PanelSubmission.objects.order_by("pk").values())
-    again = import_submissions(recruitment, look, "service")
+    again = import_submissions_and_release_places(recruitment, look, "service")
     assert (again.seen, again.new, again.changed, again.linked, again.confirmed, again.released) == (12, 0, 0, 0, 0, 0)
     assert list(PanelSubmission.objects.order_by("pk").values()) == before
     assert Batch.objects.filter(study=recruitment.study).count() and tasks.log_miscounted_batches() == 0
@@ -118,7 +118,7 @@ def test_a_rehearsal_says_what_would_change_and_changes_nothing(recruitment):
     came(recruitment, "W", "S1")
     back = came(recruitment, "V", "S2", finishes=False)
     look = [shown("W", "S1"), shown("V", "S2", RETURNED), shown("X", "S3")]
-    summary = import_submissions(recruitment, look, "service", dry_run=True)
+    summary = import_submissions_and_release_places(recruitment, look, "service", dry_run=True)
     assert (summary.new, summary.linked, summary.confirmed, summary.released) == (3, 2, 1, 1)
     assert summary.classes == {"matched": 1, "left": 1, "unknown": 1}
     assert not PanelSubmission.objects.exists() and not PanelTask.objects.exists()
@@ -130,7 +130,7 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
     """MTurk gives an assignment that was returned to the next worker, under the same id."""
     first, second = came(recruitment, "first", "A1"), came(recruitment, "second", "A1")
     long_ago(first)
-    import_submissions(recruitment, [shown("second", "A1")], "service")
+    import_submissions_and_release_places(recruitment, [shown("second", "A1")], "service")
     assert standing(recruitment) == {"A1": "matched"}
     assert Assignment.objects.get(pk=second.pk).trust == "confirmed"
     assert [(row.pk, word) for row, word in finished_assignments_missing_at_panel(recruitment)] == [
@@ -138,7 +138,9 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
     ]
     assert Assignment.objects.get(pk=first.pk).trust == "claimed"
     # Where the panel shows both, both rows stay.
-    import_submissions(recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service")
+    import_submissions_and_release_places(
+        recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service"
+    )
     assert match_status_counts(recruitment) == {"matched": 1, "surplus": 1} and PanelSubmission.objects.count() == 2
 
 
@@ -152,17 +154,21 @@ def test_finished_here_and_never_sent(recruitment):
     assert [(row.pk, word) for row, word in finished_assignments_missing_at_panel(recruitment)] == [
         (early.pk, "unsent")
     ]
-    import_submissions(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
+    import_submissions_and_release_places(
+        recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service"
+    )
     assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
     assert recent.pk and match_status_counts(recruitment) == {"working": 1, "unsent": 1}
-    import_submissions(recruitment, [shown("early", "S1")], "service")
+    import_submissions_and_release_places(recruitment, [shown("early", "S1")], "service")
     assert standing(recruitment)["S1"] == "matched"
 
 
 def test_who_returned_and_took_it_again_keeps_the_place(recruitment):
     assignment = came(recruitment, "W", "S1", finishes=False)
     assert claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "session": "S2"}) == assignment
-    summary = import_submissions(recruitment, [shown("W", "S1", RETURNED), shown("W", "S2", WORKING)], "service")
+    summary = import_submissions_and_release_places(
+        recruitment, [shown("W", "S1", RETURNED), shown("W", "S2", WORKING)], "service"
+    )
     assert summary.released == 0 and Assignment.objects.get(pk=assignment.pk).released_at is None
     assert PanelSubmission.objects.get(external_id="S2").assignment == assignment
 
@@ -172,18 +178,18 @@ def test_where_no_session_tells_a_file_that_is_read_again_takes_no_place_from_wh
     """A file that knows people alone says "returned" of them until the panel exports another; so does one of sessions that no link names."""
     gone = [shown("A", "A" if session else "S1", RETURNED)]
     came(recruitment, "A", session, finishes=False)
-    assert import_submissions(recruitment, gone, "file").released == 1
+    assert import_submissions_and_release_places(recruitment, gone, "file").released == 1
     back = came(recruitment, "A", session and "S2", finishes=False)
-    assert import_submissions(recruitment, gone, "file").released == 0
+    assert import_submissions_and_release_places(recruitment, gone, "file").released == 0
     assert Assignment.objects.get(pk=back.pk).released_reason == "" and match_status_counts(recruitment) == {"left": 1}
-    import_submissions(recruitment, [shown("A", "A" if session else "S1")], "file")
+    import_submissions_and_release_places(recruitment, [shown("A", "A" if session else "S1")], "file")
     assert match_status_counts(recruitment) == {"orphan": 1}
 
 
 def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
     first, second = came(recruitment, "W"), came(recruitment, "V")
     typed = compute_receipt(first.code).lower().replace("-", " ")
-    import_submissions(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
+    import_submissions_and_release_places(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
     assert PanelSubmission.objects.get(external_id="S1").assignment == first
     assert PanelSubmission.objects.get(external_id="S2").assignment == second
     assert is_same_receipt(typed, compute_receipt(first.code)) and not is_same_receipt(
@@ -193,8 +199,8 @@ def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment)
 
 def test_what_one_source_leaves_out_another_has_told(recruitment):
     came(recruitment, "W", "S1")
-    import_submissions(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
-    import_submissions(recruitment, [SubmissionSnapshot("", "S1", "W", UNKNOWN)], "file")
+    import_submissions_and_release_places(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
+    import_submissions_and_release_places(recruitment, [SubmissionSnapshot("", "S1", "W", UNKNOWN)], "file")
     row = PanelSubmission.objects.get()
     assert (row.state, row.receipt, row.decides_itself_at, row.task.external_id) == (SUBMITTED, "ABC", NOW, "T")
 
@@ -204,13 +210,13 @@ def test_a_look_costs_the_same_queries_for_one_and_for_many(recruitment, django_
     for n in (3, 60):
         look = [shown(f"W{i}", f"S{i}") for i in range(n)]
         with django_assert_max_num_queries(34):
-            assert import_submissions(recruitment, look, "service").seen == n
+            assert import_submissions_and_release_places(recruitment, look, "service").seen == n
     assert match_status_counts(recruitment) == {"matched": 1, "unknown": 59}
 
 
 def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     came(recruitment, "W", "S1")
-    import_submissions(recruitment, [shown("W", "S1", APPROVED), shown("stranger", "S2")], "service")
+    import_submissions_and_release_places(recruitment, [shown("W", "S1", APPROVED), shown("stranger", "S2")], "service")
     stranger = PanelSubmission.objects.get(external_id="S2").annotator
     assert get_person_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
@@ -278,17 +284,19 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
 
 def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruitment, monkeypatch):
     from annotators.models import PanelOrder
-    from annotators.recruitment.panels.orders import create_order
+    from annotators.recruitment.panels.orders import get_or_create_order
     from tests.annotators.closed_studies import closed_long_ago
 
     speaks(monkeypatch, Pretend())
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
-    import_submissions(recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service")
+    import_submissions_and_release_places(
+        recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service"
+    )
     closed_long_ago(recruitment.study, 15)
     assert list(recruitments_to_sync()) == [recruitment]
     PanelSubmission.objects.update(decides_itself_at=timezone.now() - timedelta(days=2))
     assert not recruitments_to_sync().exists()
-    create_order(
+    get_or_create_order(
         recruitment,
         "bonus",
         "b1",
@@ -338,5 +346,5 @@ def test_what_needs_a_person_is_a_class_with_words():
 )
 def test_ids_that_cannot_be_kept_are_refused_by_number(recruitment, odd):
     with pytest.raises(ValueError, match="Submission 2: the (submission|person)'s id"):
-        import_submissions(recruitment, [shown("V", "S1"), odd], "file")
+        import_submissions_and_release_places(recruitment, [shown("V", "S1"), odd], "file")
     assert not PanelSubmission.objects.exists()

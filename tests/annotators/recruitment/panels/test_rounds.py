@@ -12,7 +12,7 @@ from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import SubmissionSnapshot, rounds
 from annotators.recruitment.panels.publishing import order_publication
-from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.rounds import count_further_places_needed, order_next_round
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import schedule_sync
@@ -50,7 +50,7 @@ def task(recruitment):
 
 
 def shows(recruitment, states: dict[str, str]) -> None:
-    import_submissions(
+    import_submissions_and_release_places(
         recruitment,
         [SubmissionSnapshot("T", f"S{person}", person, state) for person, state in states.items()],
         "service",

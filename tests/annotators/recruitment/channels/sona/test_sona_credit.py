@@ -104,12 +104,12 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     assert "<b>Approved</b>, " in after and "<b>Paid</b>: not yet" not in after
     # Again, by either job, it changes nothing, and no job is asked for.
     as_it_stands, jobs_before = written(), Job.objects.count()
-    monkeypatch.delattr(credits, "import_submissions")
+    monkeypatch.delattr(credits, "import_submissions_and_release_places")
     monkeypatch.delattr(credits, "create_orders")
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    incremental_sync.sync_changed_submissions(door, get_panel_service(door), lambda *_: None)
+    incremental_sync.send_orders_and_sync_changed_submissions(door, get_panel_service(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
@@ -158,7 +158,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     n = len(fake.asked)
     looked()
     asked(door)
-    assert len(fake.asked) == n and not credits.uncredited_recruitment_ids([door])
+    assert len(fake.asked) == n and not credits.recruitment_ids_with_pending_credits([door])
     half_an_hour_passes()
     row = submissions_with_match_status(door).get(assignment=one)
     assert row.standing == "unsent"
@@ -244,7 +244,7 @@ def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_jo
     door = recruitment(spa_study(target_n=1), "sona", settings={})
     store_secrets(door, SECRETS, by=None)
     one = finished(door)
-    assert not credits.uncredited_recruitment_ids([door]) and credits.credit_status(one) == ""
+    assert not credits.recruitment_ids_with_pending_credits([door]) and credits.credit_status(one) == ""
     looked()
     assert not Job.objects.filter(kind=incremental_sync.KIND).exists()
 
@@ -285,7 +285,7 @@ def test_a_sign_up_of_several_parts_is_credited_once_and_at_the_first(door, fake
     assert len(fake.asked) == 1 and PanelSubmission.objects.get().assignment == first
     assert credits.credit_status(second) == "given" and credits.credit_status(third) == ""
     asked(door)
-    assert len(fake.asked) == 1 and not credits.uncredited_recruitment_ids([door])
+    assert len(fake.asked) == 1 and not credits.recruitment_ids_with_pending_credits([door])
 
 
 def test_a_setting_that_was_mended_meanwhile_makes_nobody_twice(door, fake):
