@@ -269,6 +269,8 @@ class _VerdictPage:
         form = self.forms["reject"] = self._reject_form(data)
         if self.reason_not_rejectable:
             raise ActionRefused(self.reason_not_rejectable)
+        if all(ground.missing for ground in self.grounds):
+            raise ActionRefused("No category has evidence. Approve the work, or leave it undecided.")
         if not form.is_valid():
             return ""
         answers = form.cleaned_data
@@ -290,8 +292,14 @@ class _VerdictPage:
         verdicts = Verdict.objects.filter(
             **({"assignment": assignment} if assignment else {"submission": work.submission})
         )
+        rejection = decisions.effective_rejection(assignment) if assignment else None
+        can_be_rejected = not rejection and not self.reason_not_rejectable
+        can_be_asked = can_be_rejected and not self.was_asked and "request_return" in panel_operations
+        is_any_open = any(not ground.missing for ground in self.grounds)
+        is_form_shown = {"back": bool(rejection), "ask": can_be_asked, "reject": can_be_rejected and is_any_open}
         context = {
             "title": "Decide about one piece of work",
+            "hidden_forms": [form for name, form in self.forms.items() if not is_form_shown[name]],
             "recruitment": self.recruitment,
             "channel": REGISTRY[self.recruitment.channel],
             "work": work,
@@ -303,7 +311,7 @@ class _VerdictPage:
             if self.measured and self.measured.seconds is not None
             else "",
             "closed": [ground for ground in self.grounds if ground.missing],
-            "is_any_open": any(not ground.missing for ground in self.grounds),
+            "is_any_open": is_any_open,
             "reason_not_rejectable": self.reason_not_rejectable,
             "is_excluded": assignment is not None and active_exclusions([assignment]).exists(),
             "refusals": work.rejection_policy,
@@ -312,11 +320,9 @@ class _VerdictPage:
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
             "needs_confirmation": self.needs_confirmation,
-            "rejection": decisions.effective_rejection(assignment) if assignment else None,
+            "rejection": rejection,
             "is_approved": decisions.effective_approval(work) is not None,
-            "can_be_asked": "request_return" in panel_operations
-            and not self.reason_not_rejectable
-            and not self.was_asked,
+            "can_be_asked": can_be_asked,
             "was_asked": self.was_asked,
             "panel_operations": panel_operations,
             "others": eligible_appeal_answerers(self.recruitment.study, request.user.pk),
