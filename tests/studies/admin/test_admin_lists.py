@@ -3,6 +3,9 @@
 import re
 
 import pytest
+from django.contrib import messages
+from django.contrib.messages.storage.base import Message
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from analysis.models import ApiToken
@@ -145,3 +148,8 @@ def test_a_line_about_no_study_opens_for_administrators_alone(client, owner):
     url = f"/admin/studies/auditevent/{line.pk}/change/"
     assert logged_in(builders.user("root", is_superuser=True)).get(url).status_code == 200
     assert client.get(url).status_code == 302  # not found
+
+
+def test_a_message_keeps_the_case_of_its_first_word():
+    page = render_to_string("admin/base_site.html", {"messages": [Message(messages.WARNING, "heval cannot send it.")]})
+    assert '<li class="warning">heval cannot send it.</li>' in page
