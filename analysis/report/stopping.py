@@ -18,7 +18,7 @@ from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 
-KIND = "look"
+KIND = "stopping_check"
 # Maximum number of points of a path that the figure shows.
 MAX_FIGURE_POINTS = 240
 

@@ -22,6 +22,8 @@ CHANGED: dict[str, str] = {
     "annotators_panelsecret": "keys of Amazon accounts are deleted",
 }
 GONE: dict[tuple[str, str], str] = {}
+# Values that a later migration gave another name.
+RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
 Rows = dict[str, tuple[list[str], list[tuple]]]
 
 
@@ -50,6 +52,9 @@ def is_kept(before: Rows, after: Rows) -> None:
             places = [names.index(column) for column in kept]
             return sorted(repr([row[place] for place in places]) for row in rows)
 
+        for (_, column), names in ((where, names) for where, names in RENAMED.items() if where[0] == table):
+            place = columns.index(column)
+            rows = [(*row[:place], names.get(row[place], row[place]), *row[place + 1 :]) for row in rows]
         assert of(columns, rows) == of(known, there), table
 
 

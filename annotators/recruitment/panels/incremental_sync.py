@@ -23,7 +23,7 @@ from .reconcile import import_submissions
 from .secrets import get_panel_service
 from .sync import PanelUnavailable, create_and_send_orders, recruitments_to_sync
 
-KIND = "panel_news"
+KIND = "panel_notifications"
 EVERY_SECONDS = 60  # seconds
 MAX_EVENTS = 500
 # This number of refusals in a row points to the token, not to one submission.

@@ -35,7 +35,7 @@ from .publishing import get_or_create_panel_tasks, publication_orders
 from .reconcile import ImportSummary, import_submissions
 from .secrets import WEBHOOK_SECRET, get_panel_service, store_secrets
 
-KIND = "panel"
+KIND = "panel_sync"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
 # Panels decide by themselves after some days; later nothing changes.
 WATCHED_DAYS = 14

@@ -107,7 +107,7 @@ def test_a_job_in_the_list_says_what_it_was_what_came_of_it_and_leads_to_its_pag
 
 def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study):
     found = {"looks": [{"words": "alpha is ahead", "estimate": 0.8}], "rows": "alpha"}
-    Job.objects.create(kind="look", study=study, state="done", ended_at=timezone.now(), result=found)
+    Job.objects.create(kind="stopping_check", study=study, state="done", ended_at=timezone.now(), result=found)
     words = shown(client, "/admin/studies/job/")
     assert "Checking the stopping rule" in words and "alpha" not in words
 

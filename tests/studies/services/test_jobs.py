@@ -2,8 +2,10 @@
 
 import threading
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.dispatch import Signal
@@ -338,3 +340,13 @@ def test_many_runners_at_once_run_each_job_once(kind):
     jobs.run_waiting_jobs()
     assert sorted(ran) == wanted
     assert set(Job.objects.filter(pk__in=exclusive).values_list("state", flat=True)) == {State.DONE}
+
+
+def test_jobs_of_an_earlier_version_have_kinds_that_run_after_an_upgrade():
+    migration = import_module("studies.migrations.0005_kinds_of_jobs_say_what_jobs_do")
+    old = [Job.objects.create(kind=kind) for kind in ("look", "panel", "panel_news", "analyse")]
+    jobs.autodiscover_tasks()
+    migration.rename_kinds(apps, None)
+    assert {Job.objects.get(pk=job.pk).kind for job in old} <= jobs.registry.kinds().keys()
+    migration.restore_kinds(apps, None)
+    assert [Job.objects.get(pk=job.pk).kind for job in old] == ["look", "panel", "panel_news", "analyse"]
