@@ -31,7 +31,7 @@ def label_cost_blocks(comparison_labels: ComparisonLabels, context: AnalysisCont
             "recommended",
             estimates=spent,
             tables=[layouts.label_cost_table(spent)],
-            verdict={
+            other_results={
                 "section": comparison_labels.section.position,
                 "decided": logged_stopping_outcome(comparison_labels),
             },
