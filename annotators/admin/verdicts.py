@@ -71,7 +71,7 @@ class RejectForm(CleanTextMixin, forms.Form):
         self.fields["message"].help_text += f" Use at least {min_length} characters."
 
     @property
-    def shown(self) -> str:
+    def shown_values_hash(self) -> str:
         texts = (self.cleaned_data[name] for name in ("category", "message", "note"))
         return sha256("\x1f".join(" ".join(text.split()) for text in texts).encode()).hexdigest()
 
@@ -145,7 +145,7 @@ class VerdictAdminMixin(_Pages):
         if work is None:
             raise Http404("There is no such work.")
         page = _VerdictPage(self, request, work)
-        return page.handle_post() if request.method == "POST" else page.shown()
+        return page.handle_post() if request.method == "POST" else page.render()
 
     def appeal(self, request, pk, appeal):
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
@@ -235,7 +235,7 @@ class _VerdictPage:
                     self.forms[name].add_error(None, str(refused))
                     message = ""
                 if not message:
-                    return self.shown(200 if self.needs_confirmation else 422)
+                    return self.render(200 if self.needs_confirmation else 422)
                 messages.success(self.request, message)
                 _schedule_panel_sync(self.recruitment, self.request.user)
                 return HttpResponseRedirect(self.request.path)
@@ -275,8 +275,8 @@ class _VerdictPage:
             return ""
         answers = form.cleaned_data
         decisions.validate_rejection(self.work, answers["category"], answers["message"], answers["note"])
-        if "reject" not in self.request.POST or answers["seen"] != form.shown:
-            data["seen"] = form.shown
+        if "reject" not in self.request.POST or answers["seen"] != form.shown_values_hash:
+            data["seen"] = form.shown_values_hash
             self.needs_confirmation = True
             return ""
         decisions.reject_work(self.work, answers["category"], answers["message"], self.request.user, answers["note"])
@@ -285,7 +285,7 @@ class _VerdictPage:
             "must answer the appeal."
         )
 
-    def shown(self, status: int = 200):
+    def render(self, status: int = 200):
         work, assignment, request = self.work, self.assignment, self.request
         panel_operations = decisions.available_operations(self.recruitment)
         set_display_ids([work.submission] if work.submission else [])
