@@ -63,7 +63,7 @@ class RejectForm(CleanTextMixin, forms.Form):
         choice_field(self, "category").choices = [
             (
                 ground.category,
-                f"{ground.category}: {ground.words} ({'based on your observations' if ground.needs_note else 'measured'})",
+                f"{ground.category}: {ground.description} ({'based on your observations' if ground.needs_note else 'measured'})",
             )
             for ground in grounds
             if not ground.missing

@@ -17,7 +17,7 @@ AXIS_LABELS = {
 @dataclass(frozen=True, slots=True)
 class Tick:
     at: float
-    words: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
