@@ -112,6 +112,15 @@ def test_sqlite_keeps_every_row(upgraded, tmp_path):
     heval("migrate", "--check", home=upgraded)
 
 
+def test_the_messages_of_a_panel_are_kept_under_their_new_name(upgraded, tmp_path):
+    into_sqlite(tmp_path / "before.sqlite3")
+    found = []
+    for database, column in ((tmp_path / "before.sqlite3", "words"), (upgraded / "heval.sqlite3", "panel_message")):
+        with sqlite3.connect(database) as connection:
+            found.append(connection.execute(f"SELECT id, {column} FROM annotators_panelorder ORDER BY id").fetchall())
+    assert found[0] == found[1] and any(message for _, message in found[0])
+
+
 def test_sqlite_is_made_like_a_new_one(upgraded, new):
     assert made_in_sqlite(upgraded / "heval.sqlite3") == made_in_sqlite(new / "heval.sqlite3")
 

@@ -185,7 +185,9 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
     jobs.run_job(look.pk)
     look.refresh_from_db()
     assert (
-        look.state == "done" and look.result["asked"] == incremental_sync.MAX_REFUSALS and "401" in look.result["problem"]
+        look.state == "done"
+        and look.result["asked"] == incremental_sync.MAX_REFUSALS
+        and "401" in look.result["problem"]
     )
     assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_panel_backing_off(
         recruitment
