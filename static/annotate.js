@@ -107,7 +107,7 @@ if (state === "open") {
   restore();
   all("textarea").forEach(addCount);
   // Load the clock of the place after the page. Until then, the server's text shows how long the place is kept.
-  const place = $("#kept");
+  const place = $("#place-status");
   if (place) on(window, "load", () => setTimeout(async () => {
     renew = (await import(place.dataset.script)).watch(place, say, clock, answers);
   }, 1000));

@@ -23,7 +23,7 @@ export function watch(line, say, clock, answers) {
 
   // Returns false if the response contains no place. A change is announced once.
   function renew(html) {
-    const fresh = find(html, "#kept");
+    const fresh = find(html, "#place-status");
     if (!fresh) return false;
     const isNew = fresh.dataset.state !== line.dataset.state;
     Object.assign(line.dataset, fresh.dataset);

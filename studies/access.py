@@ -54,7 +54,7 @@ class Permission:
     """``about``: the object of the action. ``roles``: who may do it; None means every researcher. ``changes``: read-only tokens may not."""
 
     about: str
-    words: str
+    description: str
     roles: frozenset[str] | None
     changes: bool = True
 

@@ -20,7 +20,7 @@ from studies.models import Study
 
 from . import serializers as shapes
 from .base import StudyView, document_operation, page_serializer, require_json_object
-from .query import ORIGIN, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_single_line
+from .query import ORIGINS, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_single_line
 from .renderers import RowErrors, row_error
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class AssignmentsView(StudyView):
     parameters = (
         *page_parameters(),
         Parameter(
-            "origin",
-            ORIGIN.read,
+            "origins",
+            ORIGINS.read,
             "Origins, separated by commas. Default: all.",
             tuple(answers.Assignment.Origin.values),
         ),
@@ -51,7 +51,7 @@ class AssignmentsView(StudyView):
         "Assignments", page_serializer("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers"
     )
     def get(self, request, code):
-        rows = answers.Assignment.objects.filter(study=self.study, origin__in=self.values["origin"])
+        rows = answers.Assignment.objects.filter(study=self.study, origin__in=self.values["origins"])
         if self.values["arm"] is not None:
             rows = rows.filter(batch__arm__name=self.values["arm"])
         if self.values["batch"] is not None:
@@ -66,7 +66,7 @@ class ResponsesView(StudyView):
     read_action = Action.EXPORT
     parameters = (
         *page_parameters(2),
-        ORIGIN,
+        ORIGINS,
         WITHDRAWN,
         Parameter("section", integer_parser(0, 32767), "Only answers in the section at this position.", None, int),
         Parameter("question", parse_single_line, "Only answers to the question with this key."),
@@ -96,7 +96,7 @@ class ResponsesView(StudyView):
         tag="answers",
     )
     def get(self, request, code):
-        chosen = self.values["origin"], self.values["withdrawn"]
+        chosen = self.values["origins"], self.values["withdrawn"]
         selection = build_permitted_selection("responses", self.study, *chosen, by=request.user)
         filters = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**filters)
@@ -111,7 +111,7 @@ class CodingsView(StudyView):
     read_action = Action.EXPORT
     parameters = (
         *page_parameters(),
-        ORIGIN,
+        ORIGINS,
         WITHDRAWN,
         Parameter("sample", integer_parser(1), "Only codings of the sample with this number.", None, int),
     )
@@ -123,7 +123,7 @@ class CodingsView(StudyView):
         tag="answers",
     )
     def get(self, request, code):
-        chosen = self.values["origin"], self.values["withdrawn"]
+        chosen = self.values["origins"], self.values["withdrawn"]
         rows = codings_of(build_permitted_selection("codings", self.study, *chosen, by=request.user))
         if self.values["sample"] is not None:
             rows = rows.filter(item__sample__number=self.values["sample"])

@@ -14,7 +14,7 @@ from studies.access import Action
 from . import serializers as shapes
 from .analyses import idempotency_token, job_response
 from .base import MEDIA_TYPES, StudyView, document_operation, download_response, require_json_object
-from .query import ORIGIN, RAW, WITHDRAWN, Parameter
+from .query import ORIGINS, RAW, WITHDRAWN, Parameter
 from .renderers import RowErrors, row_error
 
 
@@ -24,7 +24,7 @@ class ExportView(StudyView):
     table = form = ""
 
     def selection(self) -> Selection:
-        chosen = [self.values[name] for name in ("origin", "withdrawn") if name in self.values]
+        chosen = [self.values[name] for name in ("origins", "withdrawn") if name in self.values]
         return build_permitted_selection(self.table, self.study, *chosen, by=self.request.user)
 
     def stream_response(self) -> StreamingHttpResponse:
@@ -40,7 +40,7 @@ def build_export_view_classes() -> dict[str, type[ExportView]]:
     views = {}
     for table in exports.TABLES:
         for form in MEDIA_TYPES:
-            about_people = (ORIGIN, WITHDRAWN) if table in exports.PERSON_TABLES else ()
+            about_people = (ORIGINS, WITHDRAWN) if table in exports.PERSON_TABLES else ()
             parameters = (*about_people, *((RAW,) if form == "csv" else ()))
             views[f"{table}.{form}"] = _export_view(table, form, parameters)
             views[f"{table}.{form}.sha256"] = _hash_view(table, form, parameters)

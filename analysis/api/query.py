@@ -125,8 +125,8 @@ def page_parameters(n_key_parts: int = 1) -> tuple[Parameter, ...]:
     )
 
 
-ORIGIN = Parameter(
-    "origin",
+ORIGINS = Parameter(
+    "origins",
     parse_origins,
     f"Origins of the answers, separated by commas. Default: {' and '.join(COUNTED_ORIGINS)}.",
     COUNTED_ORIGINS,

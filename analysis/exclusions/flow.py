@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -> dict[str, Any]:
-    """Return the flow: stages, each rule's marginal and sequential counts (also by arm), overlaps, and excluded people.
+    """Return the flow: stages, each rule's marginal and sequential counts (also by arm), overlaps, and excluded assignments.
 
     Sequential counts follow the order of the rules: n_in - n_excluded = n_out. Each started assignment is either released,
     unfinished or submitted.
@@ -21,7 +21,7 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
     names = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
     remaining = list(arms)
     flagged_by: dict[int, list[str]] = {}
-    steps, people = [], []
+    steps, excluded_assignments = [], []
     for rule in applied_rules:
         for assignment in rule.failed & arms.keys():
             if rule.excludes:
@@ -51,7 +51,7 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
                 },
             }
         )
-        people += [
+        excluded_assignments += [
             {"annotator": names[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
             for assignment in excluded
         ]
@@ -71,6 +71,6 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
         "overlaps": [
             {"rules": list(rules), "n": n} for rules, n in sorted(overlaps.items(), key=lambda o: (-o[1], o[0]))
         ],
-        "people": sorted(people, key=lambda person: (person["rule"], person["annotator"])),
+        "excluded_assignments": sorted(excluded_assignments, key=lambda row: (row["rule"], row["annotator"])),
         "kept": len(remaining),
     }

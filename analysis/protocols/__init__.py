@@ -50,7 +50,7 @@ class ProtocolAnalysis:
         """Analyse all live sections of this protocol. Return blocks, each ``paper`` or ``recommended``."""
         raise NotImplementedError
 
-    def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
+    def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         """Return the status of the section's stopping rule for each comparison, from the planned labels so far."""
         return []
 

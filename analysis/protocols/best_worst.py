@@ -237,7 +237,7 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
             estimates=(*strengths, together),
             tables=[_systems_table(strengths, together, ranks, answers.title)],
             figures=[_systems_figure(strengths, answers.title)],
-            verdict={
+            other_results={
                 "systems": list(answers.systems),
                 "status": fit.status,
                 "reason": fit.reason,

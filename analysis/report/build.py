@@ -35,7 +35,7 @@ from .report_tables import answer_and_duration_tables, estimates_table, exclusio
 
 logger = logging.getLogger("heval.report")
 
-SCHEMA = "heval.report/1"
+SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
 LIBRARIES = ("numpy", "scipy", "pandas")
 ProgressCallback = Callable[[int, int, str], Any]

@@ -84,7 +84,7 @@ def exclusions_by_arm_table(flow: Mapping[str, Any]) -> Table:
 
 def excluded_people_table(flow: Mapping[str, Any]) -> Table:
     columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
-    return build_table("left_out", "Excluded assignments", columns, flow["people"], "more")
+    return build_table("left_out", "Excluded assignments", columns, flow["excluded_assignments"], "more")
 
 
 def answer_counts_table(data: ReportData) -> Table:

@@ -18,7 +18,7 @@ from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 
-KIND = "look"
+KIND = "stopping_check"
 # Maximum number of points of a path that the figure shows.
 MAX_FIGURE_POINTS = 240
 
@@ -82,7 +82,7 @@ def stopping_state(study: Study) -> StoppingState:
     claims = read_planned_labels(study)
     statuses: list[StoppingStatus] = []
     for section in sections_with_stopping_rule(study):
-        statuses += ANALYSES[section.protocol].looks(claims, section, str(study.code))
+        statuses += ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
     submitted = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")

@@ -178,7 +178,7 @@ def hourly_wage(
     Examples
     --------
     >>> result = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay=0.25, target=18)
-    >>> result.estimate, result.n, result.detail["share_below"], result.warned("below_target_wage")
+    >>> result.estimate, result.n, result.detail["share_below"], result.has_warning("below_target_wage")
     (20.0, 4, 0.5, False)
     """
     validate_level(level)

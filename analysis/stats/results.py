@@ -150,7 +150,7 @@ class Estimate(Record):
         """Return the unadjusted p-value, or None without a test."""
         return None if self.test is None else self.test.pvalue
 
-    def warned(self, code: str) -> bool:
+    def has_warning(self, code: str) -> bool:
         """Return whether the estimate has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)
 

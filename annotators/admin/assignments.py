@@ -155,8 +155,9 @@ class AssignmentAdmin(ReadOnlyAdmin):
             )
         return queryset.filter(matches), False
 
-    def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
-        actions = super().get_actions(request)
+    def get_actions(self, request, action_location=None):
+        location = {} if action_location is None else {"action_location": action_location}  # from Django 6.1 on
+        actions = super().get_actions(request, **location)
         actions.pop("delete_selected", None)
         return actions if is_request_allowed(request, Action.MANAGE_ASSIGNMENTS) else {}
 

@@ -226,14 +226,14 @@ class PanelAdminMixin(_Admin):
             form = PublishForm(recruitment, data)
             if form.is_valid():
                 task_values = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
-                was_shown = form.cleaned_data["seen"] == form.shown
+                was_shown = form.cleaned_data["seen"] == form.shown_values
                 if "publish" in request.POST and was_shown and self._try_publish(request, recruitment, task_values):
                     return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
                 cost = RewardCost(task_values["places"], task_values["reward"])
                 warnings = publishing_warnings(
                     recruitment, task_values["reward"], task_values["minutes"], task_values["places"]
                 )
-                data["seen"] = form.shown
+                data["seen"] = form.shown_values
         context = {
             "title": "Publish at the panel",
             "recruitment": recruitment,

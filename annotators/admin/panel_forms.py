@@ -82,7 +82,7 @@ class PublishForm(forms.Form):
         self.fields["reward"].help_text = f"In {recruitment.currency or study.currency}."
 
     @property
-    def shown(self) -> str:
+    def shown_values(self) -> str:
         """Return the values of the displayed cost, and the number of earlier publications, so that a page sent again publishes
         nothing.
         """

@@ -123,13 +123,15 @@ class SampleAdminMixin(_Pages):
                 if joined is not None and "take" in request.POST:
                     messages.success(request, f"Imported: {joined.people} people of this link, {joined.values} values.")
                     return sample_page
+        table = sample.sample_table(recruitment.study)
         context = {
             "title": "Sample",
+            "hidden_forms": [] if table else [file],
             "recruitment": recruitment,
             "columns": columns,
             "file": file,
             "joined": joined,
-            "table": sample.sample_table(recruitment.study),
+            "table": table,
             "small": sample.SMALL_COUNT,
         }
         status = 400 if columns.errors or file.errors else 200

@@ -63,7 +63,7 @@ class RejectForm(CleanTextMixin, forms.Form):
         choice_field(self, "category").choices = [
             (
                 ground.category,
-                f"{ground.category}: {ground.words} ({'based on your observations' if ground.needs_note else 'measured'})",
+                f"{ground.category}: {ground.description} ({'based on your observations' if ground.needs_note else 'measured'})",
             )
             for ground in grounds
             if not ground.missing
@@ -71,7 +71,7 @@ class RejectForm(CleanTextMixin, forms.Form):
         self.fields["message"].help_text += f" Use at least {min_length} characters."
 
     @property
-    def shown(self) -> str:
+    def shown_values_hash(self) -> str:
         texts = (self.cleaned_data[name] for name in ("category", "message", "note"))
         return sha256("\x1f".join(" ".join(text.split()) for text in texts).encode()).hexdigest()
 
@@ -145,7 +145,7 @@ class VerdictAdminMixin(_Pages):
         if work is None:
             raise Http404("There is no such work.")
         page = _VerdictPage(self, request, work)
-        return page.handle_post() if request.method == "POST" else page.shown()
+        return page.handle_post() if request.method == "POST" else page.render()
 
     def appeal(self, request, pk, appeal):
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
@@ -235,7 +235,7 @@ class _VerdictPage:
                     self.forms[name].add_error(None, str(refused))
                     message = ""
                 if not message:
-                    return self.shown(200 if self.needs_confirmation else 422)
+                    return self.render(200 if self.needs_confirmation else 422)
                 messages.success(self.request, message)
                 _schedule_panel_sync(self.recruitment, self.request.user)
                 return HttpResponseRedirect(self.request.path)
@@ -269,12 +269,14 @@ class _VerdictPage:
         form = self.forms["reject"] = self._reject_form(data)
         if self.reason_not_rejectable:
             raise ActionRefused(self.reason_not_rejectable)
+        if all(ground.missing for ground in self.grounds):
+            raise ActionRefused("No category has evidence. Approve the work, or leave it undecided.")
         if not form.is_valid():
             return ""
         answers = form.cleaned_data
         decisions.validate_rejection(self.work, answers["category"], answers["message"], answers["note"])
-        if "reject" not in self.request.POST or answers["seen"] != form.shown:
-            data["seen"] = form.shown
+        if "reject" not in self.request.POST or answers["seen"] != form.shown_values_hash:
+            data["seen"] = form.shown_values_hash
             self.needs_confirmation = True
             return ""
         decisions.reject_work(self.work, answers["category"], answers["message"], self.request.user, answers["note"])
@@ -283,15 +285,21 @@ class _VerdictPage:
             "must answer the appeal."
         )
 
-    def shown(self, status: int = 200):
+    def render(self, status: int = 200):
         work, assignment, request = self.work, self.assignment, self.request
         panel_operations = decisions.available_operations(self.recruitment)
         set_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(
             **({"assignment": assignment} if assignment else {"submission": work.submission})
         )
+        rejection = decisions.effective_rejection(assignment) if assignment else None
+        can_be_rejected = not rejection and not self.reason_not_rejectable
+        can_be_asked = can_be_rejected and not self.was_asked and "request_return" in panel_operations
+        is_any_open = any(not ground.missing for ground in self.grounds)
+        is_form_shown = {"back": bool(rejection), "ask": can_be_asked, "reject": can_be_rejected and is_any_open}
         context = {
             "title": "Decide about one piece of work",
+            "hidden_forms": [form for name, form in self.forms.items() if not is_form_shown[name]],
             "recruitment": self.recruitment,
             "channel": REGISTRY[self.recruitment.channel],
             "work": work,
@@ -303,7 +311,7 @@ class _VerdictPage:
             if self.measured and self.measured.seconds is not None
             else "",
             "closed": [ground for ground in self.grounds if ground.missing],
-            "is_any_open": any(not ground.missing for ground in self.grounds),
+            "is_any_open": is_any_open,
             "reason_not_rejectable": self.reason_not_rejectable,
             "is_excluded": assignment is not None and active_exclusions([assignment]).exists(),
             "refusals": work.rejection_policy,
@@ -312,11 +320,9 @@ class _VerdictPage:
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
             "needs_confirmation": self.needs_confirmation,
-            "rejection": decisions.effective_rejection(assignment) if assignment else None,
+            "rejection": rejection,
             "is_approved": decisions.effective_approval(work) is not None,
-            "can_be_asked": "request_return" in panel_operations
-            and not self.reason_not_rejectable
-            and not self.was_asked,
+            "can_be_asked": can_be_asked,
             "was_asked": self.was_asked,
             "panel_operations": panel_operations,
             "others": eligible_appeal_answerers(self.recruitment.study, request.user.pk),

@@ -271,7 +271,7 @@ class PanelOrder(models.Model):
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     tries = models.PositiveSmallIntegerField(default=0)
     not_before = optional_noneditable_datetime_field()  # empty: at once
-    words = models.TextField(blank=True)
+    panel_message = models.TextField(blank=True)
     result = models.JSONField(default=dict, blank=True)
     by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     made_at = models.DateTimeField(db_default=Now())

@@ -39,7 +39,7 @@ BRIEF = 60
 @dataclass(frozen=True, slots=True)
 class Turn:
     speaker: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

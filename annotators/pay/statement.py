@@ -20,7 +20,7 @@ class PayStatement:
 
     amount: Decimal
     currency: str
-    words: str
+    payment_text: str
     is_share: bool
     sent: int
 

@@ -53,7 +53,7 @@ class PlaceStatus:
     """
 
     state: PlaceState
-    words: str
+    text: str
     seconds: int | None = None
     until_text: str = ""
     may_extend: bool = True

@@ -17,7 +17,7 @@ AXIS_LABELS = {
 @dataclass(frozen=True, slots=True)
 class Tick:
     at: float
-    words: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class StoppingFigure:
 
 def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
     """Return the last finished check of the study's stopping rule and its figures; (None, []) before the first check."""
-    job = study.jobs.filter(kind="look", state=Job.State.DONE).order_by("-pk").first()
+    job = study.jobs.filter(kind="stopping_check", state=Job.State.DONE).order_by("-pk").first()
     return job, [_figure(result) for result in (job.result or {}).get("looks", [])] if job else []
 
 

@@ -126,5 +126,5 @@ def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
     """
     status = place_status(assignment)
     if status and status.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
-        return replace(status, words=f"{status.words} If you finish, you are still paid.")
+        return replace(status, text=f"{status.text} If you finish, you are still paid.")
     return status

@@ -59,7 +59,9 @@ class PanelActions:
         self.sync_panel()
         order = PanelOrder.objects.get(recruitment=self.recruitment, operation="publish")
         if order.state != PanelOrder.State.DONE:
-            self.rehearsal.faults.append(f"The order to publish is “{order.get_state_display()}”: {order.words}")
+            self.rehearsal.faults.append(
+                f"The order to publish is “{order.get_state_display()}”: {order.panel_message}"
+            )
             return False
         return self.rehearsal.record_check(
             self.panel.count_open_tasks() == 1,
@@ -174,5 +176,5 @@ class PanelActions:
         )
         for order in PanelOrder.objects.filter(recruitment=self.recruitment).exclude(state=PanelOrder.State.DONE):
             self.rehearsal.faults.append(
-                f"The order to {order.operation.replace('_', ' ')} is “{order.get_state_display()}”: {order.words}"
+                f"The order to {order.operation.replace('_', ' ')} is “{order.get_state_display()}”: {order.panel_message}"
             )

@@ -35,16 +35,18 @@ def _role_row(people: list[Person]) -> dict[str, Any]:
     faults = list(dict.fromkeys(fault for person in people for fault in person.faults))
     return {
         "key": role.key,
-        "who": role.label,
+        "label": role.label,
         "people": len(people),
         "expected": role.expected,
-        "told": _join_counts(person.last_heading for person in people),
+        "last_page": _join_counts(person.last_heading for person in people),
         "sent": _join_counts(_describe_way_back(person) for person in people) if role.has_way_back else "",
-        "there": _join_counts(person.panel_state.replace("_", " ") for person in people),
-        "here": _join_counts(person.site_state.replace("_", " ") for person in people),
-        "standing": _join_counts(MATCH_STATUSES[person.match_status][0] for person in people if person.match_status),
+        "at_panel": _join_counts(person.panel_state.replace("_", " ") for person in people),
+        "in_heval": _join_counts(person.site_state.replace("_", " ") for person in people),
+        "match_status": _join_counts(
+            MATCH_STATUSES[person.match_status][0] for person in people if person.match_status
+        ),
         "pay": _join_counts(person.pay for person in people),
-        "wrong": faults,
+        "faults": faults,
         "is_ok": not faults,
     }
 
@@ -91,12 +93,12 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"{report['study']}, by {report['channel']}: {report['people']} people, {report['seconds']} s"
     yield ""
     for row in report["roles"]:
-        yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['who']}"
-        facts = [("last page", row["told"]), ("sent to", row["sent"])]
-        facts += [("at the panel", row["there"]), ("in heval", row["here"])]
-        facts += [("reconciled", row["standing"]), ("pay", row["pay"])]
+        yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['label']}"
+        facts = [("last page", row["last_page"]), ("sent to", row["sent"])]
+        facts += [("at the panel", row["at_panel"]), ("in heval", row["in_heval"])]
+        facts += [("reconciled", row["match_status"]), ("pay", row["pay"])]
         yield "        " + "; ".join(f"{name}: {text}" for name, text in facts if text)
-        yield from (f"        ! {fault}" for fault in row["wrong"])
+        yield from (f"        ! {fault}" for fault in row["faults"])
     for head, key in (
         ("Problems", "faults"),
         ("Faults simulated, and handled correctly", "proofs"),

@@ -286,7 +286,7 @@ def _panels() -> CheckFinding:
         (recruitment, alert) for recruitment in others for alert in id_retention.id_retention_alerts(recruitment)
     ]
     if alerts:
-        message = "; ".join(f"{recruitment}: {alert.words}" for recruitment, alert in alerts)
+        message = "; ".join(f"{recruitment}: {alert.problem}" for recruitment, alert in alerts)
         return CheckFinding(
             WARNING, message, "Open the panel page and the pay page of these links; they say what to do."
         )

@@ -59,7 +59,7 @@ class Act:
 
     name: str
     label: str
-    words: tuple[str, ...]
+    consequences: tuple[str, ...]
     do: Callable[[Study, Any, dict], tuple[str, str]]
     form: type[forms.Form] = NoFields
     action: Action = Action.RUN

@@ -19,9 +19,9 @@ TITLES = {
     "analyse": "Analysing the answers",
     "export": "Writing a file for download",
     "import": "Reading an uploaded file",
-    "look": "Checking the stopping rule",
-    "panel": "Asking the panel",
-    "panel_news": "Reading a notification of the panel",
+    "stopping_check": "Checking the stopping rule",
+    "panel_sync": "Asking the panel",
+    "panel_notifications": "Reading a notification of the panel",
     "rehearsal": "Rehearsing with robots",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.

@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator
 from django.db import transaction
 from django.http import HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.text import capfirst
 
 from studies.services import drafts, questions
 from studies.services.lifecycle import ActionRefused
@@ -237,7 +238,7 @@ class SectionAdmin(StudyScopedAdmin):
             return HttpResponseRedirect(home)
         if not form.is_valid():
             for name, errors in form.errors.items():
-                messages.error(request, f"{form[name].label}: {' '.join(errors)}")
+                messages.error(request, f"{capfirst(form[name].label)}: {' '.join(errors)}")
             return HttpResponseRedirect(f"{home}#generate")
         values = form.cleaned_data
         pairs = questions.select_system_pairs(section, values["which"], values["order"])

@@ -75,7 +75,7 @@ class StimulusAdmin(StudyScopedAdmin):
             study = cast(Study, study_of(obj))  # a stimulus has a study
             drafts.record_edit_and_raise_version(study, request.user, about=stimulus_text, columns=columns)
 
-    def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
+    def get_actions(self, request, action_location=None):  # Django passes a location from 6.1 on
         return {}  # a list's tick boxes could delete a thousand stimuli with one click
 
 

@@ -86,10 +86,10 @@ class ImportForm(forms.Form):
         label="Attributes that are equal within a pair",
         help_text="Names of columns, separated by commas, such as: sentiment, tense, person.",
     )
-    pairs_within = forms.IntegerField(
+    max_length_difference = forms.IntegerField(
         required=False, min_value=0, max_value=10_000, initial=1, label="Maximum difference in length, in words"
     )
-    pairs_most = forms.IntegerField(
+    max_pairs = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=1_000_000,
@@ -115,7 +115,7 @@ class ImportForm(forms.Form):
 
     def options(self) -> dict[str, Any]:
         chosen = {name: self.cleaned_data[name] for name in self.fields if name != "file"}
-        return chosen | {name: chosen[name] or 0 for name in ("pairs_within", "pairs_most")}
+        return chosen | {name: chosen[name] or 0 for name in ("max_length_difference", "max_pairs")}
 
 
 def render_page(request, template_name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:

@@ -113,6 +113,19 @@ def test_the_report_page_names_every_key_of_a_report():
     assert not [key for key in stored if f"`{key}`" not in text]
 
 
+def test_the_report_page_names_exactly_the_keys_of_a_block():
+    from analysis.protocols.blocks import Block
+
+    part = PAGES["reference/report-json"].text.partition("## A block")[2].partition("\n## ")[0]
+    named = {
+        key
+        for line in part.splitlines()
+        if line.startswith("| `")
+        for key in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert named == Block("spa.pairs", "Pairs", "recommended").as_dict().keys()
+
+
 def test_the_generated_pages_are_fresh():
     stale = [name for name, make in pages.PAGES.items() if name not in PAGES or PAGES[name].text != make()]
     assert not stale, "run: python -m tools.reference"

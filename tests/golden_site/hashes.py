@@ -28,7 +28,7 @@ ALSO = {
 }
 
 # Of a block and of its estimates everything but what is said about them.
-BLOCK = ("name", "mode", "estimates", "verdict")
+BLOCK = ("name", "mode", "estimates", "other_results")
 ESTIMATE = (
     "analysis", "mode", "unit", "n", "n_clusters", "n_rows", "status", "estimate", "interval", "test", "effect", "sensitivity", "warnings",
     "detail", "settings",
@@ -46,11 +46,11 @@ NUMBER = re.compile(r"[-−+]?\d*[.,]?\d+( %)?\Z")
 
 
 def block_of(block: dict[str, Any]) -> dict[str, Any]:
-    verdict = block["verdict"]
-    without_reasons = {key: value for key, value in verdict.items() if key != "reason"} if verdict else verdict
+    others = block["other_results"]
+    without_reasons = {key: value for key, value in others.items() if key != "reason"} if others else others
     return {key: block[key] for key in BLOCK} | {
         "estimates": [estimate_of(one) for one in block["estimates"]],
-        "verdict": without_reasons,
+        "other_results": without_reasons,
     }
 
 
@@ -109,7 +109,9 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
                 "rules": [
                     {key: one for key, one in rule.items() if key not in ("label", "problem")} for rule in flow["rules"]
                 ],
-                "people": ordered([[one["annotator"], one["rule"]] for one in flow["people"]]),
+                "excluded_assignments": ordered(
+                    [[one["annotator"], one["rule"]] for one in flow["excluded_assignments"]]
+                ),
             },
             "is_hidden": report["outcomes"]["is_hidden"],
             "is_confirmatory": report["confirmatory"]["is_confirmatory"],

@@ -22,6 +22,8 @@ CHANGED: dict[str, str] = {
     "annotators_panelsecret": "keys of Amazon accounts are deleted",
 }
 GONE: dict[tuple[str, str], str] = {}
+# Values that a later migration gave another name.
+RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
 Rows = dict[str, tuple[list[str], list[tuple]]]
 
 
@@ -50,6 +52,9 @@ def is_kept(before: Rows, after: Rows) -> None:
             places = [names.index(column) for column in kept]
             return sorted(repr([row[place] for place in places]) for row in rows)
 
+        for (_, column), names in ((where, names) for where, names in RENAMED.items() if where[0] == table):
+            place = columns.index(column)
+            rows = [(*row[:place], names.get(row[place], row[place]), *row[place + 1 :]) for row in rows]
         assert of(columns, rows) == of(known, there), table
 
 
@@ -105,6 +110,15 @@ def test_sqlite_keeps_every_row(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
     is_kept(in_sqlite(tmp_path / "before.sqlite3"), in_sqlite(upgraded / "heval.sqlite3"))
     heval("migrate", "--check", home=upgraded)
+
+
+def test_the_messages_of_a_panel_are_kept_under_their_new_name(upgraded, tmp_path):
+    into_sqlite(tmp_path / "before.sqlite3")
+    found = []
+    for database, column in ((tmp_path / "before.sqlite3", "words"), (upgraded / "heval.sqlite3", "panel_message")):
+        with sqlite3.connect(database) as connection:
+            found.append(connection.execute(f"SELECT id, {column} FROM annotators_panelorder ORDER BY id").fetchall())
+    assert found[0] == found[1] and any(message for _, message in found[0])
 
 
 def test_sqlite_is_made_like_a_new_one(upgraded, new):

@@ -137,7 +137,7 @@ def erased():
     with mock.patch.object(orders, "submission_id_at_panel", return_value=""):
         orders.send_due_orders(recruitment, service, lambda *_: None)
     order.refresh_from_db()
-    return [Shown(order.words)]
+    return [Shown(order.panel_message)]
 
 
 class Silent(Pretend):

@@ -10,7 +10,7 @@ def permissions_page() -> str:
         (
             inline_code(action),
             permission.about,
-            permission.words,
+            permission.description,
             *_roles(permission),
             "" if permission.changes else "yes",
         )

@@ -62,7 +62,8 @@ class Conclusion:
 class Block:
     """A piece of a report. ``estimates`` are envelopes (``analysis.stats.results``).
 
-    Tables with the same name and title, in several blocks, are merged. So are figures.
+    Tables with the same name and title, in several blocks, are merged. So are figures. ``other_results``: results that are
+    not estimates, such as ranks.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Block:
     conclusions: tuple[Conclusion, ...] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
-    verdict: Mapping[str, Any] | None = None
+    other_results: Mapping[str, Any] | None = None
     warnings: tuple = ()
     note: str = ""
 
@@ -88,8 +89,8 @@ class Block:
                 "note": self.note,
                 "estimates": [estimate.as_dict() | {"mode": self.mode} for estimate in self.estimates],
                 "tables": list(self.tables),
-                "series": list(self.figures),
-                "verdict": self.verdict,
+                "figures": list(self.figures),
+                "other_results": self.other_results,
                 "warnings": list(self.warnings),
             }
         )

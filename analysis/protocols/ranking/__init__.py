@@ -266,7 +266,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             f"Mean rank of each system ({rankings.title})",
             "recommended",
             estimates=means,
-            verdict={"ranks": sets.as_dict()},
+            other_results={"ranks": sets.as_dict()},
             tables=[layouts.systems_table(means, sets, strengths, rankings.title)],
             figures=[layouts.mean_ranks_figure(means, rankings.title)],
             note="1 is the best. Systems that share a place get the mean of the places that they take.",
@@ -276,7 +276,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             f"Strengths ({rankings.title})",
             "recommended",
             estimates=strengths,
-            verdict=fit,
+            other_results=fit,
             note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters.",
         ),
         Block(

@@ -209,7 +209,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
             f"Mean rating of each system ({question_ratings.title})",
             "recommended",
             estimates=means,
-            verdict={"ranks": ranked.as_dict()},
+            other_results={"ranks": ranked.as_dict()},
             tables=[layouts.means_table(means, ranked)],
             figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
             note="Every annotator has the same weight. These means are not expected utilities, which need references. All sets of ranks "

@@ -44,7 +44,7 @@ def coherence_and_ranking_blocks(
                 f"Coherence of the pairs ({title})",
                 "recommended",
                 estimates=estimates,
-                verdict={"cycles": cycles, "systems": systems},
+                other_results={"cycles": cycles, "systems": systems},
                 tables=[layouts.coherence_table(estimates, cycles, title)],
             )
         )
@@ -90,7 +90,7 @@ def coherence_and_ranking_blocks(
             f"Ranking of the systems, fractional Bradley-Terry ({title})",
             "recommended",
             estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])),
-            verdict=verdict,
+            other_results=verdict,
             tables=ranking_tables(strengths, verdict, title, note, framed.framing),
             note=note,
         )

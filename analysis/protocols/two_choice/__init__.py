@@ -51,5 +51,5 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
             )
         return [block for block in blocks if block.estimates]
 
-    def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
+    def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         return primary_comparison_stopping_statuses(planned_labels, section, seed)

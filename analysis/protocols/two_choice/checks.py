@@ -177,7 +177,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
                 f"Ranking of the systems ({where})",
                 "recommended",
                 estimates=tuple(strengths),
-                verdict=verdict,
+                other_results=verdict,
                 tables=ranking_tables(strengths, verdict, where, note),
                 note=note,
             )

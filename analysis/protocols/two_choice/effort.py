@@ -31,7 +31,7 @@ def labels_paid_and_replay_blocks(comparison_labels: ComparisonLabels, context: 
             "recommended",
             estimates=spent,
             tables=[layouts.labels_paid_table(spent)],
-            verdict={
+            other_results={
                 "section": comparison_labels.section.position,
                 "decided": logged_stopping_outcome(comparison_labels),
             },

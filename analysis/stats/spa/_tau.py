@@ -129,7 +129,7 @@ def tau_exclusion_asymmetry(
 
     Examples
     --------
-    >>> tau_exclusion_asymmetry([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).warned("tau_asymmetric")
+    >>> tau_exclusion_asymmetry([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).has_warning("tau_asymmetric")
     True
     """
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))

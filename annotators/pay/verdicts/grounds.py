@@ -22,7 +22,7 @@ class RejectionGround:
     """
 
     category: str
-    words: str
+    description: str
     missing: str
     needs_note: bool
 

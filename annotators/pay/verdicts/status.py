@@ -28,7 +28,7 @@ class Stage:
     name: str
     is_reached: bool
     at: datetime | None = None
-    words: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
     else:
         stages.append(
             Stage(
-                "Approved", approval is not None, approval.at if approval else None, approval.words if approval else ""
+                "Approved", approval is not None, approval.at if approval else None, approval.detail if approval else ""
             )
         )
     # Such a panel gives only credit, so people wait for no other payment.

@@ -59,19 +59,19 @@ class Arrival:
 class WayBack:
     """How a person returns to the panel: by a code to copy, an address to follow, both or neither.
 
-    ``fields``: the fields of a form that is posted to the panel. ``words``: instructions if there is no button.
+    ``fields``: the fields of a form that is posted to the panel. ``instructions``: shown if there is no button.
     """
 
     code: str = ""
     url: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     label: str = "Return to the panel"
-    words: str = ""
+    instructions: str = ""
 
     @property
     def is_one(self) -> bool:
         """Return whether there is anything to show to the person."""
-        return bool(self.code or self.url or self.words)
+        return bool(self.code or self.url or self.instructions)
 
     @property
     def host(self) -> str:

@@ -32,10 +32,10 @@ Released = Assignment.Released
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """``words``: the problem; ``advice``: what to do."""
+    """A ``problem`` of a panel, and ``advice`` on what to do."""
 
     kind: str
-    words: str
+    problem: str
     advice: str
 
 

@@ -23,7 +23,7 @@ from .reconcile import import_submissions_and_release_places
 from .secrets import get_panel_service
 from .sync import PanelUnavailable, create_and_send_orders, recruitments_to_sync
 
-KIND = "panel_news"
+KIND = "panel_notifications"
 EVERY_SECONDS = 60  # seconds
 MAX_EVENTS = 500
 # This number of refusals in a row points to the token, not to one submission.
@@ -35,13 +35,13 @@ EVENT_RETENTION = timedelta(days=30)
 
 @dataclass(slots=True)
 class IncrementalSyncSummary:
-    """The result of a check. ``words``: why it ended early."""
+    """The result of a check. ``problem``: why it ended early."""
 
     asked: int = 0
     handled: int = 0
     changed: int = 0
     verified: int = 0
-    words: str = ""
+    problem: str = ""
 
 
 def event_source_name(recruitment: Recruitment) -> str:
@@ -137,12 +137,12 @@ def _read_submissions(
         try:
             snapshots[name], refused = service.submission(name), 0
         except RequestRefused as refusal:
-            summary.words, refused = str(refusal), refused + 1
+            summary.problem, refused = str(refusal), refused + 1
             if refused == MAX_REFUSALS:
                 break
-        except (PanelBusy, ResultUnclear) as problem:
-            summary.words = str(problem)
-            _back_off(recruitment, getattr(problem, "seconds", 60.0))
+        except (PanelBusy, ResultUnclear) as error:
+            summary.problem = str(error)
+            _back_off(recruitment, getattr(error, "seconds", 60.0))
             return summary, snapshots
     if snapshots:
         cache.delete_many([_pause_key(recruitment), _pauses_key(recruitment)])

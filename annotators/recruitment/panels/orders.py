@@ -215,7 +215,11 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tupl
             not_before = Now() + timedelta(seconds=error.seconds)
             # Nothing was done, so treat it as never sent.
             _update_sent_order(
-                order, state=State.WAITING, words=str(error)[:MAX_WORDS_LENGTH], not_before=not_before, sent_at=None
+                order,
+                state=State.WAITING,
+                panel_message=str(error)[:MAX_WORDS_LENGTH],
+                not_before=not_before,
+                sent_at=None,
             )
             return State.WAITING, isinstance(error, OrderNotReady)
         except ResultUnclear as error:
@@ -229,7 +233,7 @@ def _postpone_lookup(order: PanelOrder, error: Exception, seconds: float) -> str
     lost_at = Now() - timedelta(seconds=LOST_AFTER + 1)
     # Within the same millisecond, "now" does not count as past.
     not_before = Now() + timedelta(seconds=seconds) if seconds else None
-    _update_sent_order(order, words=str(error)[:MAX_WORDS_LENGTH], sent_at=lost_at, not_before=not_before)
+    _update_sent_order(order, panel_message=str(error)[:MAX_WORDS_LENGTH], sent_at=lost_at, not_before=not_before)
     return State.SENT
 
 
@@ -252,7 +256,7 @@ def _end_order(order: PanelOrder, state: str, message: str, result: Mapping[str,
     with transaction.atomic():
         ended_at = None if state == State.UNCLEAR else Now()
         if not _update_sent_order(
-            order, state=state, words=message[:MAX_WORDS_LENGTH], result=result or {}, ended_at=ended_at
+            order, state=state, panel_message=message[:MAX_WORDS_LENGTH], result=result or {}, ended_at=ended_at
         ):
             return state
         if state == State.DONE and order.operation == "publish":
@@ -276,8 +280,8 @@ def _end_order(order: PanelOrder, state: str, message: str, result: Mapping[str,
 
 
 def _update_sent_order(order: PanelOrder, **columns: Any) -> bool:
-    if message := columns.get("words"):
-        columns["words"] = _redact_person_ids(order, message)
+    if message := columns.get("panel_message"):
+        columns["panel_message"] = _redact_person_ids(order, message)
     return bool(PanelOrder.objects.filter(pk=order.pk, state=State.SENT).update(**columns))
 
 

@@ -154,7 +154,7 @@ def _waiting_reason(plan: PanelPlan, task: PanelTask | None, n_taken: int, lost_
         return obstacles[0]
     last = _extend_orders(task).last()
     if last is not None and last.state not in (State.DONE, State.CANCELLED):
-        return f"The last order for more places is {last.get_state_display()}. {last.words}".strip()
+        return f"The last order for more places is {last.get_state_display()}. {last.panel_message}".strip()
     if n_taken < (task.places or 0):
         return f"{n_taken} of {task.places} places are taken. The next round is published when all are taken."
     if lost_share > MAX_LOST_SHARE:

@@ -35,7 +35,7 @@ from .publishing import effective_publication_orders, get_panel_tasks_or_create_
 from .reconcile import ImportSummary, import_submissions_and_release_places
 from .secrets import WEBHOOK_SECRET, get_panel_service, store_secrets
 
-KIND = "panel"
+KIND = "panel_sync"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
 # Panels decide by themselves after some days; later nothing changes.
 WATCHED_DAYS = 14

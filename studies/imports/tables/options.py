@@ -5,6 +5,9 @@ from typing import Any
 
 from studies.stimuli.settings_records import SettingsRefused, parse_record, tuples_to_lists
 
+# Names in the record of a file that was uploaded before an upgrade.
+OLDER_NAMES = {"pairs_within": "max_length_difference", "pairs_most": "max_pairs"}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -13,8 +16,8 @@ class Options:
     ``makes_batches``: the rows name ready-made batches, one per annotator. ``creates_systems``: add systems that the
     study does not have. ``allows_empty``: a blank text is an empty output, even without ``is_empty``.
     ``replaces_changed``: replace content of the study that differs from the file. ``makes_pairs``: the rows are single
-    texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most ``pairs_within``
-    words. ``pairs_most`` limits their number; 0 means all.
+    texts of two systems. Pairs have equal attributes ``pairs_by`` and lengths that differ by at most
+    ``max_length_difference`` words. ``max_pairs`` limits their number; 0 means all.
     """
 
     makes_batches: bool = False
@@ -23,15 +26,15 @@ class Options:
     replaces_changed: bool = False
     makes_pairs: bool = False
     pairs_by: tuple[str, ...] = ()
-    pairs_within: int = 0
-    pairs_most: int = 0
+    max_length_difference: int = 0
+    max_pairs: int = 0
 
     def __post_init__(self) -> None:
         if self.makes_pairs and self.makes_batches:
             raise SettingsRefused(
                 "options: a file of single texts cannot contain ready-made batches. Choose makes_pairs or makes_batches."
             )
-        if self.pairs_within < 0 or self.pairs_most < 0:
+        if self.max_length_difference < 0 or self.max_pairs < 0:
             raise SettingsRefused(
                 "options: the maximum difference in length and the maximum number of pairs must be whole numbers from 0."
             )
@@ -42,5 +45,7 @@ class Options:
     @classmethod
     def from_json(cls, stored: object) -> "Options":
         """Return the options from stored JSON. Raise SettingsRefused, which names the wrong part."""
+        if isinstance(stored, dict):
+            stored = {OLDER_NAMES.get(name, name): part for name, part in stored.items()}
         options: Options = parse_record(cls, stored, "options")
         return options

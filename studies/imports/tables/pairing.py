@@ -71,13 +71,13 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
             for side_number, side in enumerate(sides)
         ]
         first_texts, second_texts = (sorted(side, key=lambda candidate: candidate.n_words) for side in shuffled)
-        pairing.pairs += _matched(first_texts, second_texts, options.pairs_within)
+        pairing.pairs += _matched(first_texts, second_texts, options.max_length_difference)
     pairing.pairs = seeded_random(seed, "pairs").sample(pairing.pairs, len(pairing.pairs))
     for name, side in ((first, first_texts), (second, second_texts)):
         pairing.unpaired[name] = len(side) - len(pairing.pairs)
-    if options.pairs_most:
-        pairing.surplus_pairs = max(0, len(pairing.pairs) - options.pairs_most)
-        pairing.pairs = pairing.pairs[: options.pairs_most]
+    if options.max_pairs:
+        pairing.surplus_pairs = max(0, len(pairing.pairs) - options.max_pairs)
+        pairing.pairs = pairing.pairs[: options.max_pairs]
     if not pairing.pairs:
         problems.add(
             None,

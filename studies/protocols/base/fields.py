@@ -293,7 +293,7 @@ class TextField(Field):
     def plausible(self, robot, page_field):
         if not self.required and not robot.is_commenting:
             return None
-        text = robot.words(self.required)
+        text = robot.explanation(self.required)
         while len(text) < self.minimum_length:
-            text += " " + robot.words(True)
+            text += " " + robot.explanation(True)
         return text[: self.maximum_length]

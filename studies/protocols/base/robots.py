@@ -49,7 +49,7 @@ class Robot:
         """Return an answer's place on its scale, from the lowest (0) to the highest (1)."""
         return self.rng.random()
 
-    def words(self, is_required: bool) -> str:
+    def explanation(self, is_required: bool) -> str:
         return self.comment or self.rng.choice(EXPLANATIONS if is_required else COMMENTS)
 
     def answers(self, protocol: Any, page_fields: Mapping[str, Any]) -> dict[str, str]:

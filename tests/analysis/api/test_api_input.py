@@ -125,7 +125,7 @@ QUERIES = (
     "page_size=-1", "page_size=1001", "page_size=1e9", "page_size=abc", "page_size=", "page_size=%D9%A3", "page_size=1.0",
     "page_size=" + "9" * 5000, "page_size=1&page_size=2", "ordering=study__owner__password", "order_by=pk", "format=api", "format=json",
     "study__owner__password=x", "study__owner__password__startswith=p", "assignment__annotator__external_id=x", "id__in=a", "id=1",
-    "origin=", "origin=mars", "origin=live,", "origin=live;test", "withdrawn=2", "withdrawn=", "section=-1", "section=x", "question=",
+    "origin=live", "origins=", "origins=mars", "origins=live,", "origins=live;test", "withdrawn=2", "withdrawn=", "section=-1", "section=x", "question=",
     "question=%00", "question=a%07b", "question=" + "x" * 201, "question=%ED%A0%80%00", "batch=99999999999", "arm=%0D%0ASet-Cookie:x",
     "%00=1", "=1", "a=1&b=2",
 )  # fmt: skip

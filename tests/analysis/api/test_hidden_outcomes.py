@@ -36,9 +36,9 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
     assert "still collecting" in api.get(f"studies/{study.code}/responses/").json()["detail"]
     assert api.post(f"studies/{study.code}/exports/", {}).status_code == 403
     assert "result" not in api.get(f"studies/{study.code}/analyses/").json()["results"][0]
-    for path in ("assignments/", "progress/", "exports/assignments.csv", "responses/?origin=test,robot"):
+    for path in ("assignments/", "progress/", "exports/assignments.csv", "responses/?origins=test,robot"):
         assert api.get(f"studies/{study.code}/{path}").status_code == 200, path
-    assert api.get(f"studies/{study.code}/responses/?origin=robot,live").status_code == 403
+    assert api.get(f"studies/{study.code}/responses/?origins=robot,live").status_code == 403
     lifecycle.pause(study, by=None)
     assert seen() == [403] * len(OUTCOMES)
     lifecycle.unblind(study, None, "a look")

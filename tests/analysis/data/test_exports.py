@@ -55,7 +55,7 @@ def test_each_item_tells_the_outputs_that_it_shows():
     # People are no matter: to ask for some of them is a mistake.
     api = api_of(study.owner)
     assert api.get(f"studies/{study.code}/exports/items.csv?raw=1").status_code == 200
-    assert "origin" in body_of(api.get(f"studies/{study.code}/exports/items.csv?origin=live")).decode()
+    assert "origins" in body_of(api.get(f"studies/{study.code}/exports/items.csv?origins=live")).decode()
 
 
 def test_every_stored_answer_comes_back_as_it_was_stored(study):

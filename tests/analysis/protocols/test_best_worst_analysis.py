@@ -128,7 +128,7 @@ def test_a_system_that_always_wins_has_no_finite_strength_and_the_report_says_wh
         [(NAMES, "delta", "gamma"), (NAMES, "delta", "alpha")],
     ] * 4
     blocks = blocks_of(section, people)
-    assert blocks["best_worst.strengths"].verdict["status"] == "separation"
+    assert blocks["best_worst.strengths"].other_results["status"] == "separation"
     assert {(e.estimate, e.status) for e in blocks["best_worst.strength"].estimates} == {(None, "separation")}
     assert all(e.reason for e in blocks["best_worst.strength"].estimates)
     assert {e.settings["system"]: e.estimate for e in blocks["best_worst.counts"].estimates}["delta"] == 1

@@ -89,7 +89,7 @@ def test_agreement_is_over_items_that_several_ranked():
     alpha = next(e for e in blocks["ranking.checks"].estimates if "krippendorff" in e.analysis)
     assert alpha.estimate == pytest.approx(1) and (alpha.n, alpha.unit) == (3, "output")
     assert blocks["ranking.friedman"].estimates[0].estimate == pytest.approx(1)
-    assert blocks["ranking.strengths"].verdict["status"] == "separation"
+    assert blocks["ranking.strengths"].other_results["status"] == "separation"
 
 
 def test_the_interval_of_agreement_is_over_prompts():
@@ -160,7 +160,7 @@ def test_planted_references_stand_apart_and_move_nobody():
         assert [(e.estimand, e.estimate, e.n) for e in found[name].estimates] == [
             (e.estimand, e.estimate, e.n) for e in alone[name].estimates
         ], name
-    assert found["ranking.means"].verdict == alone["ranking.means"].verdict
+    assert found["ranking.means"].other_results == alone["ranking.means"].other_results
     (table,) = found["ranking.references"].tables
     above = {row["system"]: (row["reference"], row["share"], row["n"], row["rankings"]) for row in table["rows"]}
     # The worst stands beside those whose rank is 2.5 without the best, and above the last.

@@ -114,10 +114,10 @@ def test_the_same_in_standard_deviations_of_each_annotators_own_ratings(section)
 def test_ranks_come_with_all_that_they_may_be(section):
     ratings = {"alpha": [1, 2, 1, 2, 1, 2, 1, 2], "beta": [4, 5, 5, 4, 5, 4, 4, 5]}
     (block,) = [b for b in analysed("rating", frame_of(section, ratings), [section]) if b.name == "rating.means"]
-    ranks = block.verdict["ranks"]
+    ranks = block.other_results["ranks"]
     assert ranks["systems"] == ["alpha", "beta"] and ranks["ranks"] == ranks["low"] == ranks["high"] == [2, 1]
     (close,) = [b for b in analysed("rating", frame_of(section), [section]) if b.name == "rating.means"]
-    assert close.verdict["ranks"]["low"] == [1, 1] and close.verdict["ranks"]["high"] == [2, 2]
+    assert close.other_results["ranks"]["low"] == [1, 1] and close.other_results["ranks"]["high"] == [2, 2]
     rows = rows_of([block], "means")
     assert [(row["system"], row["rank"], row["highest"], row["lowest"]) for row in rows] == [
         ("beta", 1, 1, 1),
@@ -218,7 +218,7 @@ def test_whoever_turns_the_references_round_has_no_utilities(section):
     assert "extremum_violation" in {warning.code for warning in alpha.warnings}
     means = next(block for block in blocks if block.name == "rating.means")
     assert {e.estimand for e in means.estimates} == {"mean rating (not EEU)"} and not means.estimates[0].warnings
-    assert means.verdict["ranks"]["systems"] == ["alpha", "beta"]
+    assert means.other_results["ranks"]["systems"] == ["alpha", "beta"]
 
 
 def test_references_that_are_lacking_are_named_in_the_checklist(section):

@@ -179,7 +179,7 @@ def test_ranking_follows_the_answers_and_coherence_needs_a_triangle():
     strengths = {e.detail["system"]: e.estimate for e in block(blocks, "spa.ranking").estimates if "system" in e.detail}
     assert strengths["alpha"] == 0 < strengths["beta"] < strengths["gamma"]
     coherence = block(blocks, "spa.coherence")
-    assert coherence.verdict["cycles"] == [] and coherence.estimates[0].estimate == 0
+    assert coherence.other_results["cycles"] == [] and coherence.estimates[0].estimate == 0
 
 
 # How far an overall answer moves with each criterion; what is left where none decides.

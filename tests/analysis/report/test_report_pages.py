@@ -129,7 +129,7 @@ def test_where_robots_alone_answered_the_files_hold_what_they_said(client, study
     )
     for name in EXPORTS:
         (link,) = re.findall(rf'href="({address(name, study)}[^"]*)" download', page)
-        assert link.endswith("?origin=robot") == (is_theirs and "items" not in name and "codebook" not in name)
+        assert link.endswith("?origins=robot") == (is_theirs and "items" not in name and "codebook" not in name)
         rows = client.get(link).getvalue()
         if name == "api-export-assignments.csv":
             assert len(rows.splitlines()) == 1 + (12 if is_theirs else 1)

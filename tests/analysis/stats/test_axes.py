@@ -114,8 +114,8 @@ def test_criteria_that_cannot_be_told_apart_say_so():
     near = axes.regress_overall_on_criteria(
         overall, np.column_stack([first, np.clip(first + rng.normal(0, 0.02, 40), 0, 1)]), who, names=["a", "b"]
     )
-    assert all(e.warned("collinear") for e in near.coefficients.values())
-    assert not any(e.warned("collinear") for e in found_drivers().coefficients.values())
+    assert all(e.has_warning("collinear") for e in near.coefficients.values())
+    assert not any(e.has_warning("collinear") for e in found_drivers().coefficients.values())
 
 
 @pytest.mark.parametrize(

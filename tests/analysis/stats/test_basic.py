@@ -195,11 +195,11 @@ def test_at_the_ceiling_the_interval_is_by_betting_and_says_what_t_would_have_be
 
 
 def test_small_skewed_samples_are_warned_of():
-    assert basic.one_sample_t_test([0.0] * 2 + [0.55] * 15 + [0.56], null=0.5).warned("small_n_skew")
-    assert not basic.one_sample_t_test(np.linspace(0, 1, 20), null=0.5).warned("small_n_skew")
+    assert basic.one_sample_t_test([0.0] * 2 + [0.55] * 15 + [0.56], null=0.5).has_warning("small_n_skew")
+    assert not basic.one_sample_t_test(np.linspace(0, 1, 20), null=0.5).has_warning("small_n_skew")
     skewed = [0.0] * 9 + [0.55] * 80 + [0.56]
-    assert basic.one_sample_t_test(skewed, null=0.5).warned("small_n_skew")
-    assert not basic.one_sample_t_test(skewed * 4, null=0.5).warned("small_n_skew")
+    assert basic.one_sample_t_test(skewed, null=0.5).has_warning("small_n_skew")
+    assert not basic.one_sample_t_test(skewed * 4, null=0.5).has_warning("small_n_skew")
 
 
 def test_bad_input_is_named():

@@ -88,7 +88,7 @@ def test_edge_cases_are_statuses():
 
 def test_at_the_ceiling_the_interval_is_by_betting():
     result = bootstrap.bootstrap_mean([1.0] * 19 + [0.0], bounds=(0, 1), rng=rng(), resamples=999)
-    assert result.warned("ceiling") and result.interval.method == "betting"
+    assert result.has_warning("ceiling") and result.interval.method == "betting"
 
 
 def test_the_bayesian_bootstrap_is_calibrated_against_the_normal():
@@ -133,5 +133,5 @@ def test_at_the_ceiling_the_interval_is_of_the_mean_that_is_printed():
     # One annotator gave three hundred answers of 1, fifteen gave one of 0: mean .952, mean of their means .06.
     values, who = [1.0] * 300 + [0.0] * 15, [0] * 300 + [*range(1, 16)]
     found = bootstrap.bootstrap_mean(values, clusters=who, bounds=(0, 1), rng=rng(), resamples=199)
-    assert found.warned("ceiling") and found.interval.method == "betting"
+    assert found.has_warning("ceiling") and found.interval.method == "betting"
     assert found.interval.low <= found.estimate <= found.interval.high

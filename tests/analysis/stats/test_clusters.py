@@ -93,7 +93,7 @@ def test_one_heavy_annotator_lowers_the_effective_number_and_is_named():
     annotators = np.r_[np.zeros(200, dtype=int), np.arange(1, 31)]
     values = np.random.default_rng(0).normal(0, 1, 230)
     result = clusters.clustered_mean(values, annotators, null=0.0)
-    assert result.warned("dominant_annotator") and result.warned("few_clusters")
+    assert result.has_warning("dominant_annotator") and result.has_warning("few_clusters")
     assert result.detail["df"] == max(1.0, result.detail["effective_clusters"] - 1) < 2
     assert result.sensitivity[0].estimand == "mean of annotator means"
 

@@ -184,8 +184,8 @@ def test_rare_and_unused_labels_say_so():
     sets = [{"common"} if row // 2 % 2 else set() for row in range(80)]
     sets[0] = sets[1] = sets[4] = {"rare"}
     common, rare, unused = coding.kappa_by_label(units, coders, sets, ["common", "rare", "unused"], rng=rng())
-    assert not common.warned("rare_label")
-    assert rare.warned("rare_label") and 0 < rare.estimate < 1
+    assert not common.has_warning("rare_label")
+    assert rare.has_warning("rare_label") and 0 < rare.estimate < 1
     assert (unused.status, unused.detail["percent_agreement"]) == ("not_identified", 1.0)
     assert "positive_agreement" not in unused.detail
 

@@ -95,7 +95,7 @@ def test_the_published_cycle_sum():
     assert_allclose(found.estimate, TABLE_1["cycle_logit_sum"], atol=1e-9)
     assert_allclose(found.detail["implied_framing"], TABLE_1["implied_framing_intercept"], atol=1e-9)
     assert sorted(found.detail["cycle"]) == [0, 1, 2, 3, 4]
-    assert found.warned("not_one_scale")
+    assert found.has_warning("not_one_scale")
 
 
 def test_one_bradley_terry_scale_sums_to_zero_around_every_cycle():
@@ -130,7 +130,7 @@ def test_resamples_without_a_sum_are_told_and_left_out():
     extreme = np.array([[1.0, 0.9, 0.2], [1.0, 0.8, 0.3], [0.2, 0.7, 0.4]])
     draws = coherence.bootstrap_pair_means(extreme, resamples=999, rng=np.random.default_rng(0))
     (found,) = coherence.cycle_log_odds_sums(extreme, pairs, draws, n_systems=3)
-    assert found.estimate is not None and found.interval is None and found.warned("undefined_resamples")
+    assert found.estimate is not None and found.interval is None and found.has_warning("undefined_resamples")
 
 
 def test_a_mean_of_one_has_no_log_odds():

@@ -73,7 +73,7 @@ def test_the_interval_of_the_median_annotator_covers():
 def test_a_few_quick_annotators_do_not_hide_the_others():
     seconds, who = np.r_[np.full(90, 10.0), np.full(10, 60.0)], np.r_[np.repeat(0, 90), np.arange(1, 11)]
     found = cost.hourly_wage(seconds, who, pay=0.05, target=10)
-    assert found.estimate == 18 and not found.warned("below_target_wage")
+    assert found.estimate == 18 and not found.has_warning("below_target_wage")
     assert found.sensitivity[0].estimate == 3 and found.detail["share_below"] == 10 / 11
 
 

@@ -70,10 +70,10 @@ def test_everybody_excluded():
     found = spa.exclusion_effects_by_rule(
         [[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99
     )["all"]["a"]
-    assert is_undefined(found, "no_data") and found.warned("all_excluded")
+    assert is_undefined(found, "no_data") and found.has_warning("all_excluded")
     pair = spa.pair_preference_recommended([60, 70, 80], [40, 40, 30], tau=0.0, rng=rng(), resamples=99)
     after = next(one for one in pair.sensitivity if one.analysis.endswith(".tau"))
-    assert is_undefined(after, "no_data") and after.warned("all_excluded") and pair.status == "ok"
+    assert is_undefined(after, "no_data") and after.has_warning("all_excluded") and pair.status == "ok"
 
 
 def test_a_missing_p_is_no_smaller_family():

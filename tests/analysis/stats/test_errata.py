@@ -68,7 +68,7 @@ def test_s2_one_order_after_tau_rejects_a_true_null_and_the_combined_answers_of_
         paper = spa.pair_preference_paper(xy[kept], is_after_tau=True)
         theirs += paper.pvalue < 0.05
         ours += basic.one_sample_t_test(spa.combine_orders(xy, yx), null=0.5).pvalue < 0.05
-        assert paper.warned("tau_one_order_bias")
+        assert paper.has_warning("tau_one_order_bias")
     assert theirs / runs > 0.4 and ours / runs < 0.11
 
 
@@ -123,7 +123,7 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
     assert spa.pair_preference_paper(100 * first[:, 0]).pvalue < 0.001
     both = spa.pair_preference_recommended(100 * first[:, 0], 100 * second, rng=draw, resamples=99)
     assert covers(both.interval, 0.5)
-    assert spa.pair_preference_recommended(100 * first[:, 0], np.full(200, np.nan), rng=draw, resamples=99).warned(
+    assert spa.pair_preference_recommended(100 * first[:, 0], np.full(200, np.nan), rng=draw, resamples=99).has_warning(
         "order_not_identified"
     )
 
@@ -181,7 +181,7 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     paper, ours = (
         choice.estimate_mean_effort(made["stays"], mode=mode, rng=rng()) for mode in ("paper", "recommended")
     )
-    assert paper.estimate < ours.estimate and paper.warned("decided_only") and paper.detail["share_decided"] < 0.95
+    assert paper.estimate < ours.estimate and paper.has_warning("decided_only") and paper.detail["share_decided"] < 0.95
     # The miscount: two votes for the second system were paid as three.
     labels, items = [0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
     released = choice.item_decisions(labels, items, choice.Strategy("max_three", counting="unless_both_a"))

@@ -88,7 +88,7 @@ def test_levels_are_never_taken_as_independent_samples():
     found = study(long_xy, long_yx)
     for estimate in (*found.contrasts, found.diminishing_returns, found.overconfidence):
         assert estimate.status == "not_identified" and estimate.test is None
-        assert estimate.warned("levels_not_paired")
+        assert estimate.has_warning("levels_not_paired")
     assert found.slope.status == "no_data" and found.slope.detail["n_dropped"] == 48
     assert found.by_level[0].estimate == pytest.approx(GOLDEN["means"][0])
 
@@ -99,8 +99,8 @@ def test_whoever_lacks_a_level_is_dropped_from_its_steps_and_counted():
     xy[1, 0] = np.nan
     found = study(xy, yx)
     assert [estimate.n for estimate in found.contrasts] == [12, 12, 11]
-    assert found.contrasts[2].warned("incomplete_pairs") and found.contrasts[2].detail["n_dropped"] == 1
-    assert not found.contrasts[0].warned("incomplete_pairs")
+    assert found.contrasts[2].has_warning("incomplete_pairs") and found.contrasts[2].detail["n_dropped"] == 1
+    assert not found.contrasts[0].has_warning("incomplete_pairs")
     assert found.slope.n == 12 and found.slope.detail["n_complete"] == 11
     assert_allclose(found.contrasts[1].estimate, GOLDEN["contrasts"][1]["mean"], atol=1e-12)
     # One order is an answer too: the combined value is the one that was given.

@@ -110,7 +110,7 @@ def test_a_study_stops_at_the_first_look_that_passes():
     assert_allclose(last.pvalue, ordinary.pvalue)
     assert last.pvalue <= last.boundary_pvalue
     assert result.estimate.n == n and result.estimate.interval.low > 0.5
-    assert result.estimate.warned("optional_stopping")
+    assert result.estimate.has_warning("optional_stopping")
     # No more than the level may be spent by a study that rejects, no less by one that does not.
     assert result.estimate.pvalue <= result.design.spent[len(result.looks) - 1] <= 0.05
     swapped = group_sequential.group_sequential_test(1 - values, LOOKS)
@@ -150,7 +150,7 @@ def test_between_looks_nothing_is_concluded():
     assert (none.estimate.status, none.verdict) == ("no_data", None)
     over = group_sequential.group_sequential_test(annotators(5, n=230), LOOKS)
     assert (over.verdict, over.n_overrun) == ("budget_exhausted", 30)
-    assert over.estimate.pvalue > 0.05 and not over.estimate.warned("optional_stopping")
+    assert over.estimate.pvalue > 0.05 and not over.estimate.has_warning("optional_stopping")
 
 
 def test_values_that_do_not_vary_cannot_be_tested():

@@ -62,7 +62,7 @@ def test_one_row_an_annotator_is_the_paired_t_test():
     result = ratings.paired_mean_difference(x, y, annotators, scale=(1, 5))
     assert_allclose(result.pvalue, stats.ttest_rel(x, y).pvalue)
     assert_allclose(result.detail["share_of_range"], result.estimate / 4)
-    assert result.warned("interval_scale_assumed")
+    assert result.has_warning("interval_scale_assumed")
 
 
 def test_several_rows_an_annotator_are_clustered():
@@ -245,7 +245,7 @@ def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(mon
     monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
     result = ratings.crossed_mixed_model(*long(x, y, annotators, prompts), system="x", reference="y")
     wanted = clusters.two_way_clustered_mean(x - y, annotators, prompts)
-    assert result.status == "ok" and result.warned("mixed_not_converged")
+    assert result.status == "ok" and result.has_warning("mixed_not_converged")
     assert_allclose([result.estimate, result.detail["se"]], [wanted.estimate, wanted.detail["se"]], rtol=1e-9)
     assert result.detail["method"] == "two_way_cluster"
 
@@ -297,7 +297,7 @@ def test_expected_utility_weighs_annotators_and_not_ratings():
     assert_allclose(with_references.estimate, (1 + 0 + 0.2) / 3)
     assert (with_references.n, with_references.n_rows) == (3, 11) and "EEU" in with_references.estimand
     without = ratings.expected_utility(values, labels, has_references=False)
-    assert without.estimand == "mean rating (not EEU)" and without.warned("no_references")
+    assert without.estimand == "mean rating (not EEU)" and without.has_warning("no_references")
     assert ratings.expected_utility([], [], has_references=True).status == "no_data"
 
 

@@ -70,7 +70,7 @@ def test_tau_of_two_excludes_nobody_and_of_zero_everybody():
     assert not spa.tau_incoherence_flags(xy, yx, tau=2).incoherent.any()
     estimate = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], tau=0, rng=rng(), resamples=99)
     after = sensitivity(estimate, "tau")
-    assert (after.status, after.n) == ("no_data", 0) and after.warned("all_excluded")
+    assert (after.status, after.n) == ("no_data", 0) and after.has_warning("all_excluded")
     assert estimate.status == "ok"
     with pytest.raises(ValueError, match="tau"):
         spa.tau_incoherence_flags(xy, yx, tau=110)
@@ -168,7 +168,7 @@ def test_who_answered_in_one_order_is_used_and_counted():
         "n_single": 2,
     }
     assert (result.n, result.n_rows) == (3, 4)
-    assert result.warned("single_order") and not result.warned("order_not_identified")
+    assert result.has_warning("single_order") and not result.has_warning("order_not_identified")
 
 
 def test_one_order_asked_of_everybody_is_not_identified():
@@ -176,10 +176,10 @@ def test_one_order_asked_of_everybody_is_not_identified():
     nobody = np.full(len(answers), np.nan)
     for xy, yx in ((answers, nobody), (nobody, answers)):
         result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
-        assert result.warned("order_not_identified")
+        assert result.has_warning("order_not_identified")
         assert not any(other.analysis == "spa.pair.tau" for other in result.sensitivity)
     mixed = spa.pair_preference_recommended(np.r_[answers, nobody], np.r_[nobody, answers], rng=rng(), resamples=99)
-    assert not mixed.warned("order_not_identified")
+    assert not mixed.has_warning("order_not_identified")
 
 
 def test_every_sensitivity_is_there_and_says_what_it_tests():
@@ -219,10 +219,10 @@ def test_annotators_who_share_batches_are_clustered_by_batch():
     clustered = sensitivity(result, "by_batch")
     assert (clustered.unit, clustered.n) == ("batch", 12)
     assert clustered.interval.high - clustered.interval.low > 2 * (result.interval.high - result.interval.low)
-    assert result.warned("few_batches") and result.detail["batches"].icc > 0.7
+    assert result.has_warning("few_batches") and result.detail["batches"].icc > 0.7
     own_batches = spa.pair_preference_recommended(xy, 100 - xy, batches=np.arange(96), rng=rng(), resamples=99)
-    assert "batches" not in own_batches.detail and not own_batches.warned("few_batches")
-    assert spa.pair_preference_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).warned(
+    assert "batches" not in own_batches.detail and not own_batches.has_warning("few_batches")
+    assert spa.pair_preference_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).has_warning(
         "few_batches"
     )
 
@@ -296,8 +296,8 @@ def test_pitman_morgan_is_the_correlation_of_gap_and_preference():
     ends = reference.confidence_interval()
     assert_allclose([result.interval.low, result.interval.high], [ends.low, ends.high], rtol=1e-9)
     assert_allclose(result.detail["spearman"], stats.spearmanr(xy + yx, xy - yx).statistic)
-    assert result.warned("tau_asymmetric")
-    assert not spa.tau_exclusion_asymmetry(xy, draw.normal(50, 8, 80).round()).warned("tau_asymmetric")
+    assert result.has_warning("tau_asymmetric")
+    assert not spa.tau_exclusion_asymmetry(xy, draw.normal(50, 8, 80).round()).has_warning("tau_asymmetric")
 
 
 def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity():
@@ -306,10 +306,10 @@ def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity(
     agrees = (own > 0.5) * 0.2
     xy = np.clip(100 * (own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
     yx = np.clip(100 * (1 - own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
-    assert spa.tau_exclusion_asymmetry(xy, yx).warned("tau_asymmetric")
+    assert spa.tau_exclusion_asymmetry(xy, yx).has_warning("tau_asymmetric")
     result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
     assert abs(result.estimate - 0.5) < 0.02
-    assert sensitivity(result, "tau").estimate < 0.4 and sensitivity(result, "tau").warned("tau_asymmetric")
+    assert sensitivity(result, "tau").estimate < 0.4 and sensitivity(result, "tau").has_warning("tau_asymmetric")
 
 
 def test_a_correlation_that_is_undefined_is_a_status():
@@ -350,7 +350,7 @@ def test_a_rule_that_keeps_nobody_has_no_estimate():
         [[0.2], [0.8]], {"r": np.array([False, False])}, names=["a"], rng=rng(), resamples=99
     )
     assert (found["r"]["a"].status, found["r"]["a"].estimate) == ("no_data", None)
-    assert found["r"]["a"].warned("all_excluded")
+    assert found["r"]["a"].has_warning("all_excluded")
     assert (
         spa.exclusion_effects_by_rule(np.empty((0, 1)), {"r": np.empty(0, bool)}, names=["a"], rng=rng())["r"][
             "a"

@@ -23,7 +23,7 @@ def asked():
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
     jobs.run_job(schedule_sync(recruitment, by=user("owner")).pk)
-    Job.objects.filter(kind="panel").update(request_token=None)
+    Job.objects.filter(kind="panel_sync").update(request_token=None)
 
 
 def states():

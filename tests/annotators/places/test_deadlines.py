@@ -107,7 +107,7 @@ CASES = HAPPENS | PAUSED
 
 def line(response) -> tuple[str, str]:
     """The line of the place and its state; ("", "") where there is none."""
-    found = re.search(r'<span id="kept"[^>]*data-state="(\w+)"[^>]*>([^<]*)<', response.content.decode())
+    found = re.search(r'<span id="place-status"[^>]*data-state="(\w+)"[^>]*>([^<]*)<', response.content.decode())
     return (unescape(found[2]), found[1]) if found else ("", "")
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def looked_at(study):
-    jobs.submit("look", study=study, by=None)
+    jobs.submit("stopping_check", study=study, by=None)
     jobs.run_waiting_jobs()
     return Study.objects.get(pk=study.pk)
 
@@ -58,7 +58,7 @@ def test_a_look_without_units_has_words_and_no_path():
 def test_a_long_path_is_thinned_and_keeps_its_end():
     study = choice_study(target_n=40, prompts=80, m=2)
     many(study, 2, 0.5)
-    job = looked_at(study).jobs.get(kind="look")
+    job = looked_at(study).jobs.get(kind="stopping_check")
     look = job.result["looks"][0] | {"n": 900, "points": [[n, n / 1000] for n in range(1, 900, 4)]}
     type(job).objects.filter(pk=job.pk).update(result={"looks": [look]})
     (figure,) = latest_stopping_figures(study)[1]

@@ -51,7 +51,7 @@ class Clocked:
 
     @property
     def line(self) -> str:
-        return self.page.locator("#kept").inner_text()
+        return self.page.locator("#place-status").inner_text()
 
     @property
     def said(self) -> list[str]:
@@ -202,8 +202,8 @@ def test_without_a_script_more_time_says_what_came_of_it(clocked, browser, live_
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{live_server.url}/p/{mine.code}/{PAGE}/")
-    assert "Your place is kept for 3" in page.locator("#kept").inner_text()
+    assert "Your place is kept for 3" in page.locator("#place-status").inner_text()
     give_away(mine)
     page.get_by_role("button", name="More time").click()
-    assert "Another person has your place now" in page.locator("#kept").inner_text()
+    assert "Another person has your place now" in page.locator("#place-status").inner_text()
     context.close()

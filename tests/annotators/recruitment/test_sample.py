@@ -192,6 +192,15 @@ def test_a_files_words_are_no_formula():
 # The page and REST
 
 
+def test_a_file_before_its_columns_is_refused_where_it_is_read(recruitment):
+    address = f"/admin/annotators/recruitment/{recruitment.pk}/demographics/"
+    file = SimpleUploadedFile("d.csv", b"Participant id,Age\nx,3")
+    page = logged_in(user("owner")).post(address, {"person": "Participant id", "file": file, "look": "1"})
+    assert page.status_code == 400
+    alert = page.content.decode().partition('role="alert"')[2].partition("</div>")[0]
+    assert "No column is declared yet. Declare the columns to keep first." in alert
+
+
 def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     took_part(recruitment, *PEOPLE)
     client = logged_in(user("owner"))

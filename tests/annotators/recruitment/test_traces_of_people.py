@@ -181,7 +181,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
             they.arrival("is paid and leaves").ids["person"],
         }
         assert {order.values["submission"] for order in ordered} <= {they.arrival(who).ids["session"] for who in names}
-        assert PanelOrder.objects.exclude(words="").exists()
+        assert PanelOrder.objects.exclude(panel_message="").exists()
         they.is_clean("ordered")
         incremental_sync.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def asked(recruitment, **how) -> dict:
     jobs.run_job(schedule_sync(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
-    Job.objects.filter(kind="panel").update(request_token=None)
+    Job.objects.filter(kind="panel_sync").update(request_token=None)
     return match_status_counts(recruitment)
 
 

@@ -188,7 +188,7 @@ def test_at_a_panel_that_leads_back_somehow_it_is_offered(study, channel, settin
     field = waited(Client().post(address, {"agree": "1", "start": "1"}))
     page = Client().post(address, {"leave": "1", "waiting_token": field}, follow=True)
     back = REGISTRY[channel].way_back(door, "full", {}, "")
-    assert "No place was free" in words(page) and (back.label in words(page) or back.words in words(page))
+    assert "No place was free" in words(page) and (back.label in words(page) or back.instructions in words(page))
 
 
 def test_who_had_begun_and_finds_no_place_is_led_to_their_own_page_and_given_no_code(study):

@@ -112,7 +112,11 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
         if path.endswith(keys) and outcome:
             reply = person.client.post(path, {"save": "auto"})
             # Nothing may be called saved that is not kept; a page that was stored says so.
-            if reply.status_code == 200 and b'id="kept"' in reply.content and mine.study.state != Study.State.CLOSED:
+            if (
+                reply.status_code == 200
+                and b'id="place-status"' in reply.content
+                and mine.study.state != Study.State.CLOSED
+            ):
                 wrong.append(f"autosave {path}: says that it is saved")
     person.get(end)
     if outcome:
@@ -255,7 +259,7 @@ def test_the_other_tab_is_told_that_the_study_was_left(study):
     page = f"/p/{mine.code}/s2.ask/"
     assert client.get(page).status_code == 200
     saved = client.post(page, {"save": "auto", "s2.q1": "5"})
-    assert saved.status_code == 200 and b'id="kept"' in saved.content
+    assert saved.status_code == 200 and b'id="place-status"' in saved.content
     client.post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
     told = client.post(page, {"save": "auto", "s2.q1": "6"})
     assert told.status_code == 409 and "You have left this study" in told.content.decode()

@@ -117,7 +117,7 @@ def test_a_choice_and_its_taking_back_work_without_script(visit):
 def test_the_evidence_on_the_collecting_page_is_accessible(browser, live_server):
     study = choice_study(target_n=60, prompts=300, m=5)
     many(study, 12, 0.6)
-    jobs.submit("look", study=study, by=None)
+    jobs.submit("stopping_check", study=study, by=None)
     jobs.run_waiting_jobs()
     owner = user("owner", is_superuser=True)
     context = browser.new_context(viewport=DESKTOP)

@@ -76,21 +76,21 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
 
 
 def wrong(report, role) -> str:
-    return " ".join(next(row["wrong"] for row in report["roles"] if row["key"] == role))
+    return " ".join(next(row["faults"] for row in report["roles"] if row["key"] == role))
 
 
 def test_prolific_without_a_fault(site):
     report = played(site, "prolific", CODES, currency="GBP")
     assert report["is_ok"], report
     assert {row["key"] for row in report["roles"]} == {role.key for role in ROLES}
-    assert {row["key"]: row["there"] for row in report["roles"]}["rejected"] == "rejected"
+    assert {row["key"]: row["at_panel"] for row in report["roles"]}["rejected"] == "rejected"
     assert (
         "the reply to publishing was lost: the task still exists only once at the panel" in report["proofs"]
         and len(report["proofs"]) == 6
     )
     assert (report["money"]["paid"], report["money"]["rehearsed"]) == (3, "8.00")
     # Those who gave the task back and took it again are no riddle to anybody.
-    assert not any("returned at the panel" in row["standing"] for row in report["roles"])
+    assert not any("returned at the panel" in row["match_status"] for row in report["roles"])
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypat
     monkeypatch.setattr("annotators.places.assign.can_place_become_free", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
-    assert row["is_ok"] and row["here"] == "full", row
+    assert row["is_ok"] and row["in_heval"] == "full", row
 
 
 def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):

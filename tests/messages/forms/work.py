@@ -16,7 +16,7 @@ from tests.admin_pages import logged_in
 from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
 from tests.annotators.recruitment.pretend import Pretend, speaks
 from tests.messages.forms.scenarios import PANEL_PAGES, WORK, link, link_url, me, said, says_refused
-from tests.messages.lines import NOTHING, Shown
+from tests.messages.lines import NOTHING
 from tests.messages.pages.scenarios import launched
 
 
@@ -130,8 +130,7 @@ def answer_to_paid_work(submission):
 
 def nothing_to_take_back(panel, submission):
     url = link_url(submission.recruitment, f"panel/submission/{submission.pk}/")
-    page = logged_in(me()).post(url, {"back": "1"})
-    return [Shown(text) for text in page.context["back_form"].non_field_errors()]
+    return said(logged_in(me()).post(url, {"back": "1"}))
 
 
 def credited(submission):
@@ -216,6 +215,13 @@ LINES = {
     ],
     f"{PANEL_PAGES}:_back": [
         ("This work has no rejection to take back", "You need not do anything", with_work(nothing_to_take_back))
+    ],
+    f"{PANEL_PAGES}:_reject": [
+        (
+            "No category has evidence. Approve",
+            "Approve the work, or leave it undecided",
+            rejects(set_work(submitted_at=None)),
+        )
     ],
     f"{WORK}:clean_message_to_annotator": [
         (

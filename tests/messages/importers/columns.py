@@ -78,7 +78,7 @@ LINES = {
         (
             "the maximum difference in length and the maximum number of pairs",
             "whole numbers from 0",
-            options_of(Options, pairs_within=-1),
+            options_of(Options, max_length_difference=-1),
         ),
     ],
     f"{TABLES}:pair_texts": [

@@ -88,7 +88,7 @@ def second_arm(study):
 
 
 def pairs(text, **options):
-    return file(text, "t.csv", make=small, makes_pairs=True, **{"pairs_within": 1, **options})
+    return file(text, "t.csv", make=small, makes_pairs=True, **{"max_length_difference": 1, **options})
 
 
 GOOD = table([long("p1", "ada", "One.")])

@@ -14,7 +14,7 @@ LINES = {
         ("domain: This parameter contains a line break", "Send one line of text", reads("prompts/?domain=a%0Ab")),
     ],
     f"{API}:parse_origins": [
-        ("origin: This parameter must be one or more of live, ", VALUE, reads("responses/?origin=mars")),
+        ("origins: This parameter must be one or more of live, ", VALUE, reads("responses/?origins=mars")),
     ],
     f"{API}:read_query": [
         ("page: This address has no such parameter", "Remove it. Known parameters: cursor", reads("systems/?page=1")),

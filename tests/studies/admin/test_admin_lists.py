@@ -3,11 +3,15 @@
 import re
 
 import pytest
+from django.contrib import admin, messages
+from django.contrib.messages.storage.base import Message
+from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.inspect import get_func_args
 
 from analysis.models import ApiToken
 from annotators.models import Assignment
-from studies.models import Job, audit
+from studies.models import Job, Prompt, audit
 from studies.services import jobs
 from tests import ROOT, builders, players
 from tests.admin_pages import logged_in, study_url
@@ -103,7 +107,7 @@ def test_a_job_in_the_list_says_what_it_was_what_came_of_it_and_leads_to_its_pag
 
 def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study):
     found = {"looks": [{"words": "alpha is ahead", "estimate": 0.8}], "rows": "alpha"}
-    Job.objects.create(kind="look", study=study, state="done", ended_at=timezone.now(), result=found)
+    Job.objects.create(kind="stopping_check", study=study, state="done", ended_at=timezone.now(), result=found)
     words = shown(client, "/admin/studies/job/")
     assert "Checking the stopping rule" in words and "alpha" not in words
 
@@ -145,3 +149,30 @@ def test_a_line_about_no_study_opens_for_administrators_alone(client, owner):
     url = f"/admin/studies/auditevent/{line.pk}/change/"
     assert logged_in(builders.user("root", is_superuser=True)).get(url).status_code == 200
     assert client.get(url).status_code == 302  # not found
+
+
+def test_a_message_keeps_the_case_of_its_first_word():
+    page = render_to_string("admin/base_site.html", {"messages": [Message(messages.WARNING, "heval cannot send it.")]})
+    assert '<li class="warning">heval cannot send it.</li>' in page
+
+
+def test_lists_accept_the_location_of_actions_which_django_passes_from_6_1_on(rf, owner, monkeypatch):
+    def get_actions(self, request, action_location="list"):
+        return {"delete_selected": (), action_location: ()}
+
+    ours = {
+        one
+        for row in admin.site._registry.values()
+        for one in type(row).__mro__
+        if not one.__module__.startswith("django.")
+    }
+    with_actions = [one for one in ours if "get_actions" in vars(one)]
+    assert with_actions and all("action_location" in get_func_args(one.get_actions) for one in with_actions)
+    monkeypatch.setattr(admin.ModelAdmin, "get_actions", get_actions)
+    request = rf.get("/")
+    request.user = owner
+    builders.spa_study(owner)
+    of_assignments = admin.site.get_model_admin(Assignment)
+    assert of_assignments.get_actions(request, action_location="form").keys() == {"form"}
+    assert of_assignments.get_actions(request).keys() == {"list"}
+    assert admin.site.get_model_admin(Prompt).get_actions(request, action_location="form") == {}

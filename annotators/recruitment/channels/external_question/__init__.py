@@ -106,7 +106,7 @@ class ExternalQuestion(Channel):
     def way_back(self, recruitment, outcome, external_ids, receipt):
         if outcome != "complete" and (outcome not in recruitment.settings.get("submits", ()) or not receipt):
             return WayBack(
-                words=(
+                instructions=(
                     "Please return the task on the panel with its own Return button, so that another person "
                     "can have it."
                 )
@@ -122,7 +122,7 @@ class ExternalQuestion(Channel):
             # what it receives.
             fields={"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)},
             label="Submit the task",
-            words=(
+            instructions=(
                 "One last step: submit the task with this button. Until then the panel does not know that "
                 "you have finished."
             ),

@@ -147,7 +147,7 @@ def test_degrees_of_freedom_are_those_of_equally_active_people():
     fit = best_worst_logit(sets, best, worst, people, n_systems=5)
     assert fit.df == pytest.approx(clusters.effective_n_clusters(sizes) - 1) and fit.df < 4
     assert best_worst_logit(sets, best, worst, people, n_systems=5, method="cr1").df == 10
-    assert fit.strengths[0].warned("dominant_annotator") and fit.strengths[0].warned("few_clusters")
+    assert fit.strengths[0].has_warning("dominant_annotator") and fit.strengths[0].has_warning("few_clusters")
 
 
 def test_over_people_and_prompts_the_largest_variance_rules():

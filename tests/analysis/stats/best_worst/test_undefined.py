@@ -112,7 +112,7 @@ def test_under_six_people_nothing_is_tested():
     fit = best_worst_logit(sets, best, worst, people, n_systems=5)
     assert all(one.status == "ok" and one.interval and one.test is None for one in fit.pairs)
     assert (fit.omnibus.status, fit.omnibus.test) == ("not_identified", None)
-    assert fit.strengths[0].warned("few_clusters")
+    assert fit.strengths[0].has_warning("few_clusters")
 
 
 def test_what_one_person_alone_connects_has_no_jackknife():

@@ -25,10 +25,14 @@ def test_the_paper_averages_what_decided_and_the_recommendation_everything():
     assert (paper.estimate, paper.n, paper.detail["share_decided"]) == (20.0, 3, 0.75)
     assert (recommended.estimate, recommended.n, recommended.detail["median"]) == (27.5, 4, 20.0)
     assert recommended.detail["quantile_90"] is None
-    assert paper.warned("decided_only") and recommended.warned("undecided") and paper.warned("same_requests")
-    assert not choice.estimate_mean_effort(effort([1, 2], [1, 2]), rng=rng()).warned("undecided")
+    assert (
+        paper.has_warning("decided_only")
+        and recommended.has_warning("undecided")
+        and paper.has_warning("same_requests")
+    )
+    assert not choice.estimate_mean_effort(effort([1, 2], [1, 2]), rng=rng()).has_warning("undecided")
     miscounted = effort([1, 2], [1, 2], strategy=Strategy("max_three", counting="unless_both_a"))
-    assert choice.estimate_mean_effort(miscounted, rng=rng()).warned("third_labels_miscounted")
+    assert choice.estimate_mean_effort(miscounted, rng=rng()).has_warning("third_labels_miscounted")
 
 
 def test_the_interval_is_the_percentile_bootstrap_of_the_mean():

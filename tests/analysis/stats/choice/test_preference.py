@@ -41,7 +41,7 @@ def test_the_bonus_of_the_first_place_agrees_with_least_squares():
 
 def test_a_place_that_never_changed_says_nothing():
     fixed = choice.preference_share_difference_by_position([1, 0, 1], [1, 1, 1], ["x", "y", "z"])
-    assert (fixed.status, fixed.estimate) == ("not_identified", None) and fixed.warned("order_not_identified")
+    assert (fixed.status, fixed.estimate) == ("not_identified", None) and fixed.has_warning("order_not_identified")
     assert choice.preference_share_difference_by_position([], [], []).status == "no_data"
     assert choice.preference_share_difference_by_position([1, 0], [1, 0], ["x", "x"]).status == "n_lt_2"
     alone = choice.preference_share_difference_by_position([1, 0, 1], [1, 0, 0], ["x", "y", "z"])

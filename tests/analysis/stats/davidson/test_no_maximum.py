@@ -23,7 +23,7 @@ def test_a_system_that_always_won_is_put_in_order_and_no_more():
         assert fit.status == "separation"
         found = estimates(fit)
         assert found[0] > found[1] > found[2] and np.abs(found).max() < 5
-        assert all(strength.interval is None and strength.warned("not_identified") for strength in fit.strengths)
+        assert all(strength.interval is None and strength.has_warning("not_identified") for strength in fit.strengths)
         difference = fit.difference(0, 1)
         assert (difference.status, difference.test) == ("separation", None)
         assert fit.log_likelihood is None
@@ -45,7 +45,7 @@ def test_no_label_one_annotator_and_few_annotators():
     assert (one.strengths[0].status, one.strengths[0].interval) == ("n_lt_2", None)
     few = paired.fit_davidson(*labels(7, n_annotators=5), n_systems=4)
     assert few.difference(0, 1).test is None and few.difference(0, 1).interval is not None
-    assert few.difference(0, 1).warned("few_clusters")
+    assert few.difference(0, 1).has_warning("few_clusters")
     missing = paired.fit_davidson([0, 1, 0], [1, 0, 1], [1, 1, np.nan], list("abc"), n_systems=2)
     assert missing.strengths[0].n == 2
 

@@ -64,7 +64,7 @@ def test_small_tables_are_resampled_and_without_a_generator_warn():
                 extreme += chance * (np.sum((one - expected) ** 2 / expected) >= seen - 1e-9)
     assert_allclose(total, 1)
     assert_allclose(found.pvalue, extreme, atol=4 * np.sqrt(extreme / 9999))
-    assert groups.independence_test(table).warned("small_expected")
+    assert groups.independence_test(table).has_warning("small_expected")
 
 
 def test_margins_without_anybody_are_statuses():

@@ -225,7 +225,7 @@ def test_annotators_whose_means_coincide_have_no_clustered_variance():
 def test_scores_at_the_ceiling_get_a_betting_interval():
     values = np.r_[np.ones(46), 0.5, 0.75, 0.75, 0.75]
     found = leaderboard.system_score_in_points(values, np.arange(50), np.arange(50), rng=rng(), resamples=199)
-    assert found.interval.method == "betting" and found.warned("ceiling")
+    assert found.interval.method == "betting" and found.has_warning("ceiling")
     assert found.interval.low < next(w for w in found.warnings if w.code == "ceiling").detail["cv3_t_low"]
 
 
@@ -233,7 +233,7 @@ def test_at_the_ceiling_the_interval_is_of_the_score_that_is_printed():
     # One annotator labelled three hundred items, fifteen labelled one, and these failed.
     values, who = np.r_[np.ones(300), np.zeros(15)], np.r_[np.zeros(300), np.arange(1, 16)]
     found = leaderboard.system_score_in_points(values, np.arange(315), who, rng=rng(), resamples=99)
-    assert found.warned("ceiling") and found.interval.method == "betting"
+    assert found.has_warning("ceiling") and found.interval.method == "betting"
     assert found.interval.low <= found.estimate <= found.interval.high
     assert found.detail["plus"] >= 0 <= found.detail["minus"]
 
@@ -244,7 +244,7 @@ def test_few_and_dominant_annotators_are_warned_of():
     few = leaderboard.system_score_in_points(values, items, items % 5, rng=rng(), resamples=99)
     assert [(w.code, w.severity) for w in few.warnings] == [("few_clusters", "block")]
     dominant = leaderboard.system_score_in_points(values, items, np.minimum(items, 30), rng=rng(), resamples=99)
-    assert dominant.warned("dominant_annotator") and dominant.warned("few_clusters")
+    assert dominant.has_warning("dominant_annotator") and dominant.has_warning("few_clusters")
 
 
 def test_a_design_effect_is_shown_with_the_worst_case():

@@ -42,7 +42,7 @@ def test_tie_calibration_finds_the_best_threshold_of_all():
         accuracies = [accuracy_at(human, metric, threshold) for threshold in distances]
         assert_allclose(found.estimate, max(accuracies))
         assert_allclose(found.detail["threshold"], distances[int(np.argmax(np.isclose(accuracies, max(accuracies))))])
-        assert found.warned("calibrated_on_these_data")
+        assert found.has_warning("calibrated_on_these_data")
 
 
 def test_accuracy_at_a_given_threshold():

@@ -114,8 +114,8 @@ def test_the_papers_decision_says_what_it_rests_on():
     series = labels(5, 400, 0.7)
     first = sequential.hoeffding_decision(series, delta=0.001)
     stays = sequential.hoeffding_decision(series, delta=0.001, reading="stays")
-    assert first.mode == "paper" and first.test is None and first.warned("fixed_n_bound")
-    assert stays.warned("hindsight") and not first.warned("hindsight")
+    assert first.mode == "paper" and first.test is None and first.has_warning("fixed_n_bound")
+    assert stays.has_warning("hindsight") and not first.has_warning("hindsight")
     assert first.detail["winner"] == stays.detail["winner"] == "a"
     assert_allclose(first.estimate, series[: first.n].mean())
     radius = math.sqrt(math.log(1000) / (2 * first.n))

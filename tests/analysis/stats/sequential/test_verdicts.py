@@ -39,7 +39,7 @@ def test_the_estimate_ends_at_the_crossing(process):
     assert_allclose(result.estimate.estimate, values[:n].mean())
     assert result.estimate.interval == result.sequence.at(n)
     assert result.estimate.interval.low >= 0.5 and result.estimate.pvalue <= 0.05
-    assert result.estimate.warned("optional_stopping")
+    assert result.estimate.has_warning("optional_stopping")
     assert len(result.log_e) == 300
     # What comes after the crossing changes nothing.
     shorter = reached(process, values[:n])
@@ -83,7 +83,7 @@ def test_units_that_drift_give_no_verdict(process):
     # Units that fit no one mean; the null was refuted long before, but only equivalence would have stopped the study.
     result = reached(process, np.repeat([0.0, 1.0], 300), margin=0.05, stops=("equivalent",))
     assert (result.verdict, result.stopped_at, result.estimate.status) == (None, None, "failed")
-    assert result.estimate.warned("drift") and result.estimate.test is None
+    assert result.estimate.has_warning("drift") and result.estimate.test is None
     assert result.estimate.interval.low <= result.estimate.interval.high
     # Where it had stopped before, the drift is overrun.
     assert reached(process, np.repeat([0.0, 1.0], 300)).verdict == "b_better"

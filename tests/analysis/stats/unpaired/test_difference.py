@@ -140,7 +140,7 @@ def test_two_samples_at_their_edges_are_a_status_with_a_reason_and_json(test):
     assert (missing.n, missing.detail["n_missing"], missing.detail["n_x"]) == (5, 1, 2)
     for found in (nothing, one, few, equal, missing):
         json.dumps(found.as_dict(), allow_nan=False)
-        assert found.warned("not_side_by_side") and found.settings["comparison"] == "not side by side"
+        assert found.has_warning("not_side_by_side") and found.settings["comparison"] == "not side by side"
     with pytest.raises(ValueError, match="x_prompts"):
         of([1, 2], [1, 2], [1, 2], [1, 2], [1], [1, 2])
 

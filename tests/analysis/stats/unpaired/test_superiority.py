@@ -102,7 +102,7 @@ def test_several_ratings_of_one_annotator_are_one_cluster():
     twice = superior(np.tile(x, 2), np.tile(y, 2), x_annotators=np.tile(who_x, 2), y_annotators=np.tile(who_y, 2))
     assert_allclose(twice.detail["se"], clustered.detail["se"], rtol=1e-9)
     few = superior(x[:24], y[:24], x_annotators=who_x[:24], y_annotators=who_y[:24])
-    assert few.test is None and few.interval is not None and few.warned("few_clusters")
+    assert few.test is None and few.interval is not None and few.has_warning("few_clusters")
 
 
 def test_crossed_annotators_are_sent_elsewhere():

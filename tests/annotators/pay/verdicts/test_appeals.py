@@ -1,5 +1,6 @@
 """From a rejection to the answer of its appeal: what the person reads, what a colleague does, and who may not."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,9 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal, unanswered_appeals
-from annotators.pay.verdicts.decisions import approve_work, reject_work, reverse_rejection
+from annotators.pay.verdicts.decisions import approve_work, order_return_request, reject_work, reverse_rejection
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import ActionRefused
@@ -165,6 +168,36 @@ def test_an_open_link_that_pays_nobody_tells_no_stages(recruitment):
 
     door = Recruitment.objects.create(study=recruitment.study, channel="open_link")
     assert "Status of your work" not in last_page(submitted(recruitment.study, "", recruitment=door))
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "words"),
+    [
+        ("", {"back": "1"}, "This work has no rejection to take back. You need not do anything."),
+        ("reject", {"look": "1"}, "The work is rejected already. To change this, take the rejection back."),
+        ("approve", {"look": "1"}, "The work is approved already. You need not do anything."),
+        ("ask", {"ask": "1", "ask-message": "Please."}, "The annotator was asked already. Wait for the answer at the panel."),
+        ("reject", {"ask": "1"}, "Message to the annotator: This field is required."),
+        ("no evidence", {"look": "1"}, "No category has evidence. Approve the work, or leave it undecided."),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_shown_where_its_form_is_hidden(recruitment, panel, clients, monkeypatch, before, data, words):
+    one = sent(recruitment)
+    checks(one, 1, 2, 90)
+    if before == "reject":
+        reject_work(work(one), "FAILED_CHECK", LONG, user("colleague"))
+    elif before == "approve":
+        approve_work(work(one), user("colleague"))
+    elif before == "ask":
+        order_return_request(work(one), "Please.", user("colleague"))
+    elif before:
+        monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", RejectionPolicy(categories={}))
+    typed = {"category": "FAILED_CHECK", "message": LONG, "note": ""}
+    page = clients["owner"].post(url(recruitment, f"submission/{one.pk}"), typed | data)
+    assert page.status_code == 422
+    alert = re.search(r'<div class="errornote" role="alert" tabindex="-1" autofocus>(.*?)</div>', page.content.decode())
+    assert alert and f"<li>{words}</li>" in alert[1]
+    assert page.content.decode().count("autofocus") == 1
 
 
 def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel, clients):

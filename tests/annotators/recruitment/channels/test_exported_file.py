@@ -320,7 +320,7 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     assert match_status_counts(recruitment) == {} and find_panel_alerts(recruitment) == []
     uploaded(client, recruitment, f"{HEAD}\nw0,s0,Completed,\nw1,s1,Completed,\n")
     assert match_status_counts(recruitment) == {"matched": 2, "unsent": 2}
-    assert [(one.kind, one.words) for one in find_panel_alerts(recruitment)] == [
+    assert [(one.kind, one.problem) for one in find_panel_alerts(recruitment)] == [
         ("unsent", "2 of 4 are finished in heval but not submitted at the panel.")
     ]
 

@@ -214,7 +214,7 @@ def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(
 def test_who_did_not_complete_submits_only_where_the_link_says_so(outcome, submits):
     door = unsaved(submits=["screened_out"])
     way_back = REGISTRY["external_question"].way_back(door, outcome, {"session": "3ASG1"}, "R")
-    assert bool(way_back.fields) is submits and ("Please return" in way_back.words) is not submits
+    assert bool(way_back.fields) is submits and ("Please return" in way_back.instructions) is not submits
     assert not REGISTRY["external_question"].way_back(door, outcome, {"session": "3ASG1"}, "").fields
 
 

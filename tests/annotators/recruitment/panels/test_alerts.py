@@ -98,7 +98,7 @@ def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(rec
     )
     came(recruitment, *PEOPLE[10:15], hours=0)
     PanelSubmission.objects.update(seen_at=timezone.now() - timedelta(minutes=20))
-    assert [alert.words for alert in find_panel_alerts(Recruitment.objects.select_related("study").get())] == [
+    assert [alert.problem for alert in find_panel_alerts(Recruitment.objects.select_related("study").get())] == [
         "3 of 10 are finished in heval but not submitted at the panel."
     ]
 
@@ -149,7 +149,7 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     shows(recruitment, PEOPLE[1:2], decides_itself_at=now + timedelta(hours=11))
     shows(recruitment, PEOPLE[2:3], APPROVED, decides_itself_at=now)
     (alert,) = find_panel_alerts(recruitment)
-    assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 automatically within 12 hours")
+    assert alert.kind == "undecided" and alert.problem.startswith("The panel approves 1 automatically within 12 hours")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
     order = get_or_create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
     assert kinds(recruitment) == []

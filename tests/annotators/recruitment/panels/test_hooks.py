@@ -185,7 +185,9 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
     jobs.run_job(look.pk)
     look.refresh_from_db()
     assert (
-        look.state == "done" and look.result["asked"] == incremental_sync.MAX_REFUSALS and "401" in look.result["words"]
+        look.state == "done"
+        and look.result["asked"] == incremental_sync.MAX_REFUSALS
+        and "401" in look.result["problem"]
     )
     assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_panel_backing_off(
         recruitment
@@ -207,7 +209,7 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
 
     looked, shown = incremental_sync._read_submissions(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
-    assert looked.words == "You may not see this." and not incremental_sync.is_panel_backing_off(recruitment)
+    assert looked.problem == "You may not see this." and not incremental_sync.is_panel_backing_off(recruitment)
 
 
 def test_old_messages_are_forgotten(recruitment):

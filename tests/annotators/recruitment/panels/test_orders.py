@@ -122,7 +122,11 @@ def test_a_panel_that_asks_for_patience_is_left_alone(recruitment, paid):
     assert sent(recruitment, panel) == {"waiting": 1} and len(panel.given) == 1
     first.refresh_from_db()
     assert 20 < (first.not_before - timezone.now()).total_seconds() <= 30
-    assert list(due_orders(recruitment)) == [second] and first.sent_at is None and first.words == "Too many requests."
+    assert (
+        list(due_orders(recruitment)) == [second]
+        and first.sent_at is None
+        and first.panel_message == "Too many requests."
+    )
 
 
 def test_one_who_is_on_the_way_keeps_nobody_waiting(recruitment, paid):
@@ -203,7 +207,7 @@ def test_a_panel_that_is_never_to_be_reached_ends_with_a_person(recruitment, pai
     for _ in range(MAX_ATTEMPTS + 3):
         sent(recruitment, panel)
     order.refresh_from_db()
-    assert order.state == "unclear" and order.words == "No route." and len(panel.given) == MAX_ATTEMPTS
+    assert order.state == "unclear" and order.panel_message == "No route." and len(panel.given) == MAX_ATTEMPTS
 
 
 def test_only_what_was_not_sent_is_taken_back(recruitment, paid):

@@ -69,7 +69,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         assert client.post(address, seen).status_code == 302
         # Pressed again, also when it is carried out already: the same page buys nothing more, and says what it would.
         assert "was published once already" in client.post(address, seen).content.decode()
-        jobs.run_job(Job.objects.get(kind="panel").pk)
+        jobs.run_job(Job.objects.get(kind="panel_sync").pk)
         assert "was published once already" in client.post(address, seen).content.decode()
         (study,) = fake.studies.values()
         assert (study["total_available_places"], study["reward"], study["status"]) == (20, 250, "ACTIVE")

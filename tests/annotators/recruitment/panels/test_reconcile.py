@@ -246,7 +246,7 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     assert schedule_all_syncs() == 0
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
     assert schedule_all_syncs() == 1 and schedule_all_syncs() == 1
-    job = Job.objects.get(kind="panel")
+    job = Job.objects.get(kind="panel_sync")
     jobs.run_job(job.pk)
     job.refresh_from_db()
     assert (

@@ -74,7 +74,7 @@ def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.Ro
 
 def ended(order, state="done", words="") -> None:
     now = timezone.now()
-    PanelOrder.objects.filter(pk=order.pk).update(state=state, sent_at=now, ended_at=now, words=words)
+    PanelOrder.objects.filter(pk=order.pk).update(state=state, sent_at=now, ended_at=now, panel_message=words)
     if state == "done":
         PanelTask.objects.update(places=order.values["places"])
 

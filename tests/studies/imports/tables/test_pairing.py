@@ -40,7 +40,12 @@ def put(tmp_path):
             Arm.objects.create(study=study, name="all")
         path = tmp_path / name
         path.write_bytes(data)
-        defaults = {"makes_pairs": True, "creates_systems": True, "pairs_by": ("sentiment", "tense"), "pairs_within": 1}
+        defaults = {
+            "makes_pairs": True,
+            "creates_systems": True,
+            "pairs_by": ("sentiment", "tense"),
+            "max_length_difference": 1,
+        }
         return study, import_stimuli_file(study, path, options=Options(**defaults | options), by=None)
 
     return imported
@@ -111,7 +116,7 @@ def most(ours, theirs):
 def test_a_text_that_its_system_gave_before_is_left_out_and_a_limit_is_kept(put):
     rows = [{"system": s, "text": f"{s} same words here", "a": "1"} for s, _ in product(("x", "y"), range(3))]
     rows += [{"system": s, "text": f"{s} other {n} words", "a": "1"} for s in ("x", "y") for n in range(5)]
-    study, report = put(table(rows), pairs_by=("a",), pairs_most=4)
+    study, report = put(table(rows), pairs_by=("a",), max_pairs=4)
     assert len(pairs_of(study)) == 4
     (finding,) = [one for one in report.findings if one.kind == "pairs"]
     assert (
@@ -180,12 +185,16 @@ def test_the_page_asks_for_it_and_refuses_half_of_it(client):
 
     assert send(pairs_by="tense").status_code == 400
     assert send(makes_pairs="on", makes_batches="on").status_code == 400
-    assert send(makes_pairs="on", pairs_within="-1").status_code == 400
-    response = send(makes_pairs="on", pairs_by="sentiment, tense", pairs_within="1", pairs_most="20")
+    assert send(makes_pairs="on", max_length_difference="-1").status_code == 400
+    response = send(makes_pairs="on", pairs_by="sentiment, tense", max_length_difference="1", max_pairs="20")
     assert response.status_code == 302
     assert "20 pairs of texts were made" in client.get(response.url).content.decode()
     client.post(response.url, {"confirm": "1"})
     assert len(pairs_of(study)) == 20
+
+
+def test_options_of_an_upload_from_before_an_upgrade_are_read():
+    assert Options.from_json({"pairs_within": 3, "pairs_most": 9}) == Options(max_length_difference=3, max_pairs=9)
 
 
 def test_the_command_makes_pairs_and_refuses_half_of_it(tmp_path, capsys):

@@ -151,7 +151,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     fake.next_answer = ANSWER.format(ERROR.format("x") + NO_RESULT)  # with HTTP 200
     looked()
     order = PanelOrder.objects.get(submission__assignment=one)
-    assert order.state == "refused" and "Invalid token x" in order.words
+    assert order.state == "refused" and "Invalid token x" in order.panel_message
     assert fake.asked[-1][1]["survey_code"] == "40352" and credits.credit_status(other) == "given"
     page = last_page(one)
     assert CREDIT in page and "within a few minutes" not in page and "You have received your credit" not in page
