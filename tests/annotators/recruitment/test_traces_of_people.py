@@ -66,9 +66,14 @@ def follower(request, monkeypatch, settings, tmp_path):
 
 
 # The services with the interface of external questions share their code.
+# All of them take most of a minute. These are panels with and without a service that is asked and given orders, a site that frames the
+# study, and a link that names nobody.
+QUICK_CASES = ("generic", "prolific", "external_question", "open_link")
+
+
 @pytest.mark.parametrize(
     "follower",
-    [pytest.param(name, marks=pytest.mark.slow if name.startswith("mturk") else ()) for name in CASES],
+    [pytest.param(name, marks=() if name in QUICK_CASES else pytest.mark.slow) for name in CASES],
     indirect=True,
 )
 def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch):
