@@ -65,9 +65,8 @@ def follower(request, monkeypatch, settings, tmp_path):
     root.removeHandler(handler)
 
 
-# The services with the interface of external questions share their code.
-# All of them take most of a minute. These are panels with and without a service that is asked and given orders, a site that frames the
-# study, and a link that names nobody.
+# All of them take most of a minute. These are a panel with a service that is asked and given orders, one without, a site with the
+# interface of external questions (MTurk shares its code), and a link that names nobody.
 QUICK_CASES = ("generic", "prolific", "external_question", "open_link")
 
 
