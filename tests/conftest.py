@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.test import TransactionTestCase
 
+from tests import thrift
 from tests.frozen import forget_frozen_designs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,14 @@ DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "a
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the proofs that take minutes, and nothing else")
+
+
+def pytest_configure(config):
+    thrift.start()
+
+
+def pytest_collection_finish(session):
+    thrift.keep_what_is_imported()
 
 
 def touches_database(item) -> bool:

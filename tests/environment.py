@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -30,6 +31,11 @@ for name in (
 ):
     os.environ.pop(name, None)
     os.environ.pop(f"{name}_FILE", None)
+
+# A machine that keeps no bytecode would compile the product again in each of the many processes that the tests start, and the tests
+# themselves in every run.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    sys.dont_write_bytecode = False
 
 HOME = Path(tempfile.mkdtemp(prefix="heval-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)

@@ -67,7 +67,7 @@ def test_the_report_finds_a_hundred_robots_without_a_preference_indifferent(same
     assert {row["recovered"] for row in rows} == {"recovered"}
 
 
-def test_letters_and_orders_vary_between_people():
+def test_letters_and_orders_vary_between_people(same_orders):
     study = spa_study(target_n=12)
     door = panel(study)
     for n in range(12):

@@ -90,6 +90,8 @@ def test_the_report_finds_the_sensitivity_of_a_hundred_robots_and_what_training_
     assert {e["unit"] for b in result["blocks"] if b["name"] == "attrition" for e in b["estimates"]} == {"assignment"}
 
 
+# The other hundred robots are played in the usual run too; and without a preference those of test_robots.py.
+@pytest.mark.slow
 def test_the_report_finds_none_where_there_is_none(same_orders):
     _, result = report_after({"none": (0.0, 0.0), "instructions": (0.0, 0.0)}, domains=("news",))
     for row in rows(result, "detection"):

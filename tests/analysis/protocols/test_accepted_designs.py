@@ -24,7 +24,7 @@ from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
 from studies.services import lifecycle
 from studies.stimuli.texts import reading_minutes, word_count
-from tests.builders import add_section, draft_study, warnings_of
+from tests.builders import add_section, draft_study, launched
 
 pytestmark = pytest.mark.django_db
 
@@ -243,7 +243,7 @@ def refused(study):
 
 def played(study, planned):
     """Robots answer an accepted study; gives whether its planned comparison was side by side."""
-    study = lifecycle.launch(study, acknowledged=warnings_of(study), by=None)
+    study = launched(study)
     simulate_answers(study, TARGET, rng=random.Random(1), crowd=CrowdSettings(screened_out=0))
     checked_workload(study)
     return checked_estimate(study, planned)

@@ -65,10 +65,14 @@ def follower(request, monkeypatch, settings, tmp_path):
     root.removeHandler(handler)
 
 
-# The services with the interface of external questions share their code.
+# All of them take most of a minute. These are a panel with a service that is asked and given orders, one without, a site with the
+# interface of external questions (MTurk shares its code), and a link that names nobody.
+QUICK_CASES = ("generic", "prolific", "external_question", "open_link")
+
+
 @pytest.mark.parametrize(
     "follower",
-    [pytest.param(name, marks=pytest.mark.slow if name.startswith("mturk") else ()) for name in CASES],
+    [pytest.param(name, marks=() if name in QUICK_CASES else pytest.mark.slow) for name in CASES],
     indirect=True,
 )
 def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch):

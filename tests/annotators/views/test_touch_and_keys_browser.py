@@ -24,7 +24,7 @@ STUDIES: dict[str, Callable] = {slug: partial(sample_draft, slug, 1, 4) for slug
 }
 
 # The others take minutes: each has pages of its own, but scripts and styles are the same.
-QUICK_STUDIES = ("every_scale", "spa", "marks", "practice")
+QUICK_STUDIES = ("every_scale", "marks")
 
 
 @pytest.fixture
