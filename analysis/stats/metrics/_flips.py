@@ -4,13 +4,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
 
 
 def system_pair_differences(table: FloatArray) -> FloatArray:
     """Return the difference of every two systems on each item (n_items, n_pairs); 0 if one is missing."""
     left, right = np.triu_indices(table.shape[1], 1)
     return np.nan_to_num(table[:, left] - table[:, right])
+
+
+def are_pairs_scored(table: FloatArray) -> BoolArray:
+    """Return whether every two systems both have a score on each item, shape (n_items, n_pairs)."""
+    left, right = np.triu_indices(table.shape[1], 1)
+    return np.asarray(~np.isnan(table[:, left] + table[:, right]))
 
 
 def sign_flip_upper_tail_pvalues(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:

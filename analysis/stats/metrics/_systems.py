@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
-from analysis.stats.metrics._flips import sign_flip_upper_tail_pvalues, system_pair_differences
+from analysis.stats.metrics._flips import are_pairs_scored, sign_flip_upper_tail_pvalues, system_pair_differences
 from analysis.stats.metrics._statistics import (
     agreement_statistic_by_row,
     divide_by_max_abs,
@@ -163,7 +163,8 @@ def soft_pairwise_accuracy(
     Returns
     -------
     Estimate
-        The accuracy.
+        The accuracy, over the pairs that both sides scored on the same items. `detail["n_pairs"]` counts them,
+        `detail["n_unscored_pairs"]` the others. Without such a pair the status is `no_data`.
 
     Raises
     ------
@@ -202,13 +203,26 @@ def soft_pairwise_accuracy(
     edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
         return edge
+    is_scored = are_pairs_scored(tables.human) & are_pairs_scored(tables.metric)
+    is_used = is_scored.any(axis=0)
+    n_pairs, n_all = int(is_used.sum()), k * (k - 1) // 2
+    if n_pairs == 0:
+        reason = "no two systems have scores of both sides on the same item"
+        return Estimate(status="no_data", reason=reason, **common)
+    # A difference of 0 has no weight in a sum of sign-flipped differences.
     differences = np.concatenate(
-        [system_pair_differences(tables.human), system_pair_differences(tables.metric)], axis=1
+        [np.where(is_scored, system_pair_differences(side), 0.0)[:, is_used] for side in (tables.human, tables.metric)],
+        axis=1,
     )
     pvalues = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
-    n_pairs = k * (k - 1) // 2
     apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
-    detail = {"n_systems": k, "n_pairs": n_pairs, "human": pvalues[:n_pairs], "metric": pvalues[n_pairs:]}
+    detail = {
+        "n_systems": k,
+        "n_pairs": n_pairs,
+        "n_unscored_pairs": n_all - n_pairs,
+        "human": pvalues[:n_pairs],
+        "metric": pvalues[n_pairs:],
+    }
     return Estimate(estimate=1 - float(apart.mean()), detail=detail, **common)
 
 

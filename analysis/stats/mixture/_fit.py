@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
-from analysis.stats.arrays import FloatArray
+from analysis.stats.arrays import BoolArray, FloatArray
 from analysis.stats.mixture._em import fit_mixture_by_em
 from analysis.stats.mixture._priors import BetaMixture, checked_successes_and_trials
 from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
@@ -22,14 +22,17 @@ MAX_CONCENTRATION = 1000.0
 # The point at which the published EM algorithm stops on the pseudo-data; used as a cap for a similar fast fit.
 EM_CONCENTRATION = 5000.0
 MAX_LOGIT = 7.0
+# Total variation below which two components count as the same.
+SAME_DISTANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class MixtureFit(Record):
     """An estimated prior. `mixture` has its components by ascending mean; None unless status is "ok".
 
-    `n_annotators` gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap` lists components with
-    their concentration at its bound, which the data do not identify.
+    `n_annotators` gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap` and `at_minimum` list
+    components with their concentration at its largest or smallest bound, which the data do not identify. `coinciding`
+    lists components that give nearly the same numbers of correct answers as another one: the data support fewer.
     """
 
     status: str
@@ -40,6 +43,8 @@ class MixtureFit(Record):
     n_answers: int
     n_pseudo: int
     at_cap: tuple[int, ...]
+    at_minimum: tuple[int, ...]
+    coinciding: tuple[int, ...]
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -123,7 +128,7 @@ def fit_beta_mixture(
             "max_concentration": max_concentration if method == "likelihood" else None,
         },
     }
-    empty: dict[str, Any] = {"mixture": None, "log_likelihood": None, "at_cap": ()}
+    empty: dict[str, Any] = {"mixture": None, "log_likelihood": None, "at_cap": (), "at_minimum": (), "coinciding": ()}
     if pseudo_data:
         n_correct = np.concatenate([n_correct, np.array(PSEUDO_SUCCESSES)])
         n_counted = np.concatenate([n_counted, np.array(PSEUDO_TRIALS)])
@@ -143,15 +148,30 @@ def fit_beta_mixture(
     order = np.argsort(alphas / (alphas + betas))
     mixture = BetaMixture(tuple(weights[order].tolist()), tuple(alphas[order].tolist()), tuple(betas[order].tolist()))
     concentrations = (alphas + betas)[order]
-    reached = concentrations > max_concentration * (1 - 1e-6) if method == "likelihood" else concentrations < 0
+    is_bounded = method == "likelihood"
+    is_at_cap = is_bounded & (concentrations > max_concentration * (1 - 1e-6))
+    is_at_minimum = is_bounded & (concentrations < MIN_CONCENTRATION * (1 + 1e-6))
+    is_same = _are_components_alike(mixture, int(n_counted.max()))
     return MixtureFit(
         status="ok",
         reason="",
         mixture=mixture,
         log_likelihood=log_likelihood,
-        at_cap=tuple(int(k) for k in np.flatnonzero(reached)),
+        at_cap=tuple(int(k) for k in np.flatnonzero(is_at_cap)),
+        at_minimum=tuple(int(k) for k in np.flatnonzero(is_at_minimum)),
+        coinciding=tuple(int(k) for k in np.flatnonzero(is_same.sum(axis=1) > 1)),
         **common,
     )
+
+
+def _are_components_alike(mixture: BetaMixture, n_answers: int) -> BoolArray:
+    """Return whether two components give nearly the same distribution of correct answers, shape (k, k)."""
+    n_correct = np.arange(n_answers + 1)
+    chances = np.array(
+        [stats.betabinom.pmf(n_correct, n_answers, a, b) for a, b in zip(mixture.alphas, mixture.betas, strict=True)]
+    )
+    apart = np.abs(chances[:, None] - chances).sum(axis=2) / 2
+    return np.asarray(apart < SAME_DISTANCE)
 
 
 def _climb(tails: TailIndicators, k: int, starts: int, cap: float, rng: np.random.Generator) -> MixtureSolution | None:

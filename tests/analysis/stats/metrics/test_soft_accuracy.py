@@ -60,3 +60,14 @@ def test_soft_pairwise_accuracy_edge_cases():
     assert metrics.soft_pairwise_accuracy(human[:, :1], human[:, :1], rng=rng()).status == "not_applicable"
     assert metrics.soft_pairwise_accuracy(human * np.nan, human, rng=rng()).status == "no_data"
     assert metrics.soft_pairwise_accuracy(human, human, rng=rng(), resamples=99).status == "ok"
+
+
+def test_pairs_that_one_side_did_not_score_are_no_agreement():
+    nothing = metrics.soft_pairwise_accuracy([[1, 2], [2, 1]], [[1, np.nan], [np.nan, 1]], rng=rng())
+    assert (nothing.status, nothing.estimate) == ("no_data", None)
+    human, metric = scored(rng(15), n_items=40, k=3, noise=1.0)
+    metric[:, 2] = np.nan
+    found = metrics.soft_pairwise_accuracy(human, metric, rng=rng(3), resamples=499)
+    two = metrics.soft_pairwise_accuracy(human[:, :2], metric[:, :2], rng=rng(3), resamples=499)
+    assert (found.detail["n_pairs"], found.detail["n_unscored_pairs"]) == (1, 2)
+    assert_allclose(found.estimate, two.estimate)

@@ -100,6 +100,15 @@ def test_the_fast_fit_of_the_pseudo_data_alone():
     assert_allclose(wide.mixture.means, found.mixture.means, atol=1e-3)
 
 
+def test_a_fit_at_its_lower_bound_and_equal_components_are_reported():
+    # Some annotators are always right and others always wrong: the concentration falls to its lower bound.
+    found = mixture.fit_beta_mixture([0, 0, 0, 10, 10, 10, 10], [10] * 7, n_components=1, rng=rng(), pseudo_data=False)
+    assert (found.status, found.at_minimum, found.at_cap, found.coinciding) == ("ok", (0,), (), ())
+    same = mixture.fit_beta_mixture([5] * 4, [5] * 4, n_components=2, rng=rng(), pseudo_data=False)
+    assert (same.status, same.coinciding) == ("ok", (0, 1))
+    assert mixture.fit_beta_mixture([], [], n_components=2, rng=rng()).coinciding == ()
+
+
 def test_the_likelihood_is_that_of_scipy():
     right, asked = np.array([3, 9, 10, 0, 7, 6]), np.array([5, 9, 11, 4, 7, 8])
     found = mixture.fit_beta_mixture(right, asked, n_components=2, rng=rng(), pseudo_data=False)
