@@ -1,9 +1,11 @@
 """Plans that need no simulation are exact."""
 
+import math
+
 import numpy as np
 import pytest
 
-from analysis.stats import basic, choice_simulation, planning, power, sequential
+from analysis.stats import basic, choice_simulation, group_sequential, planning, power, sequential
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.planning.options import GOLDEN, POWERS
 
@@ -57,7 +59,23 @@ def test_planned_looks_agree_with_the_reference(row):
     plan = planning.plan_group_sequential(row["mean"] - 0.5, sd, [40, 80, 120, 160, 200], answers_each=2)
     assert abs(plan.power - row["looks"]) < 0.02
     # The spending function asks for more at the early looks than the classical boundaries of the simulation.
-    assert -1 < plan.detail["expected_n"] - row["mean_n"] < 8
+    assert -1 < plan.detail["expected_n"] - row["mean_n"] < 10
     assert plan.labels == 2 * plan.detail["expected_n"]
     null = planning.plan_group_sequential(0.0, sd, [40, 80, 120, 160, 200])
-    assert abs(null.power - 0.05) < 1e-3 and 197 < null.detail["expected_n"] < 200
+    assert abs(null.power - 0.05) < 3e-3 and 197 < null.detail["expected_n"] < 200
+
+
+def test_the_power_of_looks_at_few_units_is_that_of_the_test_itself():
+    plan = planning.plan_group_sequential(0.3, 0.27, [5, 10])
+    draw, found = np.random.default_rng(5), []
+    for _ in range(3000):
+        result = group_sequential.group_sequential_test(
+            draw.normal(0.3, 0.27, 10), [5, 10], null=0.0, bounds=(-9.0, 9.0)
+        )
+        found.append(result.stopped_at)
+    crossed = np.array([stop is not None for stop in found])
+    assert abs(plan.power - crossed.mean()) < 3 * math.sqrt(plan.power * (1 - plan.power) / 3000)
+    stopped_early = np.mean([stop == 5 for stop in found])
+    assert abs(plan.detail["stopping"][0] - stopped_early) < 0.03
+    # A z test would promise .94.
+    assert plan.power < 0.9 and plan.method == "simulation" and plan.detail["simulation_error"] < 0.002

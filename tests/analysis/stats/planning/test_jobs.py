@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_plan_whoever_watches():
         (lambda: planning.plan_group_sequential(0.1, 0.3, [1, 40]), "looks"),
         (lambda: planning.plan_group_sequential(0.1, 0.3, [20.5, 40]), "looks"),
         (lambda: planning.plan_group_sequential(0.1, 0.3, [math.nan, 40]), "looks"),
-        (lambda: planning.plan_group_sequential(math.nan, 0.3, [20, 40]), "drift: nan"),
+        (lambda: planning.plan_group_sequential(math.nan, 0.3, [20, 40]), "difference: nan"),
         (lambda: planning.plan_mean(math.nan, 0.3, 30), "effect: nan"),
         (lambda: planning.plan_mean(math.inf, 0.3, 30), "effect: inf"),
         (lambda: planning.plan_two_groups(math.nan, 30, 30, sd_x=0.3), "difference: nan"),
