@@ -53,8 +53,8 @@ def test_points_toward_the_better_one_are_found_whichever_side_it_stood(same_ord
     said = {one["claim"]: one["verdict"] for one in result["conclusions"]}
     # What was not planned makes no sentence.
     assert said == {
-        "beta was judged better than alpha.": "different",
-        "gamma and beta are indistinguishable within ±0.50.": "equivalent",
+        "beta was judged better than alpha, for prompts like these.": "different",
+        "gamma and beta are indistinguishable within ±0.50, for prompts like these.": "equivalent",
     }
     paper = next(b for b in result["blocks"] if b["name"] == "relative.score" and b["mode"] == "paper")["estimates"]
     assert {e["unit"] for e in paper} == {"answer"} and {e["n"] for e in paper} == {32}

@@ -16,7 +16,14 @@ from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
-from .blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of, interval_bounds, reported_pvalue, role_label
+from .blocks.cells import (
+    comparison_x_y_and_criterion_phrase,
+    contrast_of,
+    interval_bounds,
+    population_note,
+    reported_pvalue,
+    role_label,
+)
 from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
@@ -80,7 +87,7 @@ class RelativeAnalysis(ProtocolAnalysis):
                     scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
-                note="Annotators are clusters. Assumes equal distances between points.",
+                note="Annotators and prompts are clusters. Assumes equal distances between points.",
             ),
             Block(
                 "relative.superiority",
@@ -144,26 +151,23 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
 
 
 def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
-    """Return mean points toward x with annotators as clusters, and companions: prompts as a sample, equal weights."""
+    """Return mean points toward x, with annotators and prompts as clusters."""
     from analysis.stats import ratings
 
     score, people = answers.columns
-    common: dict[str, Any] = {"scale": (-answers.half_range, answers.half_range), "level": context.level}
-    estimand = "mean points toward x"
-    zero = score * 0.0
-    estimate = replace(
-        ratings.paired_mean_difference(score, zero, people, analysis="relative.score", **common), estimand=estimand
+    estimate = ratings.paired_mean_difference(
+        score,
+        score * 0.0,
+        people,
+        prompts=answers.kept["prompt"].to_numpy(object),
+        scale=(-answers.half_range, answers.half_range),
+        bounds=(-answers.half_range, answers.half_range),
+        level=context.level,
+        analysis="relative.score",
     )
-    others = list(estimate.sensitivity)
-    prompts = answers.kept["prompt"]
-    if prompts.nunique() > 1 and prompts.duplicated().any():
-        others.append(
-            ratings.paired_mean_difference(
-                score, zero, people, prompts=prompts.to_numpy(object), analysis="relative.score.two_way", **common
-            )
-        )
-    others += answers.comparison.equivalence_tests(estimate, null=0.0)
-    return replace(estimate, sensitivity=tuple(others), settings={**estimate.settings, "null": 0.0})
+    estimate = replace(estimate, estimand="mean points toward x")
+    sensitivity = (*estimate.sensitivity, *answers.comparison.equivalence_tests(estimate, null=0.0))
+    return replace(estimate, sensitivity=sensitivity, settings={**estimate.settings, "null": 0.0})
 
 
 def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], ConclusionPhrases]:
@@ -193,10 +197,9 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
         score,
         zero,
         people,
+        prompts=answers.kept["prompt"].to_numpy(object),
         level=context.level,
-        resamples=context.resamples,
         analysis="relative.superiority",
-        rng=context.rng("superiority", answers.comparison.key),
     )
     return replace(
         above,
@@ -299,7 +302,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             rows,
             "first",
             "0 points: the same. P(x better) counts “the same” half and does not assume equal distances between points. p is "
-            "adjusted within each planned family and within all unplanned pairs.",
+            "adjusted within each planned family and within all unplanned pairs." + population_note(scores),
         ),
         build_table(
             "relative_checks",

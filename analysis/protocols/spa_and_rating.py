@@ -12,6 +12,7 @@ from .blocks.cells import (
     comparison_label,
     contrast_of,
     expectation_outcome,
+    population_note,
     reported_pvalue,
     tested_direction_symbol,
 )
@@ -37,7 +38,10 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     rows = _comparison_rows(blocks)
     summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
     batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
-    return Overview([*_comparison_tables(rows, star_scheme), *method_comparison_tables(blocks), batches], summary)
+    about = population_note(select_estimates(blocks, "spa.pairs") or select_estimates(blocks, "rating.superiority"))
+    return Overview(
+        [*_comparison_tables(rows, star_scheme, about), *method_comparison_tables(blocks), batches], summary
+    )
 
 
 def score_unit(estimate: "Estimate | None") -> str:
@@ -115,7 +119,7 @@ def _comparison_row(
     }
 
 
-def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[Table]:
+def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str, about: str) -> list[Table]:
     thresholds = ", ".join(f"{'*' * n} p < {level}" for n, level in enumerate(_star_thresholds(scheme), 1))
     stars = f"Stars on adjusted p: {thresholds} (scheme {scheme})."
     first = build_table(
@@ -127,7 +131,7 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[T
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
         rows,
         "first",
-        f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}",
+        f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}{about}",
     )
     second = build_table(
         "ways_of_counting",

@@ -9,6 +9,7 @@ convex combination of two predictable plug-in bettors, stakes cut at half of wha
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +96,34 @@ def log_wealth(
     stakes = _stakes(series, level)
     wealth = _wealth(series, stakes, np.atleast_1d(nulls), cap)
     return wealth[0] if nulls.ndim == 0 else wealth
+
+
+def log_wealth_of_ratio(
+    means: FloatArray, shares: FloatArray, nulls: FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
+) -> FloatArray:
+    """Logarithm of the wealth after all units against "the ratio of sums is m", for units of unequal size.
+
+    Parameters
+    ----------
+    means, shares : ndarray of float, shape (n,)
+        Mean of each unit's answers in 0..1, in the order in which units enter, and its size divided by the largest.
+    nulls : ndarray of float, shape (k,)
+        Ratios under the null hypothesis, in 0..1.
+    level, cap : float, optional
+        As in `log_wealth`.
+
+    Returns
+    -------
+    ndarray of float, shape (k,)
+        The logarithm. The bet is on m + share (mean - m), which is in 0..1 and has mean m.
+
+    Examples
+    --------
+    >>> wealth = log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]))
+    >>> np.round(wealth, 3).tolist()
+    [0.603, 0.0]
+    """
+    return np.concatenate([wealth[:, -1] for wealth in _ratio_wealth(means, shares, nulls, level, cap)])
 
 
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
@@ -293,18 +322,7 @@ def ratio_interval(
     order = (np.random.default_rng(0) if rng is None else rng).permutation(np.lexsort((weights, scaled)))
     scaled, shares = scaled[order], weights[order] / weights.max()
     nulls = np.linspace(0.0, 1.0, grid)
-    block = max(1, CELLS // len(scaled))
-    is_even = bool(np.all(shares == 1))
-    stakes = _stakes(scaled, level)
-    highest = []
-    for start in range(0, grid, block):
-        some = nulls[start : start + block]
-        if is_even:
-            wealth = _wealth(scaled, stakes, some, STAKE_CAP)
-        else:
-            series = some[:, None] + shares * (scaled - some[:, None])
-            wealth = _wealth(series, _stakes(series, level), some, STAKE_CAP)
-        highest.append(np.max(wealth, axis=1))
+    highest = [np.max(wealth, axis=1) for wealth in _ratio_wealth(scaled, shares, nulls, level, STAKE_CAP)]
     not_refuted = nulls[np.concatenate(highest) < math.log(1 / (1 - level))]
     if len(not_refuted) == 0:
         # All means were refuted, because the values drift. Nothing is known beyond the bounds.
@@ -359,6 +377,16 @@ def _stakes(series: FloatArray, level: float) -> FloatArray:
     running_variance = (0.25 + np.cumsum((series - running_mean) ** 2, axis=-1)) / (count + 1)
     earlier = np.concatenate([np.full((*series.shape[:-1], 1), 0.25), running_variance[..., :-1]], axis=-1)
     return np.asarray(np.sqrt(2 * math.log(2 / (1 - level)) / (earlier * count * np.log(count + 1))))
+
+
+def _ratio_wealth(
+    means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float, cap: float
+) -> Iterator[FloatArray]:
+    """Yield the wealth of bets on m + share (mean - m) against each null m, a block of nulls at a time."""
+    block, is_even = max(1, CELLS // max(1, len(means))), bool(np.all(shares == 1))
+    for some in np.split(nulls, range(block, len(nulls), block)):
+        series = means if is_even else some[:, None] + shares * (means - some[:, None])
+        yield _wealth(series, _stakes(series, level), some, cap)
 
 
 def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray, cap: float) -> FloatArray:

@@ -100,12 +100,12 @@ def preferences_overall_and_by_criterion(
 
     Examples
     --------
-    >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55]]
-    >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45]]
+    >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55], [75, 60, 50], [70, 85, 45]]
+    >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45], [35, 40, 50], [25, 20, 60]]
     >>> result = preferences_overall_and_by_criterion(xy, yx, names=["overall", "interest", "grammar"],
     ...                                 rng=np.random.default_rng(0), resamples=199)
     >>> round(result.overall.estimate, 4), list(result.criteria), result.criteria["interest"].test.family_size
-    (0.6875, ['interest', 'grammar'], 2)
+    (0.6958, ['interest', 'grammar'], 2)
     """
     estimates = spa.pair_preferences_recommended(
         xy_percent,

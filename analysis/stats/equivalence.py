@@ -15,6 +15,7 @@ from scipy import special
 
 from analysis.stats import basic
 from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
+from analysis.stats.confidence import ConfidenceCurve
 from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -223,26 +224,76 @@ def equivalence_test_of_estimate(
     >>> result.analysis, round(result.pvalue, 8)
     ('one_sample.equivalence', 1.267e-05)
     """
-    tested, se = estimate.test, estimate.detail.get("se")
-    df = estimate.detail.get("df", None if tested is None else tested.df)
-    if estimate.estimate is None or se is None or (df is None and se >= MIN_SPREAD):
-        return None
-    equivalence = equivalence_test_from_se(
-        estimate.estimate,
-        float(se),
-        1.0 if df is None else float(df),
-        n=estimate.n,
-        null=null,
-        margin=margin,
-        significance=significance,
-        bounds=bounds,
-        analysis=analysis or f"{estimate.analysis}.equivalence",
-        estimand=estimate.estimand,
-        unit=estimate.unit,
-    )
-    if tested is not None or equivalence.test is None:
+    common: dict[str, Any] = {
+        "analysis": analysis or f"{estimate.analysis}.equivalence",
+        "estimand": estimate.estimand,
+        "unit": estimate.unit,
+    }
+    if estimate.curve is not None:
+        equivalence = _equivalence_test_of_curve(
+            estimate.curve, estimate, null=null, margin=margin, significance=significance, **common
+        )
+    else:
+        tested, se = estimate.test, estimate.detail.get("se")
+        df = estimate.detail.get("df", None if tested is None else tested.df)
+        if estimate.estimate is None or se is None or (df is None and se >= MIN_SPREAD):
+            return None
+        equivalence = equivalence_test_from_se(
+            estimate.estimate,
+            float(se),
+            1.0 if df is None else float(df),
+            n=estimate.n,
+            null=null,
+            margin=margin,
+            significance=significance,
+            bounds=bounds,
+            **common,
+        )
+    if estimate.test is not None or equivalence.test is None:
         return equivalence
     return replace(equivalence, test=None, detail={"low_bound": null - margin, "high_bound": null + margin})
+
+
+def _equivalence_test_of_curve(
+    curve: ConfidenceCurve, estimate: Estimate, *, null: float, margin: float, significance: float, **common: Any
+) -> Estimate:
+    """Return the equivalence test of an estimate by its own confidence curve, so that it agrees with its interval."""
+    _refuse(margin, significance)
+    low, high = null - margin, null + margin
+    if curve.bounds is not None and low <= curve.bounds[0] and high >= curve.bounds[1]:
+        return Estimate(
+            n=estimate.n,
+            estimate=estimate.estimate,
+            status="not_applicable",
+            reason=f"the margin {margin:g} covers the whole scale, so equivalence would be concluded from any data",
+            settings={"null": null, "margin": margin, "significance": significance},
+            **common,
+        )
+    pvalue_low, pvalue_high = curve.one_sided_pvalues(low, high)
+    closest = low if pvalue_low >= pvalue_high else high
+    return Estimate(
+        n=estimate.n,
+        estimate=estimate.estimate,
+        interval=curve.interval(curve.equivalence_level(significance)),
+        test=HypothesisTest(
+            name="tost" if curve.df is not None else f"{curve.test_name}_tost",
+            null=null,
+            statistic=curve.statistic(closest),
+            df=curve.df,
+            pvalue=max(pvalue_low, pvalue_high),
+            alternative="within margin",
+        ),
+        detail={
+            "low_bound": low,
+            "high_bound": high,
+            "pvalue_low": pvalue_low,
+            "pvalue_high": pvalue_high,
+            "is_equivalent": max(pvalue_low, pvalue_high) < significance,
+        },
+        settings={"null": null, "margin": margin, "significance": significance},
+        _curve=curve,
+        **common,
+    )
 
 
 def difference_and_equivalence_verdict(

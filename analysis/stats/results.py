@@ -8,9 +8,12 @@ instead. NaN and infinity never leave this module.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from analysis.stats.confidence import ConfidenceCurve
 
 SCHEMA = "heval.analysis/1"
 STATUSES = (
@@ -132,6 +135,8 @@ class Estimate(Record):
     warnings: tuple[ResultWarning, ...] = ()
     detail: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # The curve behind interval and test (`analysis.stats.confidence`), for other levels and for equivalence tests.
+    _curve: "ConfidenceCurve | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -144,6 +149,11 @@ class Estimate(Record):
             raise ValueError(f"reason: status {self.status} must be explained")
         if self.estimate is not None and not math.isfinite(self.estimate):
             raise ValueError("estimate: not finite; an undefined estimate is None with a status")
+
+    @property
+    def curve(self) -> "ConfidenceCurve | None":
+        """Return the confidence curve, or None if the interval and the test have no common one."""
+        return self._curve
 
     @property
     def pvalue(self) -> float | None:

@@ -36,6 +36,24 @@ def verdict_text(estimate: "Estimate") -> str:
     return str(estimate.detail.get("verdict") or "inconclusive").replace("_", " ") if estimate.test else ""
 
 
+def population_note(estimates: Iterable["Estimate"]) -> str:
+    """Return the sentence below a table about which people and prompts its comparisons are about, or '' if none says it.
+
+    >>> population_note([])
+    ''
+    """
+    populations = {estimate.settings.get("population") for estimate in estimates if estimate.estimate is not None}
+    named = populations & {"people", "people and prompts"}
+    if not named:
+        return ""
+    if named == {"people"}:
+        return " Comparisons are about people like these, and exactly these prompts."
+    exception = (
+        "; those of fewer than five prompts, or of a stopping rule, are about exactly these" if len(named) > 1 else ""
+    )
+    return f" Comparisons are about people and prompts like these{exception}."
+
+
 def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
     """Return the comparison of an estimate, or an empty mapping."""
     return estimate.settings.get("contrast") or {}

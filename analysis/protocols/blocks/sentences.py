@@ -70,18 +70,60 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
         )
     verdict = estimate.detail["verdict"]
     margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
-    claim = wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim
+    about = population_phrase(estimate)
+    claim = (wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim)[:-1]
+    numbers += _betting_sentence(estimate)
     if verdict == "different":
-        return claim, numbers + wording.closing_text
+        return f"{claim}{about}.", numbers + wording.closing_text
     if verdict == "different_but_trivial":
-        return f"{claim[:-1]}, but by less than matters ({margin}).", numbers + wording.closing_text
+        claim = f"{claim}, but by less than matters ({margin}){about}."
+        return claim, numbers + _equivalence_sentence(conclusion) + wording.closing_text
     if verdict == "equivalent":
-        return f"{wording.same} within {margin}.", numbers + wording.closing_text
+        claim = f"{wording.same} within {margin}{about}."
+        return claim, numbers + _equivalence_sentence(conclusion) + wording.closing_text
     if margin:
         numbers += f" The data show neither a difference nor equivalence within {margin}."
     else:
         numbers += " No difference was shown, which is no evidence that there is none."
-    return wording.open, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
+    claim = f"{wording.open[:-1]}{about}."
+    return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
+
+
+def population_phrase(estimate: "Estimate") -> str:
+    """Return ", for prompts like these", ", for exactly these 3 prompts" or, if the analysis does not say it, ''."""
+    population = estimate.settings.get("population")
+    if population == "people and prompts":
+        return ", for prompts like these"
+    if population != "people":
+        return ""
+    n_prompts = estimate.detail.get("n_prompts")
+    if n_prompts == 1:
+        return ", for exactly this prompt"
+    return f", for exactly these {n_prompts} prompts" if n_prompts else ", for exactly these prompts"
+
+
+def _betting_sentence(estimate: "Estimate") -> str:
+    """Return a sentence about why the claim does not use a t test, or '' if it does."""
+    why = [warning.detail["why"] for warning in estimate.warnings if warning.code == "betting_instead_of_t"]
+    if not why:
+        return ""
+    reasons = {
+        "no spread": "The answers hardly vary",
+        "skewed": "The answers are very uneven",
+        "few clusters": "There are few annotators or prompts",
+    }
+    return (
+        f" {reasons[why[0]]}, so interval and p-value come from bets on independent answers, which are valid for them."
+    )
+
+
+def _equivalence_sentence(conclusion: Conclusion) -> str:
+    """Return a sentence with the interval that decided equivalence."""
+    for other in conclusion.estimate.sensitivity:
+        if other.analysis.endswith(".equivalence") and (between := interval_bounds(other)):
+            _, low, high = apa.format_estimate_with_bounds(other.estimate, between, conclusion.wording.kind)
+            return f" The {apa.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
+    return ""
 
 
 def _has_verdict(estimate: "Estimate") -> bool:
@@ -101,7 +143,8 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
         printed = apa.format_percent if kind == "percent" else apa.format_number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
-        sampled = "annotators and prompts" if is_unpaired(estimate) else "annotators"
+        has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
+        sampled = "annotators and prompts" if has_prompts else "annotators"
         return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
@@ -122,13 +165,15 @@ def is_unpaired(estimate: "Estimate") -> bool:
 
 
 def _sample_size_text(estimate: "Estimate") -> str:
-    """Return n with its unit. In an unpaired comparison, add the number of prompts."""
-    sample_size = apa.format_sample_size(estimate.n, estimate.unit)
-    return (
-        f"{sample_size}, {apa.format_sample_size(estimate.detail['n_prompts'], 'prompt')}"
-        if is_unpaired(estimate)
-        else sample_size
-    )
+    """Return n with its unit, and the number of prompts or batches if they are a sample, too."""
+    parts = [apa.format_sample_size(estimate.n, estimate.unit)]
+    if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
+        parts += [
+            apa.format_sample_size(estimate.detail[f"n_{name}"], singular)
+            for name, singular in (("prompts", "prompt"), ("batches", "batch"))
+            if f"n_{name}" in estimate.detail
+        ]
+    return ", ".join(parts)
 
 
 def _unpaired_sentence(estimate: "Estimate") -> str:
@@ -176,12 +221,10 @@ def _apa_line(conclusion: Conclusion) -> str:
     if conclusion.estimate.estimate is None:
         return ""
     kind = "proportion" if conclusion.wording.kind == "percent" else "number"
-    prompts = (
-        f", {apa.format_sample_size(conclusion.estimate.detail['n_prompts'], 'prompt')}"
-        if is_unpaired(conclusion.estimate)
-        else ""
-    )
-    return f"{apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)}{prompts}"
+    sizes = _sample_size_text(conclusion.estimate)
+    own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
+    line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
+    return f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate)}"
 
 
 def methods_section_lines(report: Mapping[str, Any]) -> list[str]:

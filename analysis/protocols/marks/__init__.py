@@ -104,17 +104,10 @@ def _difference_estimate(
     table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
     sign = 1.0 if estimand == SCORE else -1.0
     differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    annotators, items = table["annotator"].to_numpy(object), table["item"].to_numpy(object)
+    annotators, prompts = table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
-    estimate = clusters.clustered_mean(differences, annotators, analysis=f"marks.{estimand}", **common)
-    others = list(estimate.sensitivity)
-    if table["item"].nunique() > 1 and table["item"].duplicated().any():
-        by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
-        estimate = clusters.two_way_clustered_mean(
-            differences, annotators, items, analysis=f"marks.{estimand}", **common
-        )
-        others.append(by_annotator)
-    return _tag_with_equivalence(replace(estimate, sensitivity=tuple(others)), estimand, comparison)
+    estimate = clusters.claim_mean(differences, annotators, prompts, analysis=f"marks.{estimand}", **common)
+    return _tag_with_equivalence(estimate, estimand, comparison)
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":

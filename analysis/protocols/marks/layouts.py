@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from analysis.protocols.blocks.cells import (
+    contrast_of,
+    interval_bounds,
+    population_note,
+    reported_pvalue,
+    role_label,
+    verdict_text,
+)
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Column, Table, build_table, parse_columns
 from studies.protocols.marks import PENALTY, SCORE
@@ -45,8 +52,8 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
         rows,
         "first",
-        f"Difference: {difference_text}, within an annotator and prompt. Above 0, x is better. Annotators are clusters. Prompts are too, "
-        "if several people judged them. p is adjusted within each planned family and within all unplanned pairs.",
+        f"Difference: {difference_text}, within an annotator and prompt. Above 0, x is better. p is adjusted within "
+        f"each planned family and within all unplanned pairs.{population_note(estimates)}",
     )
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class QuestionRankings:
     """The rankings of one question.
 
-    ``wide_with_references``, ``wide`` and ``paper_wide`` have one row per annotator and item, and one column per
-    system. NaN means that the system was not shown. Only ``wide_with_references`` contains planted references. In the
+    ``wide_with_references``, ``wide`` and ``paper_wide`` have one row per annotator and item (with its prompt), and one
+    column per system. NaN means that the system was not shown. Only ``wide_with_references`` contains planted references. In the
     other frames the ranks are among the other systems.
     """
 
@@ -74,7 +74,7 @@ class RankingAnalysis(ProtocolAnalysis):
                 tables=[layouts.pairs_table(estimates, several)],
                 figures=[layouts.shares_figure(estimates, several)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
-                "Annotators are clusters.",
+                "Annotators and prompts are clusters.",
             ),
         ]
         for rankings in all_rankings:
@@ -140,11 +140,13 @@ def _comparisons(
 
 
 def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
-    return rows.pivot_table(index=["annotator", "item"], columns="system", values="rank", aggfunc="mean", sort=True)
+    return rows.pivot_table(
+        index=["annotator", "item", "prompt"], columns="system", values="rank", aggfunc="mean", sort=True
+    )
 
 
 def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFrame":
-    """Return one row per ranking that holds both systems: annotator, item, and 1, 1/2 or 0 for x above y."""
+    """Return one row per ranking that holds both systems: annotator, item, prompt, and 1, 1/2 or 0 for x above y."""
     import numpy as np
 
     table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
@@ -159,22 +161,24 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     pairs, level = _pair_scores(rankings, comparison), context.level
     score, annotators = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
     estimand = "share of rankings with x above y, ties half"
-    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": estimand}
-    estimate = clusters.clustered_mean(score, annotators, analysis="ranking.share", **common)
-    others = list(estimate.sensitivity)
-    if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
-        items = pairs["item"].to_numpy(object)
-        others.append(
-            clusters.two_way_clustered_mean(score, annotators, items, analysis="ranking.share.two_way", **common)
-        )
-    others += comparison.equivalence_tests(estimate, null=0.5, bounds=(0.0, 1.0))
+    estimate = clusters.claim_mean(
+        score,
+        annotators,
+        pairs["prompt"].to_numpy(object),
+        null=0.5,
+        level=level,
+        bounds=(0.0, 1.0),
+        estimand=estimand,
+        analysis="ranking.share",
+    )
+    others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
     detail = {
         **estimate.detail,
         "n_above": int((score == 1).sum()),
         "n_ties": int((score == 0.5).sum()),
         "n_below": int((score == 0).sum()),
     }
-    estimate = replace(estimate, sensitivity=tuple(others), detail=detail)
+    estimate = replace(estimate, sensitivity=others, detail=detail)
     return comparison.named(estimate, SHARE, null=0.5)
 
 

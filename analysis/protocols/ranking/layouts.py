@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from analysis.protocols.blocks.cells import (
+    contrast_of,
+    interval_bounds,
+    population_note,
+    reported_pvalue,
+    role_label,
+    verdict_text,
+)
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
 
@@ -43,8 +50,8 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
         "above|Above|integer; ties|Same place|integer; below|Below|integer; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "first",
-        "Shares of the rankings that hold both systems; the same place counts half. p tests 50 % with annotators as clusters. It is "
-        "adjusted within each planned family and within all unplanned pairs.",
+        "Shares of the rankings that hold both systems; the same place counts half. p tests 50 %. It is adjusted within each "
+        "planned family and within all unplanned pairs." + population_note(estimates),
     )
 
 

@@ -41,33 +41,16 @@ def superiority_and_difference(
     if samples is not None:
         return _unpaired_estimates(question_ratings, comparison, context, samples)
     pairs = paired_ratings(question_ratings.wide, comparison)
-    level, resamples = context.level, context.resamples
+    level = context.level
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    difference = ratings.paired_mean_difference(x, y, people, scale=question_ratings.ends, level=level)
-    if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
-        two_way = ratings.paired_mean_difference(
-            x,
-            y,
-            people,
-            prompts=pairs["prompt"].to_numpy(object),
-            scale=question_ratings.ends,
-            level=level,
-            analysis="rating.mean_difference.two_way",
-        )
-        difference = replace(difference, sensitivity=(*difference.sensitivity, two_way))
+    prompts = pairs["prompt"].to_numpy(object)
+    difference = ratings.paired_mean_difference(x, y, people, prompts=prompts, scale=question_ratings.ends, level=level)
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         difference = replace(difference, sensitivity=(*difference.sensitivity, standardised))
-    above = ratings.probability_of_superiority(
-        x,
-        y,
-        people,
-        level=level,
-        resamples=resamples,
-        rng=context.rng("superiority", comparison.key),
-    )
+    above = ratings.probability_of_superiority(x, y, people, prompts=prompts, level=level)
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
-    others += comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0))
+    others += comparison.equivalence_tests(above, null=0.5)
     above = replace(above, sensitivity=(*above.sensitivity, *others))
     return above, _add_reversal_guard(question_ratings, difference)
 
@@ -83,7 +66,7 @@ def _unpaired_estimates(
     above = unpaired.probability_of_superiority(**samples, level=level)
     others = [
         *_model_estimates(question_ratings, comparison, level),
-        *comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0)),
+        *comparison.equivalence_tests(above, null=0.5),
     ]
     return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, difference)
 

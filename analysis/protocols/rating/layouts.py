@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.cells import (
+    comparison_label,
+    contrast_of,
+    interval_bounds,
+    population_note,
+    reported_pvalue,
+)
 from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table, estimate_cells
 
@@ -27,7 +33,7 @@ def rating_comparisons_table(
         [_rating_row(*estimates) for estimates in zip(superiority, differences, paper, strict=True)],
         "sure",
         "Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
-        "it happened.",
+        "it happened." + population_note(superiority),
     )
 
 

@@ -13,6 +13,8 @@ from . import layouts
 from .answers import ESTIMAND, SectionAnswers
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from analysis.stats.results import Estimate
 
 
@@ -36,7 +38,8 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
             estimates=recommended,
             conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper, several, context.level)],
-            note="Both orders of naming combined, all annotators kept by the outcome-blind rules; t test against 50 %.",
+            note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. With five sets of prompts or "
+            "more, annotators and sets of prompts are both clusters.",
         ),
         Block(
             "spa.pairs",
@@ -63,11 +66,29 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
 
 
+def _prompt_sets(answers: SectionAnswers) -> "np.ndarray":
+    """Return a label of the prompts that each annotator saw. Different batches can have the same, for example if imported."""
+    import numpy as np
+
+    from studies.models import Placement
+
+    section = answers.section
+    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
+    prompts: dict[int, set[str]] = {}
+    for number, prompt in placements.values_list("batch__number", "item__prompt__key"):
+        prompts.setdefault(number, set()).add(str(prompt))
+    labels = [
+        "\x1f".join(sorted(prompts[number])) if number in prompts else f"batch {number}"
+        for number in answers.people["batch"]
+    ]
+    return np.array(labels, dtype=object)
+
+
 def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[list["Estimate"], list["Estimate"]]:
     """Return the recommended and the paper's estimate of each comparison, not yet adjusted."""
     import numpy as np
 
-    from analysis.stats import equivalence, spa
+    from analysis.stats import spa
 
     kept_answers = answers.kept
     level = context.level
@@ -75,28 +96,18 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         kept_answers.xy,
         kept_answers.yx,
         names=kept_answers.names,
-        batches=kept_answers.people["batch"].to_numpy(),
+        batches=_prompt_sets(kept_answers),
         tau=context.tau,
         level=level,
         resamples=context.resamples,
         rng=context.rng("pairs", answers.section.position),
     )
-    values = spa.combine_orders(kept_answers.xy, kept_answers.yx)
     recommended = []
-    for column, compared in enumerate(answers.comparisons):
+    for compared in answers.comparisons:
         estimate = shared[compared.key]
-        if compared.margin:
-            # Each comparison has its own margin and level.
-            tost = equivalence.equivalence_test(
-                values[:, column],
-                null=0.5,
-                margin=compared.margin,
-                significance=compared.level,
-                bounds=spa.BOUNDS,
-                analysis="spa.pair.equivalence",
-                estimand=estimate.estimand,
-            )
-            estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
+        # Each comparison has its own margin and level.
+        tost = compared.equivalence_tests(estimate, null=0.5)
+        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
         recommended.append(compared.named(estimate, ESTIMAND))
     kept_answers = answers.chosen(answers.people["is_kept_paper"].to_numpy(bool))
     paper = []

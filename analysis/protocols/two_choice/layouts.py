@@ -11,6 +11,7 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     expectation_outcome,
     interval_bounds,
+    population_note,
     reported_pvalue,
     tested_direction_symbol,
 )
@@ -75,7 +76,8 @@ def decisions_table(
         "first",
         "P(x chosen) weighs annotators equally. The level of an interval is that of its rule, divided if a rule decides about several "
         "comparisons. An anytime-valid rule keeps its error rate with any number of checks; the paper's bound does not. "
-        "The crossing that stays is known only afterwards. A fixed n assumes no earlier checks.",
+        "The crossing that stays is known only afterwards. A fixed n assumes no earlier checks."
+        + population_note(recommended),
     )
 
 

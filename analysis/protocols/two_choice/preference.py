@@ -120,8 +120,11 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
         estimate,
         analysis="choice.preference.sequential",
         sensitivity=(companion,),
+        # The units of the evidence are people, so the claim is about exactly these prompts.
+        settings={**estimate.settings, "population": "people"},
         detail={
             **estimate.detail,
+            "n_prompts": comparison_labels.shares["prompt"].nunique(),
             "outcome": outcome,
             "stopped_at": status.stopped_at,
             "labels_overrun": status.n_overrun,
@@ -138,39 +141,15 @@ def _is_target_reached(comparison_labels: ComparisonLabels) -> bool:
 
 def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return x's share at an n fixed beforehand. A tie counts half; "cannot judge" is left out."""
-    from analysis.stats import basic, choice, equivalence
+    from analysis.stats import choice
 
     rows = comparison_labels.shares[comparison_labels.shares["value"].notna()]
     values, people = rows["value"].to_numpy(float), rows["annotator"].to_numpy(object)
-    margin, level = comparison_labels.comparison.margin, context.level
-    n_ties = int((rows["value"] == 0.5).sum())
-    means = rows.groupby("annotator", sort=True)["value"].mean().to_numpy(float)
-    if n_ties == 0:
-        estimate = replace(
-            choice.preference_share(values, people, level=level), estimand="annotator-weighted share of x"
-        )
-    else:
-        estimate = basic.one_sample_t_test(
-            means,
-            null=0.5,
-            level=level,
-            bounds=(0.0, 1.0),
-            analysis="choice.preference",
-            estimand="annotator-weighted share of x, ties half",
-        )
-        estimate = replace(estimate, n_rows=len(rows))
-    if margin and len(means):
-        # Use the comparison's own level, which may differ from the report's.
-        tost = equivalence.equivalence_test(
-            means,
-            null=0.5,
-            margin=margin,
-            significance=comparison_labels.comparison.level,
-            bounds=(0.0, 1.0),
-            analysis="choice.preference.equivalence",
-            estimand=estimate.estimand,
-        )
-        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
+    estimate = choice.preference_share(values, people, rows["prompt"].to_numpy(object), level=context.level)
+    # Use the comparison's own level, which may differ from the report's.
+    tost = comparison_labels.comparison.equivalence_tests(estimate, null=0.5)
+    estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
+    n_ties = int((values == 0.5).sum())
     skipped = int((comparison_labels.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
 

@@ -13,9 +13,10 @@ from analysis.stats.arrays import (
     IntArray,
     binary_vector,
     group_sizes,
-    group_sums,
     label_codes_where,
     validate_level,
+    validate_within_bounds,
+    vector,
 )
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -160,22 +161,22 @@ def preference_share_difference_by_position(
 def preference_share(
     chose_a: npt.ArrayLike,
     annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
     *,
-    margin: float | None = None,
     level: float = 0.95,
     analysis: str = "choice.preference",
     unit: str = "annotator",
 ) -> Estimate:
-    """Share of choices for A at a fixed n, and the test that it is one half.
+    """Share of choices for A at a fixed n, and the test that it is one half. All annotators have the same weight.
 
     Parameters
     ----------
     chose_a : array_like, shape (n_rows,)
-        1 if A was chosen, 0 if B was chosen, NaN without a label.
+        1 if A was chosen, 0 if B was chosen, 0.5 for a tie, NaN without a label.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    margin : float, optional
-        Equivalence margin for TOST among the sensitivities.
+    items : array_like, shape (n_rows,), optional
+        Label of each row's item. With five items or more the claim is about items like these, too.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit : str, optional
@@ -184,13 +185,13 @@ def preference_share(
     Returns
     -------
     Estimate
-        The share of A.
+        The share of A. The label-weighted share is a sensitivity.
 
     Notes
     -----
-    If every annotator gave one label: the exact binomial test and Wilson's interval. Otherwise: Student's t over the
-    annotators' means, with the label-weighted share as a sensitivity. Use it only if n was fixed before the study;
-    otherwise see `sequential`.
+    Without items, and if every annotator gave one label without ties: the exact binomial test and Wilson's interval.
+    Otherwise `clusters.claim_mean` (`clusters.clustered_mean` without items) with weight 1 / (number of labels of the
+    annotator) for each row. Use it only if n was fixed before the study; otherwise see `sequential`.
 
     Examples
     --------
@@ -199,46 +200,31 @@ def preference_share(
     >>> preference_share([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
-    labels = binary_vector(chose_a, "chose_a")
+    labels = vector(chose_a, "chose_a")
+    validate_within_bounds(labels[~np.isnan(labels)], (0.0, 1.0), "chose_a")
     is_observed = ~np.isnan(labels)
     observed = labels[is_observed]
     annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-    means = group_sums(annotator_codes, observed, n_annotators) / group_sizes(annotator_codes, n_annotators)
-    estimand = f"{unit}-weighted share of A"
-    if len(observed) == n_annotators:
-        result = basic.proportion(
+    estimand = f"{unit}-weighted share of A, ties half"
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "unit": unit}
+    if items is None and len(observed) == n_annotators and not np.any(observed == 0.5):
+        return basic.proportion(
             int(np.sum(observed)), len(observed), null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit
         )
-        sensitivity: tuple[Estimate, ...] = ()
+    weights = 1 / group_sizes(annotator_codes, n_annotators)[annotator_codes]
+    if items is None:
+        result = clusters.clustered_mean(
+            observed, annotator_codes, weights=weights, analysis=analysis, estimand=estimand, **common
+        )
     else:
-        result = basic.one_sample_t_test(
-            means, null=0.5, level=level, bounds=(0.0, 1.0), analysis=analysis, estimand=estimand, unit=unit
+        item_codes, _ = label_codes_where(items, "items", is_observed)
+        result = clusters.claim_mean(
+            observed, annotator_codes, item_codes, weights=weights, analysis=analysis, estimand=estimand, **common
         )
-        result = replace(result, n_rows=len(observed))
-        sensitivity = (
-            clusters.clustered_mean(
-                observed,
-                annotator_codes,
-                null=0.5,
-                level=level,
-                bounds=(0.0, 1.0),
-                analysis=f"{analysis}.label_weighted",
-                unit=unit,
-            ),
-        )
-    if margin is not None and len(observed):
-        tost = equivalence.equivalence_test(
-            means,
-            null=0.5,
-            margin=margin,
-            significance=1 - level,
-            bounds=(0.0, 1.0),
-            analysis=f"{analysis}.equivalence",
-            estimand=estimand,
-            unit=unit,
-        )
-        sensitivity = (*sensitivity, tost)
-    return replace(result, sensitivity=sensitivity)
+    if len(observed) == n_annotators:
+        return result
+    by_label = clusters.clustered_mean(observed, annotator_codes, analysis=f"{analysis}.label_weighted", **common)
+    return replace(result, sensitivity=(*result.sensitivity, by_label))
 
 
 def repetition_difference(

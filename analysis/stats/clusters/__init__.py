@@ -5,32 +5,51 @@ sum(n_g^2) is the effective number of clusters. CR1 is kept for the paper mode. 
 the answers, CR1 intervals can cover as little as 62 % of the time. No interval ignores clusters.
 """
 
-from analysis.stats.clusters._means import clustered_mean, t_estimate, two_way_clustered_mean
+from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, claim_mean
+from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
 from analysis.stats.clusters._regression import Regression, clustered_regression
+from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
     cr1_variance,
     cv3_variance,
+    two_way_jackknife,
     two_way_variance,
     variance_components,
 )
-from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, cluster_warnings, effective_n_clusters, two_way_warnings
+from analysis.stats.clusters._warnings import (
+    MAX_SKEWNESS,
+    TOO_FEW_CLUSTERS,
+    TOO_FEW_ITEMS,
+    cluster_skewness,
+    cluster_warnings,
+    effective_n_clusters,
+    two_way_warnings,
+)
 
 __all__ = [
+    "PEOPLE",
+    "PEOPLE_AND_PROMPTS",
+    "claim_mean",
     "VarianceComponents",
     "Regression",
+    "MAX_SKEWNESS",
     "TOO_FEW_CLUSTERS",
+    "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
+    "cluster_skewness",
     "cluster_warnings",
     "clustered_mean",
     "clustered_regression",
     "cr1_variance",
+    "curve_test",
     "cv3_variance",
     "effective_n_clusters",
     "t_estimate",
     "two_way_clustered_mean",
+    "two_way_jackknife",
     "two_way_variance",
     "two_way_warnings",
 ]

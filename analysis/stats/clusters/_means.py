@@ -1,4 +1,4 @@
-"""Means with standard errors over annotators, or over annotators and items."""
+"""Means with standard errors over annotators."""
 
 import math
 from dataclasses import replace
@@ -7,19 +7,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, betting
+from analysis.stats import basic
 from analysis.stats.arrays import (
     MIN_SPREAD,
-    group_sizes,
+    BoolArray,
+    FloatArray,
     group_sums,
-    label_codes_where,
     validate_level,
     validate_within_bounds,
     vector,
 )
-from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance, two_way_variance
-from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, cluster_warnings, effective_n_clusters, two_way_warnings
-from analysis.stats.results import Estimate
+from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance
+from analysis.stats.clusters._warnings import (
+    MAX_SKEWNESS,
+    TOO_FEW_CLUSTERS,
+    cluster_skewness,
+    cluster_warnings,
+    effective_n_clusters,
+)
+from analysis.stats.confidence import ConfidenceCurve, TCurve, betting_curve
+from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
 
 def t_estimate(
@@ -77,10 +84,12 @@ def t_estimate(
     if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason=reason, estimate=estimate, **common)
     tested = null is not None and (fewest_clusters is None or fewest_clusters >= TOO_FEW_CLUSTERS)
+    curve = TCurve(estimate, se, df, bounds, test_name=test_name, method=method)
     return Estimate(
         estimate=estimate,
-        interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method=method),
-        test=basic.t_test(test_name, estimate, null, se, df) if null is not None and tested else None,
+        interval=curve.interval(level),
+        test=curve_test(curve, null) if null is not None and tested else None,
+        _curve=curve,
         **common,
     )
 
@@ -89,6 +98,7 @@ def clustered_mean(
     values: npt.ArrayLike,
     clusters: npt.ArrayLike,
     *,
+    weights: npt.ArrayLike | None = None,
     null: float | None = None,
     method: str = "cv3",
     level: float = 0.95,
@@ -106,6 +116,8 @@ def clustered_mean(
         Values; NaN is missing.
     clusters : array_like, shape (n_rows,)
         Label of each row's cluster, usually the annotator.
+    weights : array_like, shape (n_rows,), optional
+        Positive weights of the rows, for example 1 / (number of rows of the cluster). Equal if None.
     null : float, optional
         Value of the null hypothesis. There is no test if None.
     method : {"cv3", "cr1"}, default 'cv3'
@@ -113,7 +125,8 @@ def clustered_mean(
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them. If the variance is 0, the interval is a betting interval.
+        Ends of the scale. If the answers hardly vary or are skewed, the interval and the test are those of
+        `confidence.betting_curve`, with the method "cv3" (`settings["method"]` is then "betting").
     analysis, estimand, unit, mode : str, optional
         Labels that are copied to the record.
 
@@ -164,18 +177,20 @@ def clustered_mean(
     }
     if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
-    mean = float(np.mean(observed))
+    row_weights = weights_of_rows(weights, ~np.isnan(vector(values, "values")))
+    mean = float(np.sum(row_weights * observed) / np.sum(row_weights))
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    sums = group_sums(positions, observed, n_clusters)
-    sizes = group_sizes(positions, n_clusters)
+    sums = group_sums(positions, row_weights * observed, n_clusters)
+    sizes = group_sums(positions, row_weights, n_clusters)
+    residuals = row_weights * (observed - mean)
     effective = effective_n_clusters(sizes)
     if method == "cv3":
         df = max(1.0, effective - 1)
         variance = cv3_variance(sums, sizes)
     else:
         df = float(n_clusters - 1)
-        variance = cr1_variance(observed - mean, positions)
+        variance = cr1_variance(residuals * len(observed) / float(np.sum(row_weights)), positions)
     se = math.sqrt(variance)
     cluster_means = sums / sizes
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
@@ -193,7 +208,25 @@ def clustered_mean(
     )
     if null is None or n_clusters < TOO_FEW_CLUSTERS:
         by_cluster = replace(by_cluster, test=None, effect=None)
-    result = t_estimate(
+    skewness = cluster_skewness(residuals, positions)
+    warnings = cluster_warnings(sizes, name=unit)
+    is_t_valid = se >= MIN_SPREAD and skewness <= MAX_SKEWNESS
+    if method == "cv3" and bounds is not None and not is_t_valid:
+        curve = betting_curve(observed, row_weights, positions, bounds=bounds)
+        common["settings"] = {**common["settings"], "method": "betting"}
+        why = "no spread" if se < MIN_SPREAD else "skewed"
+        warnings = (*warnings, ResultWarning("betting_instead_of_t", "info", {"why": why, "skewness": skewness}))
+        return Estimate(
+            estimate=mean,
+            interval=curve.interval(level),
+            test=curve_test(curve, null) if null is not None and n_clusters >= TOO_FEW_CLUSTERS else None,
+            sensitivity=(by_cluster,),
+            warnings=warnings,
+            detail={**detail, "se": se, "df": df, "skewness": skewness},
+            _curve=curve,
+            **common,
+        )
+    return t_estimate(
         mean,
         se,
         df,
@@ -204,108 +237,45 @@ def clustered_mean(
         bounds=bounds,
         reason="the clusters' means coincide, so the standard error is 0",
         sensitivity=(by_cluster,),
-        warnings=cluster_warnings(sizes, name=unit),
+        warnings=warnings,
         detail=detail,
         **common,
     )
-    if result.status == "ok" or bounds is None:
-        return result
-    return replace(result, interval=betting.betting_interval(cluster_means, level=level, bounds=bounds))
 
 
-def two_way_clustered_mean(
-    values: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    items: npt.ArrayLike,
-    *,
-    null: float | None = None,
-    level: float = 0.95,
-    bounds: tuple[float, float] | None = None,
-    analysis: str = "two_way_mean",
-    estimand: str = "label-weighted mean",
-    unit: str = "annotator",
-    mode: str = "recommended",
-) -> Estimate:
-    """Mean over rows with annotators and items as crossed clusters, and the t test that it equals `null`.
-
-    Use it for claims that go beyond the items of the study.
+def curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest:
+    """Return the two-sided test of `null` by a confidence curve.
 
     Parameters
     ----------
-    values : array_like, shape (n_rows,)
-        Values; NaN is missing.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of each row's annotator and item.
-    null : float, optional
-        Value of the null hypothesis. There is no test if None.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-    analysis, estimand, unit, mode : str, optional
-        Labels that are copied to the record.
+    curve : ConfidenceCurve
+        The curve of the estimate.
+    null : float
+        Value of the null hypothesis.
 
     Returns
     -------
-    Estimate
-        The mean. `n` counts annotators. With fewer than six annotators or items there is no test.
-
-    Raises
-    ------
-    ValueError
-        If a value is infinite or outside `bounds`, or `level` is not in 0..1.
-
-    Notes
-    -----
-    V = V_a + V_i - V_ai, each term with its own G / (G - 1), and at least the larger of V_a and V_i. df = min(G_a,
-    G_i) - 1. The maximum rule keeps the variance positive and the coverage at its level with five annotators.
-
-    References
-    ----------
-    Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering.
+    HypothesisTest
+        The test.
 
     Examples
     --------
-    >>> result = two_way_clustered_mean([1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
-    >>> result.detail["df"], result.detail["is_maximum"]
-    (1.0, True)
+    >>> round(curve_test(TCurve(0.6, 0.05, 9.0), 0.5).pvalue, 4)
+    0.0766
     """
-    validate_level(level)
-    array = vector(values, "values")
-    is_observed = ~np.isnan(array)
-    observed = array[is_observed]
-    if bounds is not None:
-        validate_within_bounds(observed, bounds, "values")
-    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-    item_codes, n_items = label_codes_where(items, "items", is_observed)
-    common: dict[str, Any] = {
-        "analysis": analysis,
-        "estimand": estimand,
-        "unit": unit,
-        "mode": mode,
-        "n": n_annotators,
-        "n_clusters": min(n_annotators, n_items) if len(observed) else 0,
-        "n_rows": len(observed),
-        "settings": {"null": null, "method": "two_way_cr1", "level": level, "bounds": bounds},
-    }
-    if len(observed) == 0:
-        return Estimate(status="no_data", reason="no value to analyse", **common)
-    mean = float(np.mean(observed))
-    if min(n_annotators, n_items) == 1:
-        return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    spread = two_way_variance(observed - mean, annotator_codes, item_codes)
-    counts = {"n_annotators": n_annotators, "n_items": n_items, "n_missing": int((~is_observed).sum())}
-    return t_estimate(
-        mean,
-        math.sqrt(spread.variance),
-        float(min(n_annotators, n_items) - 1),
-        fewest_clusters=min(n_annotators, n_items),
-        level=level,
-        method="two_way_t",
-        null=null,
-        test_name="two_way_t",
-        bounds=bounds,
-        warnings=two_way_warnings(annotator_codes, item_codes, unit=unit),
-        detail={**spread.detail(), **counts},
-        **common,
+    return HypothesisTest(
+        name=curve.test_name, null=null, statistic=curve.statistic(null), df=curve.df, pvalue=curve.pvalue(null)
     )
+
+
+def weights_of_rows(weights: npt.ArrayLike | None, is_observed: BoolArray) -> FloatArray:
+    """Return the weights of the observed rows, 1 if None. Raise ValueError for another length or no positive number."""
+    if weights is None:
+        return np.ones(int(is_observed.sum()))
+    array = vector(weights, "weights")
+    if array.shape != is_observed.shape:
+        raise ValueError(f"weights: {len(array)} where values has {len(is_observed)}")
+    used = array[is_observed]
+    if not np.all(np.isfinite(used) & (used > 0)):
+        raise ValueError("weights: a weight is not a positive number")
+    return used

@@ -51,13 +51,21 @@ class TwoWayVariance(Record):
         """Return the largest of the three. It is positive, and its coverage is at its level with five annotators."""
         return max(self.combined, self.annotators, self.items)
 
+    @property
+    def is_combined_largest(self) -> bool:
+        """Return whether `combined` exceeds the two parts by more than rounding.
+
+        They are equal if each annotator has prompts of their own, for example.
+        """
+        return self.combined > max(self.annotators, self.items) * (1 + 1e-9)
+
     def detail(self) -> dict[str, Any]:
         """Return the parts as entries for `Estimate.detail`."""
         return {
             "variance_annotators": self.annotators,
             "variance_items": self.items,
             "variance_two_way": self.combined,
-            "is_maximum": self.combined <= max(self.annotators, self.items),
+            "is_maximum": not self.is_combined_largest,
         }
 
 
@@ -143,6 +151,58 @@ def two_way_variance(residuals: FloatArray, annotator_codes: IntArray, item_code
         cr1_variance(residuals, labels) for labels in (annotator_codes, item_codes, pairs)
     )
     return TwoWayVariance(by_annotator, by_item, by_annotator + by_item - by_pair)
+
+
+def two_way_jackknife(
+    values: FloatArray, weights: FloatArray, annotator_codes: IntArray, item_codes: IntArray
+) -> tuple[TwoWayVariance, float]:
+    """Jackknife (CV3) variance of a weighted mean over annotators and items, with its degrees of freedom.
+
+    Parameters
+    ----------
+    values, weights : ndarray of float, shape (n_rows,)
+        Values and their positive weights.
+    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
+        Integer codes from 0; gaps are not allowed.
+
+    Returns
+    -------
+    tuple[TwoWayVariance, float]
+        The variances over each and combined, and the degrees of freedom of the t distribution of the mean.
+
+    Notes
+    -----
+    V_a and V_i leave out one annotator or one item at a time. V_ai is the variance of independent pairs of annotator and
+    item. Each way has G* - 1 degrees of freedom, with G* of the weights. If V_a + V_i - V_ai is the largest, they are
+    combined by Satterthwaite's rule; otherwise those of the larger variance are used. They are at least 1.
+
+    References
+    ----------
+    Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; Satterthwaite 1946.
+
+    Examples
+    --------
+    >>> values, people, prompts = np.array([1.0, 0, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1])
+    >>> spread, df = two_way_jackknife(values, np.ones(6), people, prompts)
+    >>> round(spread.annotators, 4), round(spread.items, 4), df
+    (0.0833, 0.0278, 2.0)
+    """
+    parts, dfs = [], []
+    for labels in (annotator_codes, item_codes):
+        n_clusters = int(labels.max()) + 1
+        sizes = group_sums(labels, weights, n_clusters)
+        parts.append(cv3_variance(group_sums(labels, weights * values, n_clusters), sizes))
+        dfs.append(max(1.0, float(np.sum(sizes)) ** 2 / float(np.sum(sizes**2)) - 1))
+    total = float(np.sum(weights))
+    pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(values))
+    residuals = weights * (values - float(np.sum(weights * values)) / total) * len(values) / total
+    by_pair = cr1_variance(residuals, pairs)
+    spread = TwoWayVariance(parts[0], parts[1], parts[0] + parts[1] - by_pair)
+    if spread.is_combined_largest:
+        df = spread.combined**2 / sum(part**2 / own for part, own in zip(parts, dfs, strict=True))
+    else:
+        df = dfs[0] if spread.annotators >= spread.items else dfs[1]
+    return spread, max(1.0, df)
 
 
 def variance_components(values: npt.ArrayLike, clusters: npt.ArrayLike) -> VarianceComponents:

@@ -102,7 +102,7 @@ def clustered_accuracy(
     -------
     Estimate
         The share. `detail["detectable"]` is the smallest distance from chance that this standard error finds with
-        power .8 at the first step of the family.
+        power .8 at the first step of the family, with the degrees of freedom rounded down. Absent without spread.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def clustered_accuracy(
     >>> rng = np.random.default_rng(0)
     >>> result = clustered_accuracy(rng.random(300) < 0.6, np.repeat(np.arange(60), 5), rng.integers(0, 40, 300))
     >>> round(result.estimate, 3), result.detail["df"], result.detail["detectable"] > 0.05
-    (0.547, 39.0, True)
+    (0.547, 59.0, True)
     """
     result = one_or_two_way_clustered_mean(
         binary_vector(correct, "correct"),
@@ -126,7 +126,7 @@ def clustered_accuracy(
         estimand="share of correct answers",
         unit=unit,
     )
-    if result.status != "ok":
+    if result.status != "ok" or result.detail["se"] < MIN_SPREAD:
         return result
     n = max(2, int(result.detail["df"]) + 1)
     detectable = power.t_test_detectable_difference(

@@ -9,6 +9,7 @@ data.
 """
 
 from analysis.stats.planning._choices import plan_choice, plan_strategy
+from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._exact import (
     plan_group_sequential,
     plan_mean,
@@ -28,7 +29,6 @@ from analysis.stats.planning._simulation import (
     one_sample_outcomes,
     outcomes_from_estimates,
     simulate,
-    two_way_clustered_mean_outcomes,
     validate_simulation_size,
 )
 from analysis.stats.planning._spa import plan_spa
@@ -41,6 +41,7 @@ __all__ = [
     "Outcomes",
     "Plan",
     "Prices",
+    "clustered_mean_outcomes",
     "one_sample_outcomes",
     "outcomes_from_estimates",
     "plan_choice",

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import choice, choice_simulation, generators
+from analysis.stats.planning._clustered import clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
 from analysis.stats.planning._search import plan_by_simulation, simulate_runs
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, outcomes_from_estimates
+from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 from analysis.stats.sequential import Boundaries
 
 
@@ -146,7 +147,7 @@ def plan_choice(
 
     def analyse(answers: generators.ChoiceAnswers) -> Outcomes:
         if n_each > 1:
-            return one_sample_outcomes(answers.chose_a.mean(axis=2), level=level, bounds=(0.0, 1.0))
+            return clustered_mean_outcomes(answers.chose_a.mean(axis=2), level=level, bounds=(0.0, 1.0))
         # The test depends only on the number of labels for A, so each number is analysed once.
         _, first, which = np.unique(answers.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
         annotators = np.arange(n_annotators)

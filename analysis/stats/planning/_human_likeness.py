@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import generators, groups
+from analysis.stats.planning._clustered import two_way_clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import plan_by_simulation
-from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates, two_way_clustered_mean_outcomes
+from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 
 
 def plan_human_likeness(

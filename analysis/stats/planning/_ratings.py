@@ -1,15 +1,15 @@
 """Plans for ratings on Likert and continuous scales."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from analysis.stats import clusters, generators, ratings
+from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import plan_by_simulation
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_clustered_mean_outcomes
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
 
 
 def plan_rating(
@@ -31,8 +31,8 @@ def plan_rating(
     difference : float
         Difference of the latent means in units of the latent noise.
     estimator : {"superiority", "mean_difference"}, default 'superiority'
-        "superiority": `ratings.probability_of_superiority`, with the width of the t interval instead of the bootstrap.
-        "mean_difference": `ratings.paired_mean_difference`, clustered by prompt too if `n_prompts` are shared.
+        "superiority": `ratings.probability_of_superiority`. "mean_difference": `ratings.paired_mean_difference`. Prompts
+        are a sample, too, if five or more (`n_prompts`) are shared.
     rng : numpy.random.Generator
         Source of the random draws.
     options : PlanOptions, optional
@@ -60,7 +60,7 @@ def plan_rating(
     if estimator not in ("superiority", "mean_difference"):
         raise ValueError(f"estimator: {estimator!r} is neither superiority nor mean_difference")
     is_superiority = estimator == "superiority"
-    is_two_way = not is_superiority and generator_options.get("n_prompts") is not None
+    n_prompts = generator_options.get("n_prompts")
     points = len(generator_options.get("thresholds", generators.FIVE_POINTS))
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LikertRatings]:
@@ -70,16 +70,18 @@ def plan_rating(
 
     def analyse(simulated: generators.LikertRatings) -> Outcomes:
         differences = simulated.ratings[..., 0] - simulated.ratings[..., 1]
-        level = 1 - chosen.significance
-        if is_two_way:
-            rows = differences.reshape(len(differences), -1)
-            annotators = np.repeat(np.arange(n_annotators), n_each)
-            return two_way_clustered_mean_outcomes(rows, annotators, simulated.prompts.ravel(), null=0.0, level=level)
         scores = (np.sign(differences) + 1) / 2 if is_superiority else differences
-        # All annotators have the same number of rows, so CV3 equals the t test of the annotators' means.
-        outcomes = one_sample_outcomes(scores.mean(axis=2), null=0.5 if is_superiority else 0.0, level=level)
-        few = n_annotators < clusters.TOO_FEW_CLUSTERS and n_each > 1
-        return replace(outcomes, pvalue=np.full_like(outcomes.pvalue, np.nan)) if few else outcomes
+        common: dict[str, Any] = {
+            "null": 0.5 if is_superiority else 0.0,
+            "level": 1 - chosen.significance,
+            "bounds": (0.0, 1.0) if is_superiority else (-float(points), float(points)),
+        }
+        if n_prompts is None or len(np.unique(simulated.prompts)) < clusters.TOO_FEW_ITEMS:
+            return clustered_mean_outcomes(scores.mean(axis=2), **common)
+        annotators = np.repeat(np.arange(n_annotators), n_each)
+        return two_way_clustered_mean_outcomes(
+            scores.reshape(len(scores), -1), annotators, simulated.prompts.ravel(), **common
+        )
 
     return plan_by_simulation(
         generate,

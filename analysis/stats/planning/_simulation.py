@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats import basic, clusters
-from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, label_codes, validate_level
+from analysis.stats import basic
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, validate_level
 from analysis.stats.results import Estimate, Record
 
 T = TypeVar("T")
@@ -225,86 +225,9 @@ def one_sample_outcomes(
     return Outcomes(mean, low, high, pvalue, equivalent)
 
 
-def two_way_clustered_mean_outcomes(
-    values: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    items: npt.ArrayLike,
-    *,
-    null: float = 0.5,
-    level: float = 0.95,
-    bounds: tuple[float, float] | None = None,
-) -> Outcomes:
-    """Run `clusters.two_way_clustered_mean` on many runs at once.
-
-    Parameters
-    ----------
-    values : array_like, shape (runs, n_rows)
-        Values, none missing.
-    annotators, items : array_like, shape (n_rows,)
-        Labels of annotator and item, the same in every run.
-    null : float, default 0.5
-        Value of the null hypothesis.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    bounds : tuple[float, float], optional
-        Ends of the scale. The interval is clipped to them.
-
-    Returns
-    -------
-    Outcomes
-        The outcomes.
-
-    Examples
-    --------
-    >>> values = np.random.default_rng(0).random((2, 60)) < 0.6
-    >>> annotators, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
-    >>> ours = two_way_clustered_mean_outcomes(values, annotators, what)
-    >>> bool(abs(ours.pvalue[0] - clusters.two_way_clustered_mean(values[0], annotators, what, null=0.5).pvalue) < 1e-12)
-    True
-    """
-    validate_level(level)
-    table = np.asarray(values, dtype=np.float64)
-    n_rows = table.shape[1]
-    annotator_codes, n_annotators = label_codes(np.asarray(annotators), "annotators", n_rows)
-    item_codes, n_items = label_codes(np.asarray(items), "items", n_rows)
-    mean = table.mean(axis=1)
-    residuals = table - mean[:, None]
-    cells, n_cells = label_codes(annotator_codes * n_items + item_codes, "cells", n_rows)
-    fewest = min(n_annotators, n_items)
-    if fewest < 2:
-        nothing = np.full(len(table), np.nan)
-        return Outcomes(mean, nothing, nothing, nothing)
-    by_annotator, by_item, by_cell = (
-        _cr1(residuals, labels, count)
-        for labels, count in ((annotator_codes, n_annotators), (item_codes, n_items), (cells, n_cells))
-    )
-    variance = np.maximum.reduce([by_annotator + by_item - by_cell, by_annotator, by_item])
-    se, df = np.sqrt(variance), fewest - 1
-    is_plain = se >= MIN_SPREAD
-    scale = np.where(is_plain, se, 1.0)
-    pvalue = np.minimum(1.0, 2 * special.stdtr(df, -np.abs((mean - null) / scale)))
-    if fewest < clusters.TOO_FEW_CLUSTERS:
-        pvalue = np.full(len(table), np.nan)
-    half = float(special.stdtrit(df, (1 + level) / 2)) * scale
-    low, high = mean - half, mean + half
-    if bounds is not None:
-        low, high = np.maximum(low, bounds[0]), np.minimum(high, bounds[1])
-    return Outcomes(
-        mean, np.where(is_plain, low, np.nan), np.where(is_plain, high, np.nan), np.where(is_plain, pvalue, np.nan)
-    )
-
-
 def _largest_share(table: FloatArray, is_observed: BoolArray, n: npt.NDArray[np.int64]) -> FloatArray:
     """Return the share of each row's most frequent value, or 0 if it is below one half."""
     ordered = np.sort(np.where(is_observed, table, np.inf), axis=1)
     middle = np.take_along_axis(ordered, np.maximum(0, (n - 1) // 2)[:, None], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((is_observed & (table == middle)).sum(axis=1) / n)
-
-
-def _cr1(residuals: FloatArray, labels: npt.NDArray[np.int64], count: int) -> FloatArray:
-    """Return `clusters.cr1_variance` of each row."""
-    runs, n_rows = residuals.shape
-    cells = labels[None, :] + count * np.arange(runs)[:, None]
-    sums = np.bincount(cells.ravel(), residuals.ravel(), runs * count).reshape(runs, count)
-    return np.asarray(count / (count - 1) * (sums**2).sum(axis=1) / n_rows**2)

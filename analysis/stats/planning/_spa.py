@@ -7,6 +7,7 @@ import numpy as np
 
 from analysis.stats import generators, multiplicity, spa
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
+from analysis.stats.planning._clustered import clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
 from analysis.stats.planning._search import (
     least_detectable_effect,
@@ -88,8 +89,9 @@ def plan_spa(
 
     def analyse(simulated: generators.SpaAnswers) -> Outcomes:
         values = _spa_values(simulated, mode, tau)
+        analyse_pair = clustered_mean_outcomes if mode == "recommended" and tau is None else one_sample_outcomes
         pair_outcomes = [
-            one_sample_outcomes(values[:, :, pair], level=1 - chosen.significance, bounds=spa.BOUNDS, margin=margin)
+            analyse_pair(values[:, :, pair], level=1 - chosen.significance, bounds=spa.BOUNDS, margin=margin)
             for pair in range(values.shape[2])
         ]
         return _beside(pair_outcomes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, bootstrap, clusters
+from analysis.stats import basic, clusters
 from analysis.stats.arrays import FloatArray, group_sizes, group_sums, label_codes, validate_within_bounds, vector
 from analysis.stats.results import Estimate, Record, ResultWarning
 
@@ -114,6 +114,7 @@ def paired_mean_difference(
     *,
     prompts: npt.ArrayLike | None = None,
     scale: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     level: float = 0.95,
     analysis: str = "rating.mean_difference",
     unit: str = "annotator",
@@ -127,9 +128,11 @@ def paired_mean_difference(
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
     prompts : array_like, shape (n_rows,), optional
-        Label of each row's prompt. With prompts the claim goes beyond the prompts of the study.
+        Label of each row's prompt. With five prompts or more the claim is about prompts like these, too.
     scale : tuple[float, float]
         Ends of the scale.
+    bounds : tuple[float, float], optional
+        Least and greatest possible difference. By default -/+ the length of the scale.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit : str, optional
@@ -142,8 +145,8 @@ def paired_mean_difference(
 
     Notes
     -----
-    It assumes an interval scale (warning `interval_scale_assumed`). With one row per annotator and no prompts this is
-    the paired t test.
+    It assumes an interval scale (warning `interval_scale_assumed`). See `clusters.claim_mean`. With one row per
+    annotator and no prompts this is the paired t test, unless the differences are very skewed.
 
     Examples
     --------
@@ -152,24 +155,19 @@ def paired_mean_difference(
     (1.0, 0.25)
     """
     first, second = _rated(x, y, scale)
+    span = float(scale[1] - scale[0])
     common: dict[str, Any] = {
         "null": 0.0,
         "level": level,
+        "bounds": (-span, span) if bounds is None else bounds,
         "analysis": analysis,
         "estimand": "mean difference of ratings x - y",
         "unit": unit,
     }
-    if prompts is not None:
-        result = clusters.two_way_clustered_mean(first - second, annotators, prompts, **common)
+    if prompts is None:
+        result = clusters.clustered_mean(first - second, annotators, **common)
     else:
-        labels = np.asarray(annotators)
-        is_complete = ~np.isnan(first - second)
-        is_one_each = labels.shape == first.shape and len(np.unique(labels[is_complete])) == int(is_complete.sum())
-        if is_one_each:
-            del common["null"]
-            result = basic.paired_t_test(first, second, **common)
-        else:
-            result = clusters.clustered_mean(first - second, labels, **common)
+        result = clusters.claim_mean(first - second, annotators, prompts, **common)
     share = None if result.estimate is None else result.estimate / (scale[1] - scale[0])
     assumed = ResultWarning("interval_scale_assumed", "info")
     return replace(
@@ -185,10 +183,8 @@ def probability_of_superiority(
     y: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
-    rng: np.random.Generator,
-    method: str = "bca",
+    prompts: npt.ArrayLike | None = None,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
     analysis: str = "rating.superiority",
     unit: str = "annotator",
 ) -> Estimate:
@@ -200,27 +196,23 @@ def probability_of_superiority(
         One annotator's ratings of both systems for one prompt; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    method : {"bca", "percentile"}, default 'bca'
-        Bootstrap interval; annotators are resampled with all their rows.
+    prompts : array_like, shape (n_rows,), optional
+        Label of each row's prompt. With five prompts or more the claim is about prompts like these, too.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
     analysis, unit : str, optional
         Labels that are copied to the record.
 
     Returns
     -------
     Estimate
-        PS, the mean of {1, .5, 0} over rows. `detail` has Cliff's delta = 2 PS - 1. All ties: PS = .5 and
-        `zero_variance`.
+        PS, the mean of {1, .5, 0} over rows. `detail` has Cliff's delta = 2 PS - 1. There is no test with fewer than six
+        annotators.
 
     Notes
     -----
-    Only the order of the ratings matters. The test against .5 is the clustered t test (CV3); there is none with fewer
-    than six annotators.
+    Only the order of the ratings matters. The test is against .5; see `clusters.claim_mean`, or
+    `clusters.clustered_mean` without prompts.
 
     References
     ----------
@@ -228,7 +220,7 @@ def probability_of_superiority(
 
     Examples
     --------
-    >>> result = probability_of_superiority([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4], rng=np.random.default_rng(0), resamples=999)
+    >>> result = probability_of_superiority([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4])
     >>> result.estimate, result.detail["cliff_delta"], result.detail["n_ties"]
     (0.625, 0.25, 1)
     """
@@ -236,28 +228,26 @@ def probability_of_superiority(
     difference = first - second
     scores = np.where(np.isnan(difference), np.nan, (np.sign(difference) + 1) / 2)
     common: dict[str, Any] = {
+        "null": 0.5,
         "level": level,
         "bounds": (0.0, 1.0),
         "analysis": analysis,
         "estimand": "probability that x is rated above y, ties half",
         "unit": unit,
     }
-    labels = np.asarray(annotators)
-    tested = clusters.clustered_mean(scores, labels, null=0.5, **common)
-    resampled = bootstrap.bootstrap_mean(scores, clusters=labels, method=method, resamples=resamples, rng=rng, **common)
+    if prompts is None:
+        result = clusters.clustered_mean(scores, annotators, **common)
+    else:
+        result = clusters.claim_mean(scores, annotators, prompts, **common)
     observed = scores[~np.isnan(scores)]
     detail = {
-        **tested.detail,
-        "cliff_delta": None if tested.estimate is None else 2 * tested.estimate - 1,
+        **result.detail,
+        "cliff_delta": None if result.estimate is None else 2 * result.estimate - 1,
         "n_above": int(np.sum(observed == 1)),
         "n_ties": int(np.sum(observed == 0.5)),
         "n_below": int(np.sum(observed == 0)),
     }
-    if tested.status == "ok" and resampled.interval is not None:
-        tested = replace(tested, interval=resampled.interval)
-    warnings = {warning.code: warning for warning in (*resampled.warnings, *tested.warnings)}
-    settings = {**tested.settings, "interval_method": method, "resamples": resamples}
-    return replace(tested, detail=detail, warnings=tuple(warnings.values()), settings=settings)
+    return replace(result, detail=detail)
 
 
 def sign_and_wilcoxon_tests(

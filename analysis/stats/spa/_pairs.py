@@ -1,5 +1,6 @@
 """The estimate for a pair, in paper mode and in recommended mode."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters, equivalence, power
-from analysis.stats.arrays import FloatArray, IntArray, label_codes, validate_level, validate_within_bounds, vector
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    label_codes,
+    validate_level,
+    validate_within_bounds,
+    vector,
+)
 from analysis.stats.results import Estimate, ResultWarning
 from analysis.stats.spa._answers import BOUNDS, checked_order_tables, combine_orders, share_with_wilson_interval
 from analysis.stats.spa._resamples import draw_shared_resamples
@@ -106,9 +114,10 @@ def pair_preference_recommended(
 
     Examples
     --------
-    >>> result = pair_preference_recommended([70, 80, 65, 30], [30, 25, 45, 20], rng=np.random.default_rng(0), resamples=999)
+    >>> xy, yx = [70, 80, 65, 30, 75, 60], [30, 25, 45, 20, 35, 40]
+    >>> result = pair_preference_recommended(xy, yx, rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 5), round(result.pvalue, 4)
-    (0.65625, 0.0533)
+    (0.65417, 0.0065)
     """
     xy, yx = vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent")
     if xy.shape != yx.shape:
@@ -150,7 +159,7 @@ def pair_preferences_recommended(
     tau : float or None, default TAU
         Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
     batches : array_like, shape (n_annotators,), optional
-        Label of each annotator's batch. Adds the estimate clustered by batch.
+        Label of each annotator's batch. With five batches or more the claim is about prompts like these, too.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     resamples : int, default bootstrap.RESAMPLES
@@ -161,8 +170,9 @@ def pair_preferences_recommended(
     Returns
     -------
     dict[str, Estimate]
-        {name: Estimate} with the t interval and d_z. `detail` has n_xy, n_yx, n_both, n_single, sd, the shares above,
-        at and below .5 with Wilson intervals, and the difference detectable with power .8.
+        {name: Estimate} with d_z, and without a test if there are fewer than six annotators. `detail` has n_xy, n_yx,
+        n_both, n_single, sd, the shares above, at and below .5 with Wilson intervals, and the difference detectable with
+        power .8.
 
     Raises
     ------
@@ -180,7 +190,7 @@ def pair_preferences_recommended(
 
     Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
     the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `basic.one_sample_t_test`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry`) and
+    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry`) and
     `all_excluded`.
 
     Examples
@@ -198,45 +208,24 @@ def pair_preferences_recommended(
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}
     for column, name in enumerate(names):
-        result = basic.one_sample_t_test(
-            values[:, column],
-            null=0.5,
-            level=level,
-            bounds=BOUNDS,
-            analysis=analysis,
-            estimand="mean over annotators of P[x > y], both orders combined",
-            unit=unit,
-        )
+        result, batch_warnings = _claim(values[:, column], labels, level=level, analysis=analysis, unit=unit)
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
-        if result.status == "ok":
+        if result.status == "ok" and result.settings["method"] != "betting":
+            n = max(2, int(result.detail["df"]) + 1)
             detail["detectable_difference"] = power.t_test_detectable_difference(
-                result.n, sd=float(result.detail["sd"]), significance=1 - level
+                n, sd=float(result.detail["se"]) * math.sqrt(n), significance=1 - level
             )
-        sensitivity = [] if result.n < 2 else shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
-        warnings = [*result.warnings, *_order_warnings(counts)]
+        sensitivity = list(result.sensitivity)
+        if result.n >= 2:
+            sensitivity += shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
+        warnings = [*result.warnings, *_order_warnings(counts), *batch_warnings]
         common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:
             sensitivity += estimates_after_tau_exclusion(xy, yx, values, flags, column, analysis=analysis, **common)
-        if labels is not None:
-            by_batch, components, batch_warnings = _by_batch(values[:, column], labels, analysis=analysis, level=level)
-            if by_batch is not None:
-                sensitivity.append(by_batch)
-                detail["batches"] = components
-            warnings += batch_warnings
         if margin is not None:
-            sensitivity.append(
-                equivalence.equivalence_test(
-                    values[:, column],
-                    null=0.5,
-                    margin=margin,
-                    significance=1 - level,
-                    bounds=BOUNDS,
-                    analysis=f"{analysis}.equivalence",
-                    estimand=result.estimand,
-                    unit=unit,
-                )
-            )
+            tost = equivalence.equivalence_test_of_estimate(result, null=0.5, margin=margin, significance=1 - level)
+            sensitivity += [] if tost is None else [tost]
         settings = {**result.settings, "margin": margin, "tau": tau, "resamples": resamples}
         results[name] = replace(
             result,
@@ -249,29 +238,35 @@ def pair_preferences_recommended(
     return results
 
 
-def _by_batch(
-    values: FloatArray, labels: IntArray, *, analysis: str, level: float
-) -> tuple[Estimate | None, clusters.VarianceComponents | None, list[ResultWarning]]:
+def _claim(
+    values: FloatArray, batches: IntArray | None, *, level: float, analysis: str, unit: str
+) -> tuple[Estimate, list[ResultWarning]]:
+    """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
-    observed, labels = values[is_observed], labels[is_observed]
-    n_batches = len(np.unique(labels))
-    if n_batches == len(observed) or n_batches < 2:
-        only = n_batches == 1 and len(observed) > 1
-        # With one batch for all annotators, the claim is about these prompts only.
-        return None, None, [ResultWarning("few_batches", "warn", {"n_batches": 1})] if only else []
-    estimate = clusters.clustered_mean(
-        observed, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"
-    )
-    batch_warnings = []
-    warnings = tuple(
-        replace(warning, code="few_batches") if warning.code == "few_clusters" else warning
-        for warning in estimate.warnings
-        if warning.code != "dominant_annotator"
-    )
-    if any(warning.code == "few_batches" for warning in warnings):
-        detail = {"n_batches": n_batches, "effective": estimate.detail["effective_clusters"]}
-        batch_warnings.append(ResultWarning("few_batches", "warn", detail))
-    return replace(estimate, warnings=warnings), clusters.variance_components(observed, labels), batch_warnings
+    estimand = "mean over annotators of P[x > y], both orders combined"
+    common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": BOUNDS, "estimand": estimand, "unit": unit}
+    by_annotator = basic.one_sample_t_test(values, analysis=analysis, **common)
+    people = np.arange(int(is_observed.sum()))
+    if batches is None:
+        # Sort, so that the order of the annotators has no effect.
+        result = clusters.clustered_mean(np.sort(values[is_observed]), people, analysis=analysis, **common)
+        result, warnings, components = replace(result, sensitivity=()), [], {}
+    else:
+        observed, labels = values[is_observed], batches[is_observed]
+        order = np.lexsort((observed, labels))
+        result = clusters.claim_mean(observed[order], people, labels[order], analysis=analysis, **common)
+        n_batches = len(np.unique(labels))
+        is_shared = 1 < n_batches < len(observed)
+        components = {"batches": clusters.variance_components(observed, labels)} if is_shared else {}
+        is_few = len(observed) > 1 and n_batches < clusters.TOO_FEW_ITEMS
+        warnings = [ResultWarning("few_batches", "warn", {"n_batches": n_batches})] if is_few else []
+        result = replace(
+            result, sensitivity=tuple(one for one in result.sensitivity if one.analysis.endswith(".by_annotator"))
+        )
+    detail = {**by_annotator.detail, **result.detail, **components}
+    if "n_prompts" in detail:
+        detail["n_batches"] = detail.pop("n_prompts")
+    return replace(result, effect=by_annotator.effect, detail=detail), warnings
 
 
 def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:

@@ -139,9 +139,9 @@ class _Spread:
         ]
         two_way = clusters.TwoWayVariance(parts[0], parts[1], parts[0] + parts[1] - parts[2])
         dfs = [_bell_mccaffrey(rows.counts(labels)) for labels in (rows.annotators, rows.prompts)]
-        if two_way.variance == two_way.combined:
+        if two_way.is_combined_largest:
             noise = sum(part**2 / df for part, df in zip(parts[:2], dfs, strict=True))
-            df = two_way.variance**2 / noise if noise > 0 else min(dfs)
+            df = two_way.combined**2 / noise
         else:
             df = dfs[0] if two_way.annotators >= two_way.items else dfs[1]
         return cls(two_way, max(1.0, df))
@@ -186,7 +186,12 @@ def _common(
         "n": described["n_annotators"],
         "n_clusters": min(described["n_annotators"], described["n_prompts"]),
         "n_rows": len(rows.values),
-        "settings": {**settings, "method": "two_way_cv3", "comparison": "not side by side"},
+        "settings": {
+            **settings,
+            "method": "two_way_cv3",
+            "comparison": "not side by side",
+            "population": clusters.PEOPLE_AND_PROMPTS,
+        },
         "detail": described,
     }
 

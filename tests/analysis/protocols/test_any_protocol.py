@@ -22,9 +22,9 @@ from tests.builders import draft_study, launched
 from tests.players import answered, claimed, open_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
-PEOPLE = 9
+PEOPLE = 24
 # The first letters of the systems that they pick, two each.
-PICKED = "bbgbabgbbgbbgabbbg"
+PICKED = "bbggbabbggbg" * 4
 
 
 class Pick(Protocol):

@@ -15,7 +15,7 @@ from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 # Drawn again with every hash of names, or about the order of items, which an import numbers by their prompts.
-DRAWN = ("replay", "hoeffding", "effort", "sign_flip", "bca", "bayesian", "split_half", "reliability", "by_batch")
+DRAWN = ("replay", "hoeffding", "effort", "sign_flip", "bca", "bayesian", "split_half", "reliability")
 
 
 def drafted(**columns):
@@ -100,9 +100,12 @@ def numbers(report):
                     about.get("m"),
                 )
                 assert key not in found, key
+                test = one["test"] or {}
+                # Bets deal people and prompts into units in the order of their names.
+                is_bet = test.get("name") == "independent_units_betting"
                 told = (
                     one["estimate"],
-                    (one["test"] or {}).get("pvalue"),
+                    None if is_bet else test.get("pvalue"),
                     one["n"],
                     one["n_rows"],
                     one["status"] == "ok",

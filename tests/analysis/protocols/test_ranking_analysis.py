@@ -33,6 +33,7 @@ def frame_of(section, rankings, items=None):
             "question": "place",
             "system": system,
             "item": items[number] if items else f"s1.{person}-{number}",
+            "prompt": f"p{items[number] if items else f'{person}-{number}'}",
             "label": "ABC"[(place + person) % 3],
             "value": (rank - 1) / 25,
             "is_kept": True,
@@ -124,7 +125,7 @@ def test_a_report_on_nothing_or_on_one_ranking_says_so():
 
 
 def test_robots_that_prefer_are_found_out(same_orders):
-    study = launched(draft(target_n=30, prompts=12, m=3))
+    study = launched(draft(target_n=30, prompts=60, m=4))
     simulate_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
     assert Response.objects.filter(value=Decimal("1.5")).exists(), "robots tie"
     lifecycle.start_closing(study, by=None)
@@ -135,7 +136,7 @@ def test_robots_that_prefer_are_found_out(same_orders):
     assert tables["ranking_systems"][0]["system"] == "gamma" and tables["ranking_systems"][0]["lowest"] == 1
     verdicts = {row["pair"]: row["verdict"] for row in tables["ranking_pairs"]}
     assert verdicts["gamma > beta"] == "different" and verdicts["beta > alpha"] == "inconclusive"
-    assert result["conclusions"][1]["claim"] == "gamma was ranked above beta."
+    assert result["conclusions"][1]["claim"] == "gamma was ranked above beta, for prompts like these."
     assert {"ranking_pairs", "ranking_means"} <= {one["name"] for one in result["figures"]}
 
 

@@ -82,7 +82,7 @@ def test_a_margin_is_on_the_scale_of_the_estimand_that_its_comparison_names(sect
     assert apart.detail["verdict"] == "equivalent" and above.detail["verdict"] is None
     assert above.settings["contrast"]["margin"] is None and apart.settings["contrast"]["margin"] == 0.45
     said = {each["claim"]: each["recovered"] for each in sentences.build_conclusion_sentences(blocks)}
-    assert said["beta and alpha have equivalent mean ratings within ±0.45."] == "recovered"
+    assert said["beta and alpha have equivalent mean ratings within ±0.45, for prompts like these."] == "recovered"
     # Beside it one of superiority, whose margin is a share: each keeps its own.
     x, y = (System.objects.get(study=section.study, name=name) for name in ("beta", "alpha"))
     Contrast.objects.create(study=section.study, x=x, y=y, estimand="superiority", margin=0.2)
@@ -172,7 +172,8 @@ def test_hardly_anybody_is_no_error(section, people):
 def test_all_equal_ratings_are_a_tie(section):
     blocks = analysed("rating", frame_of(section, {"alpha": [3] * 8, "beta": [3] * 8}), [section])
     above = one(blocks, "rating.superiority")
-    assert above.estimate == 0.5 and above.status == "zero_variance"
+    assert above.estimate == 0.5 and above.test.name == "independent_units_betting" and above.pvalue == 1.0
+    assert above.interval.method == "betting" and 0 < above.interval.low < 0.5 < above.interval.high < 1
 
 
 def test_points_may_be_scored_as_parts_of_the_scale(section):

@@ -17,13 +17,13 @@ from tests.analysis.protocols.recomputing import (
     Coincidences,
     about,
     adjusted_within_families,
+    claim,
+    claimed,
     exported,
     found,
     is_same,
-    jackknifed,
     opponents,
     pairs_of,
-    two_way,
 )
 from tests.builders import (
     add_choice,
@@ -90,17 +90,26 @@ def test_all_of_it(report, rows, study):
 
 def probabilities(report, rows, study):
     table = rows[rows["section"] == 1].pivot_table(index="annotator", columns=["x", "y"], values="value")
+    batch = rows.groupby("annotator")["batch"].first()
     for name, mode in (("spa.pairs", "recommended"), ("spa.pairs", "paper")):
         estimates = found(report, name, mode)
         assert len(estimates) == 2
         for estimate in estimates:
             x, y = about(estimate)["x"], about(estimate)["y"]
             stated = table[x, y] / 100 if mode == "paper" else (table[x, y] + 100 - table[y, x]) / 200
-            is_same(estimate, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
-            if mode == "recommended":
+            if mode == "paper":
+                is_same(estimate, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
+            else:
+                # Two people have each batch of prompts.
+                is_same(estimate, *claimed(stated, stated.index, batch[stated.index], 0.5), KEPT)
+                assert estimate["detail"]["n_batches"] == batch.nunique() >= 5
+                (alone,) = [one for one in estimate["sensitivity"] if one["analysis"] == "spa.pair.by_annotator"]
+                is_same(alone, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
                 # Of two in the family: what the first step of Holm finds, not what one test alone would.
-                d = TTestPower().solve_power(nobs=KEPT, alpha=0.05 / 2, power=0.8)
-                assert estimate["detail"]["detectable_difference"] == pytest.approx(d * stated.std(), rel=1e-4)
+                _, se, df = claim(stated, stated.index, batch[stated.index])
+                n = int(df) + 1
+                d = TTestPower().solve_power(nobs=n, alpha=0.05 / 2, power=0.8)
+                assert estimate["detail"]["detectable_difference"] == pytest.approx(d * se * n**0.5, rel=1e-4)
         assert adjusted_within_families(estimates) == {f"spa.{mode}.primary": 2}
     for estimate in found(report, "spa.order"):
         gap = (
@@ -121,10 +130,12 @@ def ratings(report, rows, study):
         pairs = pairs_of(mine, x, y)
         is_same(
             one,
-            *jackknifed((np.sign(pairs[x] - pairs[y]) + 1) / 2, pairs["annotator"], 0.5),
+            *claimed((np.sign(pairs[x] - pairs[y]) + 1) / 2, pairs["annotator"], pairs["prompt"], 0.5),
             pairs["annotator"].nunique(),
         )
-        is_same(two, *jackknifed(pairs[x] - pairs[y], pairs["annotator"], 0.0))
+        is_same(two, *claimed(pairs[x] - pairs[y], pairs["annotator"], pairs["prompt"], 0.0))
+        assert one["settings"]["population"] == "people and prompts"
+        assert one["detail"]["n_prompts"] == pairs["prompt"].nunique()
         means = pairs.groupby("annotator")[[x, y]].mean()
         is_same(three, (means[x] - means[y]).mean(), stats.ttest_rel(means[x], means[y]).pvalue)
         assert two["sensitivity"] and one["n_rows"] >= len(pairs)
@@ -151,8 +162,8 @@ def relative_points(report, rows, study):
         pair = mine[mine["item"].map(lambda item, pair={x, y}: shown[item] == pair)]
         score = (pair["value"] - 3) * np.where(pair["system"] == x, 1, -1)
         n_rows += len(score)
-        is_same(one, *jackknifed(score, pair["annotator"], 0.0), pair["annotator"].nunique())
-        is_same(above, *jackknifed((np.sign(score) + 1) / 2, pair["annotator"], 0.5))
+        is_same(one, *claimed(score, pair["annotator"], pair["prompt"], 0.0), pair["annotator"].nunique())
+        is_same(above, *claimed((np.sign(score) + 1) / 2, pair["annotator"], pair["prompt"], 0.5))
         is_same(paper, score.mean(), stats.ttest_1samp(score, 0).pvalue, len(score))
     assert n_rows == len(mine)
     assert adjusted_within_families(estimates) == {"relative.score.primary": 2, "relative.score.not planned": 1}
@@ -166,8 +177,10 @@ def rankings(report, rows, study):
     )
     for estimate in estimates:
         x, y = about(estimate)["x"], about(estimate)["y"]
-        pairs = pairs_of(mine, x, y, ("annotator", "item"))
-        is_same(estimate, *jackknifed((np.sign(pairs[y] - pairs[x]) + 1) / 2, pairs["annotator"], 0.5), KEPT)
+        pairs = pairs_of(mine, x, y)
+        is_same(
+            estimate, *claimed((np.sign(pairs[y] - pairs[x]) + 1) / 2, pairs["annotator"], pairs["prompt"], 0.5), KEPT
+        )
     # What was typed has the same order as the mid-ranks that are stored.
     for _, ranking in mine.groupby(["annotator", "item"]):
         assert ranking["value"].tolist() == stats.rankdata(ranking["text"].astype(int)).tolist()
@@ -186,8 +199,9 @@ def marks(report, rows, study):
     for name, sign in (("score", 1), ("penalty", -1)):
         for estimate in found(report, f"marks.{name}"):
             x, y = about(estimate)["x"], about(estimate)["y"]
-            pairs = pairs_of(of, x, y, ("annotator", "item"), name)
-            is_same(estimate, *two_way(sign * (pairs[x] - pairs[y]), pairs["annotator"], pairs["item"], 0.0))
+            pairs = pairs_of(of, x, y, values=name)
+            apart = sign * (pairs[x] - pairs[y])
+            is_same(estimate, *claimed(apart, pairs["annotator"], pairs["prompt"], 0.0, bounded=False))
     for estimate in found(report, "marks.standard", "paper"):
         kind, system = (estimate["settings"][name] for name in ("measure", "system"))
         if kind != "per_100_words":
@@ -208,8 +222,15 @@ def choices(report, rows, study):
             ),
             index=pair.index,
         )
-        own = value.groupby(pair["annotator"]).mean().dropna()
-        is_same(estimate, own.mean(), stats.ttest_1samp(own, 0.5).pvalue, len(own))
+        said = pair[value.notna()]
+        # Everybody has the same weight, whatever the number of their labels.
+        weight = 1 / said.groupby("annotator")["annotator"].transform("size")
+        is_same(
+            estimate,
+            *claimed(value.dropna(), said["annotator"], said["prompt"], 0.5, weight),
+            said["annotator"].nunique(),
+        )
+        assert estimate["estimate"] == pytest.approx(value.groupby(pair["annotator"]).mean().mean())
         assert estimate["detail"]["n_ties"] == (value == 0.5).sum()
         assert estimate["detail"]["n_skipped"] == (pair["skip_reason"] != "").sum()
         first = value[value != 0.5].groupby(pair["item"]).first().dropna()

@@ -51,7 +51,8 @@ def test_an_anytime_valid_decision_with_the_papers_beside_it():
     assert row["stopped"] <= 12 and row["paper_outcome"] == "x is better" and row["stays_n"] >= row["paper_n"] >= 14
     (said,) = result["conclusions"]
     assert (
-        said["claim"] == "beta was chosen over alpha on naturalness." and "stopping rule decided after" in said["text"]
+        said["claim"] == "beta was chosen over alpha on naturalness, for exactly these 60 prompts."
+        and "stopping rule decided after" in said["text"]
     )
     assert "confidence sequence" in said["text"]
     assert "stopped" in {notice["code"] for notice in result["notices"]}

@@ -34,8 +34,8 @@ def test_known_preferences_go_in_and_come_out():
     assert up["estimate"] == pytest.approx(0.69, abs=0.06) and up["detail"]["verdict"] == "different"
     assert level["interval"]["low"] < 0.5 < level["interval"]["high"]
     claims = [one["claim"] for one in result["conclusions"]]
-    assert claims[0] == "beta was preferred to alpha."
-    assert claims[1] == "It remains open whether gamma or beta is preferred."
+    assert claims[0] == "beta was preferred to alpha, for prompts like these."
+    assert claims[1] == "It remains open whether gamma or beta is preferred, for prompts like these."
     rows = {(row["x"], row["y"]): row for row in table(result, "table1")["rows"]}
     assert rows["beta", "alpha"]["recovered"] == "recovered" and rows["beta", "alpha"]["delta"] > 0
     assert rows["gamma", "beta"]["recovered"] == "not shown"
@@ -64,7 +64,11 @@ def test_no_preference_with_a_margin_is_equivalence():
     answer(study, 40, percent=lambda person, x, y: 48 + (person + len(x)) % 5)
     result = report(closed(study))
     assert {e["detail"]["verdict"] for e in pairs(result).values()} == {"equivalent"}
-    assert result["conclusions"][0]["claim"] == "beta and alpha are indistinguishable within ±5 percentage points."
+    first = result["conclusions"][0]
+    assert first["claim"] == "beta and alpha are indistinguishable within ±5 percentage points, for prompts like these."
+    assert re.search(
+        r"The 90 % confidence interval .+ % to .+ %, which decides this, is within the margin\.", first["text"]
+    )
     assert {row["recovered"] for row in table(result, "table1")["rows"]} == {"recovered"}
     assert result["confirmatory"] == {"is_confirmatory": True, "reasons": []}
 
@@ -81,11 +85,11 @@ def test_every_sentence_carries_estimate_interval_corrected_p_and_n():
     answer(study, 20, percent=lambda person, x, y: 70 + person % 7 if x > y else 30)
     for one in report(closed(study))["conclusions"]:
         assert re.search(
-            r"[\d.]+ %; 95 % confidence interval [\d.]+ % to [\d.]+ %; Holm-adjusted p [<=] .+; n = 20 annotators",
+            r"[\d.]+ %; 95 % confidence interval [\d.]+ % to [\d.]+ %; Holm-adjusted p [<=] .+; n = 20 annotators, n = 20 batches\.",
             one["text"],
         )
         assert re.search(
-            r"P\[.+\] = \.\d\d+, 95% CI \[\.\d\d+, \.\d\d+\], t\(19\) = .+, Holm-adjusted p < \.001, d = .+, n = 20 annotators",
+            r"P\[.+\] = \.\d\d+, 95% CI \[\.\d\d+, \.\d\d+\], t\(19\) = .+, Holm-adjusted p < \.001, d = .+, n = 20 annotators, n = 20 batches, for prompts like these",
             one["apa"],
         )
 
@@ -152,15 +156,24 @@ def test_one_order_only_warns_that_order_is_not_identified():
     result = report(closed(study))
     assert "order" in {notice["code"] for notice in result["notices"]}
     assert table(result, "gap")["rows"][0]["gap"] is None and table(result, "gap")["rows"][0]["reason"]
-    assert pairs(result)["beta", "alpha"]["estimate"] == pairs(result, "paper")["beta", "alpha"]["estimate"]
+    paper = pairs(result, "paper")["beta", "alpha"]["estimate"]
+    assert pairs(result)["beta", "alpha"]["estimate"] == pytest.approx(paper, abs=1e-12)
 
 
-def test_all_equal_answers_have_no_p_and_no_stars():
+def test_bets_test_answers_that_are_all_equal_and_the_paper_gives_no_stars():
     study = spa_study(target_n=10)
     answer(study, 10, percent=lambda person, x, y: 70 if x > y else 30)
     result = report(closed(study))
     estimate = pairs(result)["beta", "alpha"]
-    assert estimate["status"] == "zero_variance" and estimate["test"] is None and estimate["interval"]["method"] != "t"
+    assert estimate["status"] == "ok" and estimate["test"]["name"] == "independent_units_betting"
+    assert (
+        estimate["interval"]["method"] == "betting" and estimate["interval"]["low"] < 0.7 < estimate["interval"]["high"]
+    )
+    assert (estimate["test"]["pvalue"] < 0.05) == (estimate["interval"]["low"] > 0.5)
+    assert "The answers hardly vary, so interval and p-value come from bets" in result["conclusions"][0]["text"]
+    assert "detectable_difference" not in estimate["detail"]
+    paper = pairs(result, "paper")["beta", "alpha"]
+    assert paper["status"] == "zero_variance" and paper["test"] is None
     assert table(result, "table1")["rows"][0]["p_xy_stars"] == ""
 
 
@@ -348,7 +361,7 @@ def test_a_study_that_rates_only_is_reported_by_its_ratings():
     result = report(closed(study))
     conclusion = result["conclusions"][0]
     assert (
-        conclusion["status"] == "zero_variance"
+        conclusion["claim"] == "gamma was rated higher than alpha, for prompts like these."
         and "The chance that an annotator rates gamma above alpha is 100 %" in conclusion["text"]
     )
     assert table(result, "ratings")["rows"][0]["reversal"] == "excluded"

@@ -165,7 +165,9 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
         "by researcher",
     ):
         assert printed in page, printed
-    assert "beta was preferred to alpha." in page and page.index(">Results<") < page.index(">Details<")
+    assert "beta was preferred to alpha, for prompts like these." in page and page.index(">Results<") < page.index(
+        ">Details<"
+    )
 
 
 def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, study, owner):
@@ -311,7 +313,10 @@ def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, own
         cursor.execute("UPDATE studies_question SET scale = '[1]' WHERE key = 'overall'")
     run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
-    assert "beta was preferred to alpha." in client.get(address("analysis", study, 1)).content.decode()
+    assert (
+        "beta was preferred to alpha, for prompts like these."
+        in client.get(address("analysis", study, 1)).content.decode()
+    )
     assert any("unreadable" in problem["text"] for problem in run.result["problems"])
     assert not any("its analysis failed" in problem["text"] for problem in run.result["problems"])
 

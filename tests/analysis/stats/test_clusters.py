@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
+from scipy import stats
 
 from analysis.stats import basic, clusters
 from tests.analysis.stats.golden import golden
@@ -27,10 +28,11 @@ def test_one_way_agrees_with_the_reference():
 
 
 def test_two_way_agrees_with_the_reference_and_never_falls_below_one_way():
-    result = clusters.two_way_clustered_mean(GOLDEN["y"], GOLDEN["annotator"], GOLDEN["item"])
-    assert_allclose(result.detail["variance_two_way"], GOLDEN["var_two_way"], atol=1e-9)
-    assert result.detail["is_maximum"]
-    assert_allclose(result.detail["se"], GOLDEN["se_cr1_item"], atol=1e-9)
+    people, items = (np.unique(GOLDEN[name], return_inverse=True)[1] for name in ("annotator", "item"))
+    spread = clusters.two_way_variance(np.array(GOLDEN["y"]) - GOLDEN["mean"], people, items)
+    assert_allclose(spread.combined, GOLDEN["var_two_way"], atol=1e-9)
+    assert spread.detail()["is_maximum"]
+    assert_allclose(math.sqrt(spread.variance), GOLDEN["se_cr1_item"], atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -44,10 +46,57 @@ def test_cr1_and_two_way_agree_with_statsmodels(seed):
     two = sm.OLS(values, constant).fit(
         cov_type="cluster", cov_kwds={"groups": np.column_stack([annotators, items])}, use_t=True
     )
-    found = clusters.two_way_clustered_mean(values, annotators, items, null=0.0)
-    assert found.detail["df"] == min(len(np.unique(annotators)), len(np.unique(items))) - 1
-    assert_allclose(found.detail["variance_two_way"], two.cov_params()[0, 0], rtol=1e-9)
-    assert found.detail["se"] ** 2 >= max(found.detail["variance_annotators"], found.detail["variance_items"]) - 1e-15
+    people, prompts = (np.unique(labels, return_inverse=True)[1] for labels in (annotators, items))
+    found = clusters.two_way_variance(values - values.mean(), people, prompts)
+    assert_allclose(found.combined, two.cov_params()[0, 0], rtol=1e-9)
+    assert found.variance == max(found.combined, found.annotators, found.items)
+
+
+def leave_one_out(values, weights, labels):
+    """The jackknife variance of a weighted mean, and its degrees of freedom, one label at a time."""
+    names, mean = sorted(set(labels.tolist())), np.average(values, weights=weights)
+    moves = [np.average(values[labels != one], weights=weights[labels != one]) - mean for one in names]
+    sizes = [weights[labels == one].sum() for one in names]
+    n = len(names)
+    return (n - 1) / n * sum(move**2 for move in moves), sum(sizes) ** 2 / sum(size**2 for size in sizes) - 1
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_two_way_jackknife_leaves_out_each_annotator_and_each_item(seed, is_weighted):
+    values, annotators, items = sample(seed)
+    weights = 1 / np.bincount(annotators)[annotators] if is_weighted else np.ones(len(values))
+    found = clusters.two_way_clustered_mean(values, annotators, items, weights=weights, null=0.0)
+    (of_people, people_df), (of_items, items_df) = (leave_one_out(values, weights, ids) for ids in (annotators, items))
+    moves = weights * (values - np.average(values, weights=weights)) / weights.sum()
+    cells = {}
+    for move, cell in zip(moves, zip(annotators.tolist(), items.tolist(), strict=True), strict=True):
+        cells[cell] = cells.get(cell, 0.0) + move
+    of_pairs = len(cells) / (len(cells) - 1) * sum(move**2 for move in cells.values())
+    both = of_people + of_items - of_pairs
+    parts = [found.detail[f"variance_{name}"] for name in ("annotators", "items", "two_way")]
+    assert_allclose(parts, [of_people, of_items, both], rtol=1e-9)
+    assert_allclose(found.detail["se"] ** 2, max(of_people, of_items, both), rtol=1e-9)
+    if both > max(of_people, of_items):
+        df = both**2 / (of_people**2 / people_df + of_items**2 / items_df)
+    else:
+        df = people_df if of_people > of_items else items_df
+    assert_allclose([found.detail["df"], found.test.df], df, rtol=1e-9)
+    wanted = 2 * stats.t.sf(abs(np.average(values, weights=weights)) / found.detail["se"], df)
+    assert_allclose(found.pvalue, wanted, rtol=1e-9)
+
+
+def test_satterthwaite_by_hand():
+    # Two people, three prompts, one answer each: people's means 2 and 4, prompts' means 1, 3 and 5, no interaction.
+    values, people, prompts = np.array([0.0, 2, 4, 2, 4, 6]), np.repeat([0, 1], 3), np.tile([0, 1, 2], 2)
+    spread, df = clusters.two_way_jackknife(values, np.ones(6), people, prompts)
+    # Variances of means: 2 / 2 = 1 and 4 / 3; of six single answers: 6/5 * (9 + 1 + 1 + 1 + 1 + 9) / 36 = 11/15.
+    assert_allclose([spread.annotators, spread.items, spread.combined], [1, 4 / 3, 1 + 4 / 3 - 11 / 15])
+    # (8/5)^2 / (1^2 / 1 + (4/3)^2 / 2) = 2.56 / (17/9)
+    assert_allclose(df, 2.56 * 9 / 17)
+    # Prompts that do not differ: the larger variance is that of people, with G - 1 = 1 degree of freedom.
+    alone, df_alone = clusters.two_way_jackknife(np.repeat([2.0, 4.0], 3), np.ones(6), people, prompts)
+    assert alone.variance == alone.annotators > alone.combined and df_alone == 1
 
 
 def test_balanced_clusters_give_the_t_interval_of_their_means():
@@ -112,7 +161,8 @@ def test_edge_cases_are_statuses():
     assert clusters.two_way_clustered_mean([1, 2], ["a", "b"], ["i", "i"]).status == "n_lt_2"
     # The annotators' means coincide although the answers differ: the standard error is 0, the spread is not.
     same_means = clusters.clustered_mean([0, 1, 0, 1], ["a", "a", "b", "b"], null=0.4, bounds=(0, 1))
-    assert (same_means.status, same_means.test, same_means.interval.method) == ("zero_variance", None, "betting")
+    assert (same_means.status, same_means.test, same_means.interval.method) == ("ok", None, "betting")
+    assert clusters.clustered_mean([0, 1, 0, 1], ["a", "a", "b", "b"], null=0.4).status == "zero_variance"
 
 
 def test_a_missing_label_is_named():

@@ -127,8 +127,13 @@ def test_one_cluster():
 
 def test_clusters_whose_means_coincide_have_no_variance_although_answers_vary():
     for method in ("cv3", "cr1"):
-        found = clusters.clustered_mean([0, 1] * 8, np.repeat(np.arange(8), 2), null=0.4, method=method, bounds=(0, 1))
-        assert is_undefined(found, "zero_variance", 0.5) and found.interval.method == "betting"
+        open_ended = clusters.clustered_mean([0, 1] * 8, np.repeat(np.arange(8), 2), null=0.4, method=method)
+        assert is_undefined(open_ended, "zero_variance", 0.5) and open_ended.interval is None
+    # On a scale with ends, bets need no variance: eight people say little about .4.
+    bounded = clusters.clustered_mean([0, 1] * 8, np.repeat(np.arange(8), 2), null=0.4, bounds=(0, 1))
+    assert (bounded.status, bounded.estimate, bounded.interval.method) == ("ok", 0.5, "betting")
+    assert bounded.interval.low < 0.4 and bounded.pvalue > 0.05
+    assert [w.detail["why"] for w in bounded.warnings if w.code == "betting_instead_of_t"] == ["no spread"]
 
 
 def test_a_negative_variance_never_stands():
@@ -187,7 +192,8 @@ def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
     fit = best_worst.best_worst_logit([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=3)
     assert all(is_undefined(one, "separation") for one in (*fit.strengths, *fit.pairs, fit.omnibus))
     score = best_worst.maxdiff_scores([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=4).scores
-    assert is_undefined(score[0], "zero_variance", 1.0) and is_undefined(score[3], "no_data")
+    assert (score[0].status, score[0].estimate, score[0].interval.method) == ("ok", 1.0, "betting")
+    assert is_undefined(score[3], "no_data")
 
 
 def test_no_machine_or_no_human_text():

@@ -109,3 +109,16 @@ def test_what_is_not_tested_for_a_difference_is_not_for_equivalence():
     assert equivalence.equivalence_test_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
     nobody = basic.one_sample_t_test([], null=0.5)
     assert equivalence.equivalence_test_of_estimate(nobody, null=0.5, margin=0.2) is None
+
+
+def test_a_margin_as_wide_as_the_scale_shows_no_equivalence():
+    rng = np.random.default_rng(3)
+    values, people, prompts = rng.integers(0, 2, 200), np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
+    share = clusters.claim_mean(values, people, prompts, null=0.5, bounds=(0.0, 1.0), analysis="share")
+    wide = equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.6)
+    assert (wide.status, wide.test) == ("not_applicable", None) and "whole scale" in wide.reason
+    judged = equivalence.adjust_and_add_verdicts({"a": replace(share, sensitivity=(wide,))}, Family("family", ("a",)))[
+        "a"
+    ]
+    assert judged.detail["verdict"] != "equivalent"
+    assert equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.3).test is not None

@@ -71,40 +71,61 @@ def test_several_rows_an_annotator_are_clustered():
     two = ratings.paired_mean_difference(x, y, annotators, prompts=prompts, scale=(1, 5))
     assert (one.n, one.n_rows, one.test.name) == (30, 180, "clustered_t")
     assert_allclose(one.detail["se"], clusters.clustered_mean(x - y, annotators).detail["se"])
-    assert two.interval.method == "two_way_t" and two.detail["df"] == 5
+    wanted = clusters.two_way_clustered_mean(x - y, annotators, prompts, null=0.0, bounds=(-4, 4))
+    assert (two.interval, two.test, two.interval.method) == (wanted.interval, wanted.test, "two_way_cv3_t")
+    assert two.sensitivity[-1].analysis == "rating.mean_difference.by_annotator"
+    assert (two.sensitivity[-1].interval, two.sensitivity[-1].test) == (one.interval, one.test)
     with pytest.raises(ValueError, match="x: row 0 is 6"):
         ratings.paired_mean_difference([6], [1], ["a"], scale=(1, 5))
 
 
 def test_superiority_counts_pairs_of_ratings():
     x, y, annotators, _ = paired_rows()
-    result = ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=999)
+    result = ratings.probability_of_superiority(x, y, annotators)
     assert_allclose(result.estimate, np.mean(x > y) + np.mean(x == y) / 2)
     assert_allclose(result.detail["cliff_delta"], np.mean(x > y) - np.mean(x < y))
-    assert (result.n, result.interval.method, result.test.name) == (30, "bca", "clustered_t")
+    assert (result.n, result.interval.method, result.test.name) == (30, "cv3_t", "clustered_t")
+    # Six rows each, so that the jackknife over annotators is the t test of their means.
+    means = [(np.mean((x > y)[annotators == a]) + np.mean((x >= y)[annotators == a])) / 2 for a in range(30)]
+    reference = stats.ttest_1samp(means, 0.5)
+    ends = reference.confidence_interval()
+    assert_allclose(
+        [result.pvalue, result.interval.low, result.interval.high], [reference.pvalue, ends.low, ends.high], rtol=1e-9
+    )
+
+
+def test_superiority_over_prompts_has_the_people_only_estimate_beside_it():
+    x, y, annotators, prompts = paired_rows(9)
+    result = ratings.probability_of_superiority(x, y, annotators, prompts=prompts)
+    wanted = clusters.two_way_clustered_mean((np.sign(x - y) + 1) / 2, annotators, prompts, null=0.5, bounds=(0.0, 1.0))
+    assert (result.interval, result.test, result.estimate) == (wanted.interval, wanted.test, wanted.estimate)
+    assert result.settings["population"] == "people and prompts" and result.detail["n_prompts"] == 6
+    beside, alone = result.sensitivity[-1], ratings.probability_of_superiority(x, y, annotators)
+    assert beside.analysis == "rating.superiority.by_annotator"
+    assert (beside.interval, beside.test) == (alone.interval, alone.test)
 
 
 def test_superiority_of_the_two_systems_adds_up_to_one():
     x, y, annotators, _ = paired_rows(1)
-    first, second = (
-        ratings.probability_of_superiority(a, b, annotators, rng=rng(), resamples=999) for a, b in ((x, y), (y, x))
-    )
+    first, second = (ratings.probability_of_superiority(a, b, annotators) for a, b in ((x, y), (y, x)))
     assert_allclose(first.estimate + second.estimate, 1)
     assert_allclose(first.pvalue, second.pvalue)
 
 
 def test_superiority_knows_only_the_order_of_the_points():
     x, y, annotators, _ = paired_rows(2)
-    curved = ratings.probability_of_superiority(np.exp(x), np.exp(y), annotators, rng=rng(), resamples=999)
-    plain = ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=999)
+    curved = ratings.probability_of_superiority(np.exp(x), np.exp(y), annotators)
+    plain = ratings.probability_of_superiority(x, y, annotators)
     assert (plain.estimate, plain.pvalue, plain.interval) == (curved.estimate, curved.pvalue, curved.interval)
 
 
-def test_all_ties_are_one_half_without_a_test():
-    result = ratings.probability_of_superiority([3, 4, 5], [3, 4, 5], ["a", "b", "c"], rng=rng(), resamples=99)
-    assert (result.estimate, result.status, result.test, result.detail["n_ties"]) == (0.5, "zero_variance", None, 3)
-    assert result.interval.method == "betting"
-    assert ratings.probability_of_superiority([], [], [], rng=rng()).status == "no_data"
+def test_all_ties_are_one_half_and_no_evidence():
+    few = ratings.probability_of_superiority([3, 4, 5], [3, 4, 5], ["a", "b", "c"])
+    assert (few.estimate, few.status, few.test, few.detail["n_ties"]) == (0.5, "ok", None, 3)
+    many = ratings.probability_of_superiority([3] * 30, [3] * 30, np.arange(30))
+    assert (many.estimate, many.pvalue, many.test.name) == (0.5, 1.0, "independent_units_betting")
+    assert few.interval.low < many.interval.low < 0.5 < many.interval.high < few.interval.high
+    assert ratings.probability_of_superiority([], [], []).status == "no_data"
 
 
 def test_rank_tests_take_one_difference_an_annotator():
@@ -120,7 +141,7 @@ def test_the_four_methods_agree_on_the_sign():
     x, y, annotators, prompts = paired_rows(4, difference=0.8)
     rows = long(x, y, annotators, prompts)
     assert ratings.paired_mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
-    assert ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=99).estimate > 0.5
+    assert ratings.probability_of_superiority(x, y, annotators).estimate > 0.5
     assert ratings.cumulative_logit(rows[0], rows[1], rows[2], system="x", reference="y").estimate > 0
     assert ratings.crossed_mixed_model(*rows, system="x", reference="y").estimate > 0
 

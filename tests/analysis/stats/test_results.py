@@ -23,7 +23,8 @@ DATACLASSES = {
     if inspect.isclass(member) and dataclasses.is_dataclass(member) and not label.startswith("_")
 }
 # What a caller hands in and nobody stores: it holds functions.
-INPUTS = {"PlanOptions"}
+# Curves are the evidence behind an estimate; they stay in the process.
+INPUTS = {"PlanOptions", "TCurve", "BettingCurve"}
 
 
 def estimate(**changes):

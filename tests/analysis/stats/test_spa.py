@@ -1,11 +1,12 @@
 import json
+import math
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import basic, spa
+from analysis.stats import basic, clusters, spa
 from analysis.stats.multiplicity import Family, adjust_family
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
@@ -88,9 +89,15 @@ def test_both_estimates_agree_with_the_reference(column, pair):
     assert [(w.code, w.severity) for w in paper.warnings if w.code == "tau_one_order_bias"] == [
         ("tau_one_order_bias", "block")
     ]
+    wanted = GOLDEN["both_orders"]["combined"][pair]
     recommended = spa.pair_preference_recommended(xy[kept, column], yx[kept, column], rng=rng(), resamples=99)
-    check(recommended, GOLDEN["both_orders"]["combined"][pair])
+    assert_allclose([recommended.estimate, recommended.detail["sd"]], [wanted["mean"], wanted["sd"]], atol=1e-9)
+    assert (recommended.n, recommended.test) == (4, None)
     everybody = spa.pair_preferences_recommended(xy, yx, names=["AB", "CD"], rng=rng(), resamples=99)[pair]
+    reference = stats.ttest_1samp((xy[:, column] + 100 - yx[:, column]) / 200, 0.5)
+    ends = reference.confidence_interval()
+    found = [everybody.pvalue, everybody.test.statistic, everybody.interval.low, everybody.interval.high]
+    assert_allclose(found, [reference.pvalue, reference.statistic, ends.low, ends.high], rtol=1e-9)
     assert everybody.n == 6
     check(sensitivity(everybody, "tau"), GOLDEN["both_orders"]["combined"][pair])
 
@@ -187,7 +194,7 @@ def test_every_sensitivity_is_there_and_says_what_it_tests():
     result = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], margin=0.05, rng=rng(), batches=np.arange(60) // 2)
     names = [other.analysis.removeprefix("spa.pair.") for other in result.sensitivity]
     assert names == [
-        "sign_flip", "wilcoxon", "bca", "bayesian_bootstrap", "sign_test", "tau", "tau_symmetric", "by_batch", "equivalence",
+        "by_annotator", "sign_flip", "wilcoxon", "bca", "bayesian_bootstrap", "sign_test", "tau", "tau_symmetric", "equivalence",
     ]  # fmt: skip
     assert "not the mean" in sensitivity(result, "wilcoxon").estimand
     assert sensitivity(result, "bca").interval.method == "bca"
@@ -210,16 +217,27 @@ def test_resampling_many_pairs_at_once_is_resampling_each():
             assert_allclose([ends[0].low, ends[0].high], [ends[1].low, ends[1].high], atol=0.008)
 
 
-def test_annotators_who_share_batches_are_clustered_by_batch():
+def test_batches_are_a_second_way_beside_annotators():
     draw = rng(8)
     batches = np.repeat(np.arange(12), 8)
     own = 0.5 + draw.normal(0, 0.15, 12)[batches] + draw.normal(0, 0.05, 96)
     xy = np.clip(np.rint(100 * own), 0, 100)
     result = spa.pair_preference_recommended(xy, 100 - xy, batches=batches, rng=rng(), resamples=99)
-    clustered = sensitivity(result, "by_batch")
-    assert (clustered.unit, clustered.n) == ("batch", 12)
-    assert clustered.interval.high - clustered.interval.low > 2 * (result.interval.high - result.interval.low)
-    assert result.has_warning("few_batches") and result.detail["batches"].icc > 0.7
+    people = sensitivity(result, "by_annotator")
+    values = (xy + 100 - (100 - xy)) / 200
+    wanted = clusters.two_way_clustered_mean(values, np.arange(96), batches, null=0.5, bounds=(0, 1))
+    assert_allclose([result.pvalue, result.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
+    assert (result.n, result.detail["n_batches"], result.settings["population"]) == (96, 12, "people and prompts")
+    assert_allclose(people.pvalue, stats.ttest_1samp(values, 0.5).pvalue)
+    assert result.interval.high - result.interval.low > 2 * (people.interval.high - people.interval.low)
+    # The detectable difference is that of this standard error, not that of people alone.
+    df, effect = math.floor(result.detail["df"]), result.detail["detectable_difference"] / result.detail["se"]
+    reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, effect)
+    assert_allclose(reached, 0.8, atol=1e-6)
+    assert not result.has_warning("few_batches") and result.detail["batches"].icc > 0.7
+    four = spa.pair_preference_recommended(xy, 100 - xy, batches=batches % 4, rng=rng(), resamples=99)
+    assert four.has_warning("few_batches") and four.settings["population"] == "people"
+    assert_allclose(four.pvalue, people.pvalue)
     own_batches = spa.pair_preference_recommended(xy, 100 - xy, batches=np.arange(96), rng=rng(), resamples=99)
     assert "batches" not in own_batches.detail and not own_batches.has_warning("few_batches")
     assert spa.pair_preference_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).has_warning(
@@ -232,8 +250,8 @@ def test_edge_cases_are_statuses_with_json():
     one = spa.pair_preference_recommended([70], [30], rng=rng())
     equal = spa.pair_preference_recommended([70] * 5, [30] * 5, margin=0.05, rng=rng(), resamples=99)
     fifty = spa.pair_preference_recommended([50] * 5, [50] * 5, margin=0.05, rng=rng(), resamples=99)
-    assert [result.status for result in (nothing, one, equal, fifty)] == ["no_data", "n_lt_2"] + ["zero_variance"] * 2
-    assert one.estimate == 0.7 and equal.interval.method == "betting"
+    assert [result.status for result in (nothing, one, equal, fifty)] == ["no_data", "n_lt_2", "ok", "ok"]
+    assert one.estimate == 0.7 and equal.interval.method == "betting" and "detectable_difference" not in equal.detail
     for result in (nothing, one, equal, fifty):
         assert result.test is None
         assert "pvalue" not in json.dumps(result.as_dict()["test"], allow_nan=False)

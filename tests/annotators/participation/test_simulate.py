@@ -138,7 +138,10 @@ def test_the_commands_simulate_and_analyse():
     assert "8 submitted, 0 screened out" in said.getvalue() and "beta 2" in said.getvalue()
     said = StringIO()
     call_command("analyse", study.title, "--origins", "robot", "--resamples", "199", stdout=said)
-    assert "beta was preferred to alpha." in said.getvalue() and "Analysis 1, result SHA-256" in said.getvalue()
+    assert (
+        "beta was preferred to alpha, for prompts like these." in said.getvalue()
+        and "Analysis 1, result SHA-256" in said.getvalue()
+    )
     for wrong in (
         ["simulate", "nothing"],
         ["simulate", str(study.code), "--prefer", "alpha"],

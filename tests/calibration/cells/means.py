@@ -23,9 +23,7 @@ def rating_cells():
             "probability of superiority",
             "Likert 1..5, three prompts each",
             n,
-            lambda rng, n=n: rejected(
-                ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3), resamples=199, rng=rng)
-            ),
+            lambda rng, n=n: rejected(ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3))),
         )
         yield Cell(
             "Ratings",
@@ -33,9 +31,7 @@ def rating_cells():
             "probability of superiority, interval",
             "Likert 1..5, three prompts each",
             n,
-            lambda rng, n=n: covered(
-                ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3), resamples=999, rng=rng), 0.5
-            ),
+            lambda rng, n=n: covered(ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3)), 0.5),
             runs=1000,
             nominal=0.95,
         )

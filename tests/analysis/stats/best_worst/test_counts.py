@@ -66,7 +66,8 @@ def test_scores_over_people_and_prompts_stand_beside_where_prompts_were_judged_m
 
 def test_a_system_that_always_was_the_best_has_an_interval_by_betting():
     found = maxdiff_scores([[0, 1, 2]] * 12, [0] * 12, [1, 2] * 6, np.arange(12), n_systems=3).scores[0]
-    assert (found.status, found.estimate, found.interval.method) == ("zero_variance", 1.0, "betting")
+    assert (found.status, found.estimate, found.interval.method) == ("ok", 1.0, "betting")
+    assert found.interval.low < found.interval.high == 1.0 and found.test is None
 
 
 def test_rows_give_ranks_and_add_up_to_zero_in_each_answer():

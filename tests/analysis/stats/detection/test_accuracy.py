@@ -1,6 +1,7 @@
 """Accuracy over annotators is compared with chance, as in the paper and with clusters."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -80,14 +81,16 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
     found = detection.clustered_accuracy(correct, who, items)
     wanted = clusters.two_way_clustered_mean(correct, who, items, null=0.5, bounds=(0, 1))
     assert_allclose([found.pvalue, found.interval.low], [wanted.pvalue, wanted.interval.low])
-    df, se = found.detail["df"], found.detail["se"]
+    df, se = math.floor(found.detail["df"]), found.detail["se"]
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
     assert_allclose(reached, 0.8, atol=1e-6)
     assert detection.clustered_accuracy(correct, who, items, tests=15).detail["detectable"] > found.detail["detectable"]
     one_way = detection.clustered_accuracy(correct, who)
     assert_allclose(one_way.detail["se"], clusters.clustered_mean(correct, who).detail["se"])
     assert detection.clustered_accuracy([], []).status == "no_data"
-    assert detection.clustered_accuracy([1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 1, 2]).status == "zero_variance"
+    always = detection.clustered_accuracy([1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 1, 2])
+    assert (always.status, always.interval.method, always.interval.high) == ("ok", "betting", 1.0)
+    assert always.test is None and "detectable" not in always.detail
     assert detection.clustered_accuracy([1, 0], [1, 1]).status == "n_lt_2"
 
 

@@ -87,8 +87,7 @@ def test_ratings_are_planned_with_the_analysis_of_ratings():
     captured = captured_outcomes(
         lambda **more: planning.plan_rating(20, 4, 0.5, annotator_taste_sd=0.5, n_prompts=16, **more), seed=4, runs=3
     )
-    alone = ratings.probability_of_superiority(x, y, who, rng=rng(), resamples=99)
-    assert_allclose([captured.estimate[0], captured.pvalue[0]], [alone.estimate, alone.pvalue], rtol=1e-9)
+    same(captured, 0, ratings.probability_of_superiority(x, y, who, prompts=made.prompts.ravel()))
     captured = captured_outcomes(
         lambda **more: planning.plan_rating(
             20, 4, 0.5, estimator="mean_difference", annotator_taste_sd=0.5, n_prompts=16, **more
@@ -103,6 +102,50 @@ def test_ratings_are_planned_with_the_analysis_of_ratings():
     )
     x, y = made.ratings[0, ..., 0].ravel(), made.ratings[0, ..., 1].ravel()
     same(captured, 0, ratings.paired_mean_difference(x, y, who, scale=(1, 5)))
+    captured = captured_outcomes(lambda **more: planning.plan_rating(20, 4, 0.5, **more), seed=4, runs=3)
+    same(captured, 0, ratings.probability_of_superiority(x, y, who))
+
+
+@pytest.mark.parametrize("n_annotators,n_prompts", [(20, 4), (20, 5), (5, 16)])
+@pytest.mark.parametrize("estimator", ["superiority", "mean_difference"])
+def test_few_prompts_and_few_people_are_planned_as_they_are_reported(estimator, n_annotators, n_prompts):
+    # A large effect, so that some runs are at the ceiling, where bets replace the t test.
+    made = generators.simulate_likert_ratings(n_annotators, 3, [2.5, 0.0], runs=6, n_prompts=n_prompts, rng=rng(5))
+    captured = captured_outcomes(
+        lambda **more: planning.plan_rating(n_annotators, 3, 2.5, estimator=estimator, n_prompts=n_prompts, **more),
+        5,
+        6,
+    )
+    who, prompts = np.repeat(np.arange(n_annotators), 3), made.prompts.ravel()
+    tests = set()
+    for row in range(6):
+        x, y = (made.ratings[row, ..., system].ravel() for system in (0, 1))
+        if estimator == "superiority":
+            alone = ratings.probability_of_superiority(x, y, who, prompts=prompts)
+        else:
+            alone = ratings.paired_mean_difference(x, y, who, prompts=prompts, scale=(1, 5))
+        same(captured, row, alone)
+        tests.add(alone.settings["method"])
+    if estimator == "superiority":
+        assert "betting" in tests
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("n", [1, 4, 20])
+def test_means_over_people_at_once_give_the_numbers_of_each_run_alone(n, bounds):
+    means = rng(7).uniform(0.3, 0.9, (6, n))
+    means[1] = 1.0
+    means[2, : n - 1] = 0.9
+    means[3] = 0.5
+    means[4] = rng(8).normal(0.5, 0.01, n)
+    outcomes = planning.clustered_mean_outcomes(means, bounds=bounds, margin=0.1, level=0.9)
+    wanted = []
+    for row in range(6):
+        alone = clusters.clustered_mean(means[row], np.arange(n), null=0.5, bounds=bounds, level=0.9)
+        same(outcomes, row, alone)
+        tost = equivalence.equivalence_test_of_estimate(alone, null=0.5, margin=0.1, significance=0.1)
+        wanted.append(tost is not None and tost.test is not None and tost.detail["is_equivalent"])
+    assert outcomes.is_equivalent.tolist() == wanted and wanted[4] == (n == 20)
 
 
 def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():

@@ -1,0 +1,80 @@
+"""The mean behind a claim about two systems, and the population that the claim is about."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import label_codes_where, vector
+from analysis.stats.clusters._means import clustered_mean
+from analysis.stats.clusters._two_way import two_way_clustered_mean
+from analysis.stats.clusters._warnings import TOO_FEW_ITEMS
+from analysis.stats.results import Estimate
+
+# What a claim is about: people and prompts like those of the study, or people only, for exactly these prompts.
+PEOPLE_AND_PROMPTS, PEOPLE = "people and prompts", "people"
+
+
+def claim_mean(
+    values: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike,
+    *,
+    null: float,
+    analysis: str,
+    weights: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    **labels: Any,
+) -> Estimate:
+    """Mean over rows, for people and prompts like these, or for exactly these prompts if they are fewer than five.
+
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    annotators, prompts : array_like, shape (n_rows,)
+        Labels of each row's annotator and prompt.
+    null : float
+        Value of the null hypothesis.
+    analysis : str
+        Name of the analysis. That over people only, among the sensitivities, has ".by_annotator" after it.
+    weights : array_like, shape (n_rows,), optional
+        Positive weights of the rows. Equal if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale.
+    **labels : Any
+        `estimand`, `unit` and `mode`, copied to the record.
+
+    Returns
+    -------
+    Estimate
+        `two_way_clustered_mean`, or `clustered_mean` with fewer than five prompts. `settings["population"]` says which
+        ("people and prompts" or "people"); `detail["n_prompts"]` counts the prompts.
+
+    Examples
+    --------
+    >>> people, prompts = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
+    >>> values = (people * prompts) % 5 > 1
+    >>> result = claim_mean(values, people, prompts, null=0.5, bounds=(0, 1), analysis="demo")
+    >>> result.settings["population"], result.detail["n_prompts"], result.sensitivity[-1].analysis
+    ('people and prompts', 6, 'demo.by_annotator')
+    """
+    options: dict[str, Any] = {"weights": weights, "null": null, "level": level, "bounds": bounds, **labels}
+    _, n_prompts = label_codes_where(prompts, "prompts", ~np.isnan(vector(values, "values")))
+    by_annotator = clustered_mean(values, annotators, analysis=f"{analysis}.by_annotator", **options)
+    if n_prompts < TOO_FEW_ITEMS:
+        result = replace(by_annotator, analysis=analysis)
+        population = PEOPLE
+    else:
+        result = two_way_clustered_mean(values, annotators, prompts, analysis=analysis, **options)
+        result = replace(result, sensitivity=(*by_annotator.sensitivity, replace(by_annotator, sensitivity=())))
+        population = PEOPLE_AND_PROMPTS
+    return replace(
+        result,
+        settings={**result.settings, "population": population},
+        detail={**result.detail, "n_prompts": n_prompts},
+    )

@@ -1,0 +1,340 @@
+"""Confidence curves: the p-value, the interval and the equivalence test of one estimate, all from one method.
+
+A report must not print the p-value of one method beside the interval of another, because the two can contradict
+each other. A curve gives all of them. The p-value of a null value is below `1 - level` if and only if the interval of
+that level excludes the null value.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import special
+
+from analysis.stats import betting
+from analysis.stats.arrays import FloatArray, IntArray, group_sums, validate_level
+from analysis.stats.results import Interval
+
+# Number of means that a betting curve tests, and number of random partitions or orders over which it averages.
+GRID = 1001
+PARTITIONS = 32
+# The stakes are tuned for this level. They must not depend on the level of an interval, or p-values would disagree.
+STAKE_LEVEL = 0.95
+
+
+class ConfidenceCurve(Protocol):
+    """What an estimate needs for its test, its interval and its equivalence test."""
+
+    @property
+    def test_name(self) -> str:
+        """Name of the test that is stored."""
+        ...
+
+    @property
+    def df(self) -> float | None:
+        """Degrees of freedom of the test, or None if it has none."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Ends of the scale, or None if it has none."""
+        ...
+
+    def interval(self, level: float) -> Interval:
+        """Return the two-sided interval of this level."""
+        ...
+
+    def statistic(self, null: float) -> float:
+        """Return the test statistic against `null`."""
+        ...
+
+    def pvalue(self, null: float) -> float:
+        """Return the two-sided p-value against `null`."""
+        ...
+
+    def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
+        """Return the p-values against "at most `low`" and against "at least `high`"."""
+        ...
+
+    def equivalence_level(self, significance: float) -> float:
+        """Return the level of the interval that decides equivalence at this significance."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TCurve:
+    """The confidence curve of a t distribution.
+
+    Attributes
+    ----------
+    estimate, se, df : float
+        The estimate, its standard error (greater than 0), and the degrees of freedom.
+    bounds : tuple[float, float] or None
+        Ends of the scale; intervals are clipped to them.
+    test_name, method : str
+        Names of the test and of the interval.
+
+    Examples
+    --------
+    >>> curve = TCurve(0.6, 0.05, 9.0)
+    >>> round(curve.pvalue(0.5), 4), round(curve.interval(0.95).low, 4)
+    (0.0766, 0.4869)
+    >>> low, high = curve.one_sided_pvalues(0.5, 0.7)
+    >>> round(low, 4) == round(high, 4)
+    True
+    """
+
+    estimate: float
+    se: float
+    df: float
+    bounds: tuple[float, float] | None = None
+    test_name: str = "clustered_t"
+    method: str = "t"
+
+    def interval(self, level: float) -> Interval:
+        """Return estimate -/+ t(df) se, clipped to the bounds."""
+        validate_level(level)
+        half = float(special.stdtrit(self.df, (1 + level) / 2)) * self.se
+        low, high = self.estimate - half, self.estimate + half
+        if self.bounds is None:
+            return Interval(level, low, high, self.method)
+        clipped = low < self.bounds[0] or high > self.bounds[1]
+        return Interval(level, max(float(self.bounds[0]), low), min(float(self.bounds[1]), high), self.method, clipped)
+
+    def statistic(self, null: float) -> float:
+        """Return (estimate - null) / se."""
+        return (self.estimate - null) / self.se
+
+    def pvalue(self, null: float) -> float:
+        """Return the two-sided p-value of the t test."""
+        return min(1.0, 2 * float(special.stdtr(self.df, -abs(self.statistic(null)))))
+
+    def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
+        """Return the p-values of the two one-sided t tests."""
+        return (
+            float(special.stdtr(self.df, -self.statistic(low))),
+            float(special.stdtr(self.df, self.statistic(high))),
+        )
+
+    def equivalence_level(self, significance: float) -> float:
+        """Return 1 - 2 `significance`: two one-sided tests agree with this two-sided interval."""
+        return 1 - 2 * significance
+
+
+@dataclass(frozen=True, slots=True)
+class BettingCurve:
+    """The confidence curve of bets on independent units, for bounded values of any distribution.
+
+    Attributes
+    ----------
+    estimate : float
+        The estimate, within the bounds.
+    log_evidence : tuple[float, ...]
+        Logarithm of the e-value against each of equally spaced means from the lower to the upper bound.
+    bounds : tuple[float, float]
+        Ends of the scale.
+
+    Notes
+    -----
+    p(null) = 1 / E(null). To make the set of means that are not refuted an interval, the evidence is made
+    monotone outwards from the estimate: a mean counts as refuted if it and all means beyond it are, and the tested mean
+    nearest to the estimate never does. Between two tested means the smaller evidence of the two holds. All this makes
+    p-values larger, so they stay valid.
+
+    Examples
+    --------
+    >>> curve = betting_curve(np.ones(20), np.ones(20), np.arange(20), bounds=(0.0, 1.0))
+    >>> curve.pvalue(0.5) < 0.001, curve.pvalue(1.0)
+    (True, 1.0)
+    >>> interval = curve.interval(0.95)
+    >>> round(interval.low, 2), interval.high
+    (0.71, 1.0)
+    """
+
+    estimate: float
+    log_evidence: tuple[float, ...]
+    bounds: tuple[float, float]
+    test_name: str = "independent_units_betting"
+    method: str = "betting"
+
+    @property
+    def df(self) -> None:
+        """A bet has no degrees of freedom."""
+        return None
+
+    def _outward(self) -> tuple[FloatArray, FloatArray, int]:
+        """Return the tested means, their monotone evidence, and the position of the mean nearest to the estimate."""
+        means = np.linspace(*self.bounds, len(self.log_evidence))
+        evidence = np.maximum(np.array(self.log_evidence), 0.0)
+        middle = int(np.argmin(np.abs(means - self.estimate)))
+        evidence[middle] = 0.0
+        evidence[:middle] = np.minimum.accumulate(evidence[:middle])
+        evidence[middle:] = np.minimum.accumulate(evidence[middle:][::-1])[::-1]
+        return means, evidence, middle
+
+    def _evidence(self, null: float) -> float:
+        """Return the evidence against the tested mean that speaks for `null`: the next one towards the estimate."""
+        means, evidence, middle = self._outward()
+        if null < means[middle]:
+            position = int(np.searchsorted(means, null, side="right"))
+        elif null > means[middle]:
+            position = int(np.searchsorted(means, null, side="left")) - 1
+        else:
+            position = middle
+        return float(evidence[position])
+
+    def interval(self, level: float) -> Interval:
+        """Return the means that the evidence does not refute at this level."""
+        validate_level(level)
+        means, evidence, _ = self._outward()
+        kept = np.flatnonzero(np.exp(-evidence) >= 1 - level)
+        first, last = max(int(kept[0]) - 1, 0), min(int(kept[-1]) + 1, len(means) - 1)
+        return Interval(
+            level,
+            float(means[first]),
+            float(means[last]),
+            self.method,
+            clipped=first == 0 or last == len(means) - 1,
+        )
+
+    def statistic(self, null: float) -> float:
+        """Return the e-value against `null`."""
+        return math.exp(min(700.0, self._evidence(null)))
+
+    def pvalue(self, null: float) -> float:
+        """Return 1 / the e-value, at most 1."""
+        return float(np.exp(-self._evidence(null)))
+
+    def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
+        """Return the two-sided p-values if the estimate is between `low` and `high`, else 1 on the side that it left."""
+        return (
+            self.pvalue(low) if self.estimate > low else 1.0,
+            self.pvalue(high) if self.estimate < high else 1.0,
+        )
+
+    def equivalence_level(self, significance: float) -> float:
+        """Return 1 - `significance`: the bets are two-sided."""
+        return 1 - significance
+
+
+def betting_curve(
+    values: FloatArray,
+    weights: FloatArray,
+    annotators: IntArray,
+    items: IntArray | None = None,
+    *,
+    bounds: tuple[float, float],
+    rng: np.random.Generator | None = None,
+) -> BettingCurve:
+    """Confidence curve of a weighted mean of bounded values, by bets on units that share no annotator and no item.
+
+    It needs no variance, no symmetry and no large n, so it is valid at ceilings and for skewed answers of few people.
+
+    Parameters
+    ----------
+    values, weights : ndarray of float, shape (n_rows,)
+        Values within the bounds, and their positive weights.
+    annotators : ndarray of int, shape (n_rows,)
+        Codes of the annotators, from 0.
+    items : ndarray of int, shape (n_rows,), optional
+        Codes of the items, from 0. Without items the units are the annotators.
+    bounds : tuple[float, float]
+        Ends of the scale.
+    rng : numpy.random.Generator, optional
+        Source of the partitions and orders; a fixed seed if None.
+
+    Returns
+    -------
+    BettingCurve
+        The curve. Its evidence is the mean of the e-values of `PARTITIONS` random partitions. A mean of e-values is an
+        e-value, however much they depend on each other.
+
+    Notes
+    -----
+    With items, each of the rarer kind (an item, if items are fewer) begins a unit. Each of the other kind (an annotator)
+    joins one unit: a random one of those that it has answers in. A unit has the answers of its annotators to its items, so
+    units are independent over people and over items. An answer counts as often as its annotator had units to join, so
+    that all answers count equally on average, however the answers are distributed. Against "the mean is m" the bet is on m + (sum of w (y - m)) / largest sum of w, which is in 0..1 and has mean m.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024 (the bets); Vovk and Wang 2021, E-values: calibration, combination and applications
+    (their mean).
+
+    Examples
+    --------
+    >>> people, prompts = np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
+    >>> always = betting_curve(np.ones(200), np.ones(200), people, prompts, bounds=(0.0, 1.0))
+    >>> round(always.pvalue(0.5), 2)
+    0.04
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    low, high = bounds
+    scaled = np.clip((values - low) / (high - low), 0.0, 1.0)
+    nulls = np.linspace(0.0, 1.0, GRID)
+    n_annotators = int(annotators.max()) + 1
+    n_items = n_annotators if items is None else int(items.max()) + 1
+    n_units = min(n_annotators, n_items)
+    # A large study varies little from one partition to another.
+    n_partitions = max(4, min(PARTITIONS, 4000 // n_units) // 2 * 2)
+    total = np.full(GRID, -math.inf)
+    if items is None:
+        annotators = _ranks_of_means(weights * scaled, weights, annotators, n_annotators)
+    order = np.arange(n_annotators)
+    for turn in range(n_partitions):
+        if items is None:
+            # Every other order is the one before from the other end: then 1 - values give the mirrored curve.
+            order = order[::-1] if turn % 2 else rng.permutation(n_annotators)
+            units, used_weights = order[annotators], weights
+        else:
+            of_annotators = rng.permutation(np.arange(n_annotators) % n_units)
+            of_items = rng.permutation(np.arange(n_items) % n_units)
+            kinds = (annotators, of_annotators), (items, of_items)
+            (rarer, own_units), (other, dealt) = kinds if n_annotators <= n_items else kinds[::-1]
+            units = own_units[rarer]
+            joined, n_choices = _join_units(other, units, dealt, rng)
+            used_weights = np.where(joined[other] == units, weights * n_choices[other], 0.0)
+        sums = group_sums(units, used_weights * scaled, n_units)
+        counts = group_sums(units, used_weights, n_units)
+        total = np.logaddexp(total, _final_wealth(sums[counts > 0], counts[counts > 0], nulls))
+    estimate = low + (high - low) * float(np.sum(weights * scaled) / np.sum(weights))
+    return BettingCurve(estimate, tuple((total - math.log(n_partitions)).tolist()), bounds)
+
+
+def _ranks_of_means(sums: FloatArray, weights: FloatArray, annotators: IntArray, n_annotators: int) -> IntArray:
+    """Return other codes of the annotators, which depend on what they answered and not on their names."""
+    sizes = group_sums(annotators, weights, n_annotators)
+    means = group_sums(annotators, sums, n_annotators) / sizes
+    ranks = np.empty(n_annotators, dtype=np.int64)
+    # Rounded, because the order of the rows changes the last digit of a sum.
+    rounded = np.round(means - 0.5, 9)
+    ranks[np.lexsort((np.sign(rounded) * np.round(sizes, 9), rounded))] = np.arange(n_annotators)
+    return ranks[annotators]
+
+
+def _join_units(
+    clusters: IntArray, units: IntArray, dealt: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return the unit that each cluster joins, and the number of units that it could have joined.
+
+    `units` is the unit of each row. A cluster joins the unit that it was dealt if it has rows there, else a random one.
+    """
+    n_units = int(units.max()) + 1
+    pairs = np.unique(clusters * n_units + units)
+    owners, choices = pairs // n_units, pairs % n_units
+    n_choices = np.bincount(owners)
+    first = np.cumsum(n_choices) - n_choices
+    at_random = choices[first + rng.integers(0, n_choices)]
+    has_dealt = np.bincount(owners, choices == dealt[owners]) > 0
+    return np.where(has_dealt, dealt, at_random), n_choices
+
+
+def _final_wealth(sums: FloatArray, counts: FloatArray, nulls: FloatArray) -> FloatArray:
+    """Return the logarithm of the wealth after all units, against each null."""
+    if len(sums) == 0:
+        return np.zeros(len(nulls))
+    shares = counts / counts.max()
+    if np.allclose(shares, 1.0):
+        return betting.log_wealth(np.clip(sums / counts, 0.0, 1.0), nulls, level=STAKE_LEVEL)[:, -1]
+    return betting.log_wealth_of_ratio(sums / counts, shares, nulls, level=STAKE_LEVEL)
