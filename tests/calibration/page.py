@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests import ROOT
+from tests.calibration import claims
 
 RECORD = ROOT / "tests" / "golden" / "calibration.json"
 PAGE = ROOT / "templates" / "docs" / "explanation" / "what-you-may-rely-on.md"
@@ -40,6 +41,19 @@ WARNED = """Rows marked with a dagger (†) miss their promise, and the report w
 very uneven answers; `ceiling` means that nearly all answers are the same. In these cases read the betting interval or the raw points.
 
 """
+CLAIMS = """## Claims about two systems
+
+A claim such as "x was rated higher than y, for prompts like these" must hold for other people and other prompts. {n_cells} designs were simulated
+{studies} times each: 6 to 60 people, 5 to 100 prompts, all prompts judged by all people or only some, uneven activity, people and prompts that
+differ a little or a lot, tastes, choices, five points, 0 to 100 in steps of five, ceilings. The designs cover every pair of these settings.
+
+The table compares the method of the reports with those from which it was chosen. *Missed* is the share of studies whose 95 % interval
+misses the truth, which is also the share of false claims if the truth is "no difference". A design fails if it is above {limit}: .06 and two
+standard errors of the simulation. *Power* is the share of studies that claim a difference after the latent preference was raised by half a
+standard deviation, averaged over the designs. The
+methods that fail have more power because they claim too much.
+
+"""
 OTHERS = """## Procedures that do not keep their promise
 
 These procedures are common, or the papers use them. heval computes those of the papers so that you can reproduce their tables. It names
@@ -70,7 +84,35 @@ def holds(row: dict[str, Any]) -> bool:
 
 
 def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
+    return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.2f}"
+
+
+def _claims_section() -> str:
+    rows = [row for row in json.loads(claims.RECORD.read_text(encoding="utf-8"))["rows"] if row["studies"]]
+    studies = max(row["studies"] for row in rows)
+    lines = [
+        "| method | designs that fail | missed, worst design | missed, mean | power, mean |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for method in claims.METHODS:
+        missed = [row["missed"][method] for row in rows]
+        failed = sum(row["missed"][method] > claims.limit(row["studies"]) for row in rows)
+        power = sum(row["power"][method] for row in rows) / len(rows)
+        name = f"**{method}** (reports)" if method == claims.USED else method
+        lines.append(
+            f"| {name} | {failed} of {len(rows)} | {_share(max(missed))} | {_share(sum(missed) / len(rows))} | {_share(power)} |"
+        )
+    worst = sorted(rows, key=lambda row: -row["missed"][claims.USED])[:3]
+    lines += ["", "The designs in which the method of the reports missed most often:", ""]
+    lines += [f"- {row['name']}: {_share(row['missed'][claims.USED])}" for row in worst]
+    bets = sum(row["bets"] or 0 for row in rows) / len(rows)
+    introduction = CLAIMS.format(n_cells=len(rows), studies=studies, limit=_share(claims.limit(studies)))
+    return (
+        introduction
+        + "\n".join(lines)
+        + f"\n\nIn {_share(bets)} of all these studies the answers were too uneven or too uniform for a t test, and the report used bets.\n"
+        "`python -m tests.calibration.claims` measures this again.\n\n"
+    )
 
 
 def _table(found: list[dict[str, Any]], promises: bool = False) -> str:
@@ -106,6 +148,7 @@ def text() -> str:
         + COVERAGE
         + _table(intervals)
         + WARNED
+        + _claims_section()
         + OTHERS
         + _table([row for row in found if not row["is_ours"]], promises=True)
         + ENDING
