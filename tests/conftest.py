@@ -30,6 +30,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish(session):
+    thrift.keep_parts_of_fonts()
     thrift.keep_what_is_imported()
 
 

@@ -1,9 +1,12 @@
 """What Django and Python do again for every test, although it comes out the same each time. Here they do it once, or not at all."""
 
 import gc
+from contextlib import nullcontext
+from io import BytesIO
 
 import django.test.utils
 from django.conf import settings
+from django.db.models.expressions import Col
 from django.template import Template
 from django.test.signals import template_rendered
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -16,6 +19,7 @@ def start() -> None:
     """Once in each process, before its first test."""
     django.test.utils.instrumented_test_render = _render
     WhiteNoiseMiddleware.add_files_from_finders = _add_files_from_finders
+    Col.__hash__ = _hash_of_column
     gc.set_threshold(50_000, 20, 100)
 
 
@@ -23,6 +27,40 @@ def keep_what_is_imported() -> None:
     """The garbage collector need not look at modules and collected tests again: they stay until the end."""
     gc.collect()
     gc.freeze()
+
+
+def keep_parts_of_fonts() -> None:
+    """Before the first figure is drawn. A PDF holds the letters that it shows, and taking them out of a font is half of drawing it."""
+    from analysis.report import plots
+
+    drawn = plots._drawn
+
+    def draw(figure):
+        from matplotlib.backends import _backend_pdf_ps as fonts
+
+        plots._drawn = drawn
+        take_out, parts = fonts.get_glyphs_subset, {}
+
+        def kept(fontfile, glyphs):
+            key = str(fontfile), fontfile.face_index, tuple(glyphs)
+            if key not in parts:
+                with take_out(fontfile, glyphs) as part:
+                    parts[key] = fonts.SubsetResults(as_file(part.font).getvalue(), part.glyph_index_map)
+            return nullcontext(parts[key])
+
+        as_file = fonts.font_as_file
+        fonts.get_glyphs_subset, fonts.font_as_file = kept, BytesIO
+        return drawn(figure)
+
+    plots._drawn = draw
+
+
+def _hash_of_column(self: Col) -> int:
+    """Columns that are equal have equal hashes, as with Django's own, which binds the arguments of each column to a signature.
+
+    Each query with an order asks for the hash of every column that it selects.
+    """
+    return hash((self.alias, self.target.name))
 
 
 def _render(self: Template, context):

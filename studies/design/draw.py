@@ -10,7 +10,18 @@ from random import Random
 
 from django.db import transaction
 
-from studies.models import Arm, Batch, Exposure, Item, Output, Placement, Study
+from studies.models import (
+    Arm,
+    ArmSystem,
+    Batch,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Section,
+    SectionArm,
+    Study,
+)
 from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
 
@@ -117,28 +128,31 @@ class BatchDraw:
         self.study = study
         self.seed = study.seed
         # Sort here by code point. A database sorts by its collation, and the draw must not depend on that.
-        self.arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+        self.arms = sorted(study.arms.order_by(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
-        names = dict(study.systems.values_list("pk", "name"))
+        rows = list(study.systems.order_by().values_list("pk", "name", "is_human"))
+        names = {system: name for system, name, _ in rows}
         systems = sorted(names, key=names.__getitem__)
-        for arm_id, system_id in study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk"):
+        for arm_id, system_id in ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"):
             arm_systems[arm_id].append(system_id)
         for system_ids in arm_systems.values():
             system_ids.sort(key=names.__getitem__)
         # A study and its copy have different ids, and the draw must not depend on them.
         self.places = {system: position for position, system in enumerate(systems)}
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
-        self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
-        self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
-        self.human = frozenset(study.systems.filter(is_human=True).values_list("pk", flat=True))
+        self.sections = list(study.sections.order_by("position"))
+        self.section_arms: dict[int, set[int]] = {section.pk: set() for section in self.sections}
+        section_arms = SectionArm.objects.filter(section__study=study)
+        for section_id, arm_id in section_arms.values_list("section_id", "arm_id"):
+            self.section_arms.setdefault(section_id, set()).add(arm_id)
+        self.human = frozenset(system for system, _, is_human in rows if is_human)
         # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
-        practice = study.items.filter(section__purpose="training", kind=Item.Kind.PRACTICE)
-        practised = set(practice.values_list("prompt", flat=True))
-        by_key = sorted(study.prompts.values_list("key", "pk", "domain"))
+        self.practice_items, practised = self._load_practice_items()
+        by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain"))
         prompts = [(pk, domain) for _, pk, domain in by_key if pk not in practised]
         self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
-        rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
-        for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
+        outputs = Output.objects.filter(system__study=study).order_by("prompt_id", "system_id", "sample")
+        for prompt, system, output in outputs.values_list("prompt_id", "system_id", "pk"):
             self.outputs[prompt, system] = (*self.outputs.get((prompt, system), ()), output)
         self.prompts_by_arm = {
             arm.pk: [prompt for prompt, domain in prompts if not arm.domain or domain == arm.domain]
@@ -152,15 +166,19 @@ class BatchDraw:
             ]
             for arm in self.arms
         }
-        self.practice_items = self._load_practice_items(practice)
 
-    def _load_practice_items(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
-        """Return the items made in the draft, by section and arm. They match the arm's domain and its systems."""
-        rows = practice.order_by("section", "number", "exposures__number")
+    def _load_practice_items(self) -> tuple[dict[tuple[int, int], list[tuple[int, str]]], set[int]]:
+        """Return the items made in the draft, by section and arm, and all their prompts. They match the arm's domain and its systems."""
+        training = [section.pk for section in self.sections if section.purpose == Section.Purpose.TRAINING]
+        if not training:
+            return {}, set()
+        rows = self.study.items.filter(section__in=training, kind=Item.Kind.PRACTICE)
         items: dict[int, tuple[int, str, str, set[int]]] = {}
-        for section, item, kind, domain, system in rows.values_list(
-            "section_id", "pk", "kind", "prompt__domain", "exposures__output__system_id"
-        ):
+        practised: set[int] = set()
+        for section, item, prompt, kind, domain, system in rows.order_by(
+            "section_id", "number", "exposures__number"
+        ).values_list("section_id", "pk", "prompt_id", "kind", "prompt__domain", "exposures__output__system_id"):
+            practised.add(prompt)
             items.setdefault(item, (section, kind, domain, set()))[3].add(system)
         draft_items: dict[tuple[int, int], list[tuple[int, str]]] = {}
         for item, (section, kind, domain, systems) in items.items():
@@ -168,7 +186,7 @@ class BatchDraw:
                 is_of_domain = not arm.domain or domain in ("", arm.domain)
                 if is_of_domain and systems <= set(self.systems[arm.pk]):
                     draft_items.setdefault((section, arm.pk), []).append((item, kind))
-        return draft_items
+        return draft_items, practised
 
     def sections_with_own_items(self, arm_id: int) -> list:
         """Return the arm's sections that show their own items."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from studies.models import Batch, Output, Placement, Study
+from studies.models import ArmSystem, Batch, Contrast, Output, Placement, Question, SectionArm, Study
 
 SCHEMA = "heval.design/1"
 STUDY_FIELDS = (
@@ -47,23 +47,43 @@ def _sorted_by_name(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["name"])
 
 
+def _ids_by_owner(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    ids: dict[int, list[int]] = {}
+    for owner, pk in pairs:
+        ids.setdefault(owner, []).append(pk)
+    return ids
+
+
+def _pair_of_names(row: Question | Contrast, names: dict[int, str]) -> dict[str, Any]:
+    # A system of another study has no name here, so a design into which it is put differs from the frozen one.
+    return {"x": row.x_id and names.get(row.x_id), "y": row.y_id and names.get(row.y_id)}
+
+
 def serialize_design(study: Study) -> dict[str, Any]:
     """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
     Lists are sorted here by code point. A database sorts by its collation, and the hash must not depend on that.
     """
-    sections = study.sections.select_related("reuses").prefetch_related("arms", "questions__x", "questions__y")
-    contrasts = study.contrasts.select_related("section", "x", "y")
+    systems = list(study.systems.order_by())
+    names = {system.pk: system.name for system in systems}
+    arms = list(study.arms.order_by())
+    arm_names = {arm.pk: arm.name for arm in arms}
+    arm_systems = _ids_by_owner(ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"))
+    sections = list(study.sections.order_by("position"))
+    positions = {section.pk: section.position for section in sections}
+    section_arms = _ids_by_owner(SectionArm.objects.filter(section__study=study).values_list("section_id", "arm_id"))
+    questions: dict[int, list[Question]] = {}
+    for question in Question.objects.filter(section__study=study).order_by("position"):
+        questions.setdefault(question.section_id, []).append(question)
     outputs = Output.objects.filter(system__study=study)
     return {
         "schema": SCHEMA,
         "study": _row_dict(study, STUDY_FIELDS),
-        "systems": _sorted_by_name(
-            _row_dict(system, ("name", "is_human", "reference")) for system in study.systems.all()
-        ),
+        "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
         "arms": _sorted_by_name(
-            _row_dict(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
-            for arm in study.arms.prefetch_related("systems")
+            _row_dict(arm, ARM_FIELDS)
+            | {"systems": sorted(names.get(system, "") for system in arm_systems.get(arm.pk, ()))}
+            for arm in arms
         ),
         "sections": [
             {
@@ -72,12 +92,11 @@ def serialize_design(study: Study) -> dict[str, Any]:
                 "purpose": section.purpose,
                 "m": section.m,
                 "settings": section.settings,
-                "reuses": section.reuses and section.reuses.position,
-                "arms": sorted(arm.name for arm in section.arms.all()),
+                "reuses": section.reuses_id and positions.get(section.reuses_id),
+                "arms": sorted(arm_names.get(arm, "") for arm in section_arms.get(section.pk, ())),
                 "questions": [
-                    _row_dict(question, QUESTION_FIELDS)
-                    | {"x": question.x and question.x.name, "y": question.y and question.y.name}
-                    for question in section.questions.all()
+                    _row_dict(question, QUESTION_FIELDS) | _pair_of_names(question, names)
+                    for question in questions.get(section.pk, ())
                 ],
             }
             for section in sections
@@ -85,17 +104,14 @@ def serialize_design(study: Study) -> dict[str, Any]:
         "contrasts": sorted(
             (
                 _row_dict(contrast, CONTRAST_FIELDS)
-                | {
-                    "section": contrast.section and contrast.section.position,
-                    "x": contrast.x and contrast.x.name,
-                    "y": contrast.y and contrast.y.name,
-                }
-                for contrast in contrasts
+                | {"section": contrast.section_id and positions.get(contrast.section_id)}
+                | _pair_of_names(contrast, names)
+                for contrast in study.contrasts.order_by()
             ),
             key=canonical_json,
         ),
         "exclusion_rules": sorted(
-            (_row_dict(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.all()),
+            (_row_dict(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.order_by()),
             key=lambda row: (row["position"], row["rule"]),
         ),
         "prompts": sorted(

@@ -38,25 +38,29 @@ CREATE TRIGGER {table}_frozen BEFORE INSERT OR UPDATE OR DELETE ON {table}
 """
 
 
-def _on_postgresql(sql):
-    def run(apps, schema_editor):
+class _OnPostgreSQL(migrations.RunSQL):
+    """SQL that PostgreSQL alone runs. RunPython would first build all models of the site for it, on every database."""
+
+    def database_forwards(self, app_label, schema_editor, from_state, to_state):
         if schema_editor.connection.vendor == "postgresql":
-            schema_editor.execute(sql, params=None)
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
-    return run
+    def database_backwards(self, app_label, schema_editor, from_state, to_state):
+        if schema_editor.connection.vendor == "postgresql":
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
-def append_only_operation(table, exception_sql="") -> migrations.RunPython:
+def append_only_operation(table, exception_sql="") -> migrations.RunSQL:
     """Return a migration operation that forbids UPDATE and DELETE on ``table``. The PL/pgSQL ``exception_sql`` may allow some."""
-    return migrations.RunPython(
-        _on_postgresql(APPEND_ONLY_SQL.format(table=table, passes=exception_sql)),
-        _on_postgresql(f"DROP TRIGGER {table}_append_only ON {table}; DROP FUNCTION {table}_append_only();"),
+    return _OnPostgreSQL(
+        APPEND_ONLY_SQL.format(table=table, passes=exception_sql),
+        f"DROP TRIGGER {table}_append_only ON {table}; DROP FUNCTION {table}_append_only();",
     )
 
 
 def frozen_design_operation(
     table, study_sql="{row}.study_id", mutable_columns=(), allows_inserts=False
-) -> migrations.RunPython:
+) -> migrations.RunSQL:
     """Return a migration operation that freezes the rows of a study that is not a draft.
 
     ``mutable_columns``: columns that may still change. ``allows_inserts``: rows may still be added.
@@ -74,7 +78,4 @@ def frozen_design_operation(
         changes=free,
         grows="AND TG_OP <> 'INSERT'" if allows_inserts else "",
     )
-    return migrations.RunPython(
-        _on_postgresql(sql),
-        _on_postgresql(f"DROP TRIGGER {table}_frozen ON {table}; DROP FUNCTION {table}_frozen();"),
-    )
+    return _OnPostgreSQL(sql, f"DROP TRIGGER {table}_frozen ON {table}; DROP FUNCTION {table}_frozen();")

@@ -113,7 +113,8 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
         study = _lock_study(study)
         _refuse_launched(study)
         signals.deleting_test_runs.send(Study, study=study)
-        study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
+        if ready_made:
+            study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
         text = canonical_json(serialize_design(study))
         if sha256_of(text) != before:
             raise ActionRefused("The study was edited during the launch. Check it and launch it again.")
@@ -153,15 +154,15 @@ def freeze_and_close(study: Study, by) -> Study:
 
 def _open_to(study: Study, places: int) -> int:
     """Return the lowest number such that the batches below it have this many places. Places for third labels do not count."""
-    total = 0
+    total = following = 0
     for number, n_places, origin in (
         study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted", "origin")
     ):
         if total >= places:
             return number
         total += n_places if origin != Batch.Origin.TOP_UP else 0
-    last = study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").last()
-    return last.number + 1 if last else 0
+        following = number + 1
+    return following
 
 
 def count_opened_places_towards_cap(study: Study) -> int:

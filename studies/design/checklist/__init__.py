@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from studies import signals
-from studies.models import Study
+from studies.design.draw import BatchDraw
+from studies.models import Batch, Study
 from studies.protocols import Problem
 
 from .arms import arm_problems
@@ -15,11 +16,14 @@ from .stimuli import stimuli_problems
 
 def find_design_problems(study: Study) -> Iterator[Problem]:
     """Yield what is missing (blocking) or unwise in a draft. Each problem is linked to its field."""
-    problems = list(_problems_before_drawing(study))
+    has_own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
+    # Reading the design for the draw is most of the work, so all checks share it.
+    drawing = None if has_own_batches else BatchDraw(study)
+    problems = list(_problems_before_drawing(study, drawing))
     yield from problems
     # Batches can be checked only if the design can be drawn.
     if not any(problem.is_blocking for problem in problems):
-        yield from batch_problems(study)
+        yield from batch_problems(study, drawing)
 
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:
@@ -35,8 +39,8 @@ def find_analysis_blockers(study: Study) -> Iterator[Problem]:
     yield from exclusion_rule_problems(study, sections)
 
 
-def _problems_before_drawing(study: Study) -> Iterator[Problem]:
-    """Yield the problems that can be found without drawing a batch."""
+def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
+    """Yield the problems that can be found without drawing a batch. ``drawing`` is None if the study has ready-made batches."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.public_title.strip():
         yield Problem("Add a title: annotators read it at the top of each page.", "public_title")
@@ -50,15 +54,17 @@ def _problems_before_drawing(study: Study) -> Iterator[Problem]:
         yield Problem("There is no reward. Enter an amount, or 0 for volunteers.", "reward", False, "no_reward")
     if not study.minutes:
         yield Problem("The duration is missing. Enter the declared minutes.", "minutes")
-    if not study.arms.exists():
+    arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+    if not arms:
         yield Problem("The study has no arm. Add one.", "arms")
-    yield from arm_problems(study)
+    yield from arm_problems(study, arms)
     if not any(section.purpose == "live" for section in sections):
         yield Problem("The study has no live section, so it would measure nothing. Add one.", "sections")
     for section in sections:
         yield from section_problems(section)
-    yield from drawing_problems(study, sections)
-    yield from stimuli_problems(study, sections)
+    if drawing is not None:
+        yield from drawing_problems(sections, drawing)
+    yield from stimuli_problems(study, sections, drawing)
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)
     if study.batches_per_annotator > 1:

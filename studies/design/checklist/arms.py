@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from studies.design.draw import ArmSharesRefused, build_arm_block
-from studies.models import Study
+from studies.models import Arm, Study
 from studies.protocols import Problem
 
 
-def arm_problems(study: Study) -> Iterator[Problem]:
-    arms = sorted(study.arms.all(), key=lambda arm: arm.name)
+def arm_problems(study: Study, arms: list[Arm]) -> Iterator[Problem]:
     try:
         build_arm_block(arms)
     except ArmSharesRefused as refused:

@@ -12,10 +12,11 @@ from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
 MIN_TRIAL_BATCHES = 200
 
 
-def batch_problems(study: Study) -> Iterator[Problem]:
+def batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
     """Yield problems that only drawn batches show: unfillable batches, and planned comparisons that no batch can answer.
 
     Trial batches are drawn until every comparison can be answered, usually after a few of them. Nothing is stored.
+    ``drawing`` is None if the study has ready-made batches.
     """
     live = [
         section
@@ -28,7 +29,7 @@ def batch_problems(study: Study) -> Iterator[Problem]:
     pending = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
     shown_by_section = {section.pk: ShownSystems() for section in live}
     try:
-        for number, (arm, placed) in enumerate(_items_by_batch(study)):
+        for number, (arm, placed) in enumerate(_items_by_batch(study, drawing)):
             if not pending and number >= MIN_TRIAL_BATCHES:
                 break
             for section in live if pending else ():
@@ -86,14 +87,14 @@ def batch_count_for_target(study: Study) -> int:
     return -(-(study.target_n or MAX_BLOCK_SIZE) // study.annotators_per_batch)
 
 
-def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
+def _items_by_batch(study: Study, drawing: BatchDraw | None) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
     """Yield the arm of each batch that a launch would open, and by section the systems of each live item.
 
     Raise UnfillableBatch if a batch cannot be filled.
     """
     count = batch_count_for_target(study)
-    own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
-    if own_batches.exists():
+    if drawing is None:
+        own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
         rows = (
             Placement.objects.filter(batch__in=own_batches, item__kind=Item.Kind.LIVE)
             .order_by("batch__number", "number")
@@ -110,7 +111,6 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
                 placed.setdefault(section, []).append(frozenset(system_ids))
             yield arm, placed
         return
-    drawing = BatchDraw(study)
     system_by_output = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
     for batch in islice(drawing.batches(), count):
         placed = {}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from studies.design.draw import BatchDraw
-from studies.models import Batch, Study
 from studies.protocols import REGISTRY, Problem
 from studies.protocols.base.scales import parse_scale
 
@@ -30,11 +29,8 @@ def _prefix_with_section(problem: Problem, section) -> Problem:
     )
 
 
-def drawing_problems(study: Study, sections) -> Iterator[Problem]:
+def drawing_problems(sections, drawing: BatchDraw) -> Iterator[Problem]:
     """Yield the protocols' problems with the arms and their outputs, if batches are drawn from the design."""
-    if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
-        return
-    drawing = BatchDraw(study)
     for section in sections:
         if section.protocol in REGISTRY:
             for problem in REGISTRY[section.protocol].drawing_problems(section, drawing):

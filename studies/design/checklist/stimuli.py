@@ -9,11 +9,11 @@ from studies.models import Batch, Output, Placement, Study
 from studies.protocols import REGISTRY, Problem
 
 
-def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
-    drawing = [
+def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Iterator[Problem]:
+    with_items = [
         s for s in sections if s.protocol in REGISTRY and REGISTRY[s.protocol].has_items and s.reuses_id is None and s.m
     ]
-    if not drawing:
+    if not with_items:
         return
     systems = study.systems.count()
     if systems < 2:
@@ -23,19 +23,11 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
             systems == 0,
             "one_system",
         )
-    has_own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     # A protocol that shows one output per prompt has other needs and checks them itself.
-    full_sections = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
-    if full_sections and not has_own_batches:
-        yield from _coverage_problems(study, full_sections)
-    n_repeated = (
-        Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
-        .values("batch", "item__prompt")
-        .annotate(n=Count("pk"))
-        .filter(n__gt=1)
-        .count()
-    )
-    if n_repeated:
+    full_sections = [section for section in with_items if REGISTRY[section.protocol].shows_every_system]
+    if full_sections and drawing is not None:
+        yield from _coverage_problems(study, full_sections, drawing)
+    if drawing is None and (n_repeated := _count_prompts_twice_in_batch(study)):
         yield Problem(
             f"{n_repeated} prompts occur twice in a ready-made batch.", "batches", False, "prompt_twice_in_batch"
         )
@@ -49,10 +41,17 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
         )
 
 
-def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
+def _count_prompts_twice_in_batch(study: Study) -> int:
+    """Return how often a ready-made batch holds several items of one prompt."""
+    prompts = Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED).values(
+        "batch", "item__prompt"
+    )
+    return prompts.annotate(n=Count("pk")).filter(n__gt=1).count()
+
+
+def _coverage_problems(study: Study, sections, plan: BatchDraw) -> Iterator[Problem]:
     """Check that each arm has enough prompts with an output of every system that the arm shows."""
-    plan = BatchDraw(study)
-    positions = {section.position for section in drawing}
+    positions = {section.position for section in sections}
     keys = dict(study.prompts.values_list("pk", "key"))
     arms_by_need: dict[tuple, list] = {}
     for arm in plan.arms:
