@@ -12,7 +12,7 @@ from .report.runs import run_analysis
 
 
 @jobs.register_periodic(300)
-def open_replacement_places() -> int:
+def open_places_replacing_excluded_annotators() -> int:
     """Open new places in studies that replace excluded annotators or count only kept ones."""
     return create_replacement_places_of_launched_studies()
 
@@ -31,6 +31,6 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 
 @jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))
-def run_export_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Write an export table to a file."""
     return parquet.write_export_file_and_delete_old_files(job, progress)

@@ -17,9 +17,9 @@ class AnnotatorsConfig(AppConfig):
         from .recruitment.panels import sync as panel_work
 
         channels.load_channels()
-        panel_work.register_sync_step("approves", bulk_approval.approve_matched_submissions)
+        panel_work.register_optional_sync_step("approves", bulk_approval.approve_matched_submissions)
         for signal, receiver in (
-            (studies_signals.deleting_test_runs, draft_test_runs.erase_test_data),
+            (studies_signals.deleting_test_runs, draft_test_runs.erase_test_run_data),
             (studies_signals.deleting_draft, draft_test_runs.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_by_study),

@@ -138,7 +138,7 @@ def filter_allowed(user, queryset: QuerySet, action: Action = Action.VIEW, *, to
     return queryset.filter(**{f"{study_lookup_path(queryset.model)}__in": memberships.values("study")})
 
 
-def check_permission(user, action: Action, study: Study | int | None = None, token=None) -> None:
+def check_permission_or_404(user, action: Action, study: Study | int | None = None, token=None) -> None:
     """Raise Http404 if the user may not know of the study, and PermissionDenied if they know it but may not do this.
 
     ``user`` is None if the site itself or its operator's command acts. ``token`` is the API token of the request.
@@ -179,7 +179,7 @@ def _pk(study: Study | int) -> int:
 
 
 def get_study(user, action: Action, *, token=None, **lookup: Any) -> Study:
-    """Return the study that ``lookup`` finds. Raise Http404 or PermissionDenied like ``check_permission``."""
+    """Return the study that ``lookup`` finds. Raise Http404 or PermissionDenied like ``check_permission_or_404``."""
     return get_row(user, action, Study.objects.all(), token=token, **lookup)
 
 
@@ -188,7 +188,7 @@ def get_row(user, action: Action, queryset: QuerySet, *, token=None, **lookup: A
     row = queryset.filter(**lookup).first()
     if row is None:
         raise Http404("This object does not exist.")
-    check_permission(user, action, study_of(row), token)
+    check_permission_or_404(user, action, study_of(row), token)
     return row
 
 
@@ -209,7 +209,7 @@ def is_owner_or_admin(user, owner_id: int | None) -> bool:
     return is_researcher(user) and (user.is_superuser or owner_id == user.pk)
 
 
-def check_owner_or_admin(user, owner_id: int | None) -> None:
+def check_owner_or_admin_or_404(user, owner_id: int | None) -> None:
     """Raise Http404 if the row is not the user's. ``user`` is None if the site itself acts."""
     if user is not None and not is_owner_or_admin(user, owner_id):
         raise Http404("This object does not exist.")
@@ -243,7 +243,7 @@ def require_owner_and_distinct_members(member_roles: Sequence[tuple[int, str]]) 
 @transaction.atomic
 def replace_member_roles(study: Study, by, member_roles: Sequence[tuple[int, str]]) -> None:
     """Give exactly these people these roles; remove all others. Raise ValidationError like ``require_owner_and_distinct_members``."""
-    check_permission(by, Action.SHARE, study)
+    check_permission_or_404(by, Action.SHARE, study)
     require_owner_and_distinct_members(member_roles)
     Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     members = {member.user_id: member for member in study.members.all()}

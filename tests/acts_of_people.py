@@ -197,11 +197,11 @@ ACTS = {
         excluded,
         lambda w, by: exclusions.lift_exclusion(w.exclusion, by),
     ),
-    "annotators/places/exclusions:open_replacement_places": Act(
+    "annotators/places/exclusions:open_next_batches_or_create_copies": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reopen",
         excluded,
-        lambda w, by: exclusions.open_replacement_places(w.study, [w.done], by),
+        lambda w, by: exclusions.open_next_batches_or_create_copies(w.study, [w.done], by),
         spoil=close_it,
     ),
     "annotators/places/exclusions:release_place": Act(
@@ -245,18 +245,18 @@ ACTS = {
         lambda w, by: rounds.save_round_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
         may_repeat=True,
     ),
-    "annotators/recruitment/panels/secrets:store_secrets": Act(
+    "annotators/recruitment/panels/secrets:store_or_delete_secrets": Act(
         Action.PANEL,
         "keep secret",
         collected,
-        lambda w, by: secrets.store_secrets(w.door, {"token": "t"}, by=by),
+        lambda w, by: secrets.store_or_delete_secrets(w.door, {"token": "t"}, by=by),
         may_repeat=True,
     ),
-    "annotators/recruitment/panels/reconcile:import_panel_file": Act(
+    "annotators/recruitment/panels/reconcile:import_panel_file_and_release_places": Act(
         Action.PANEL,
         "read panel file",
         by_file,
-        lambda w, by: reconcile.import_panel_file(w.door, "Person\ndone\n", by),
+        lambda w, by: reconcile.import_panel_file_and_release_places(w.door, "Person\ndone\n", by),
         may_repeat=True,
     ),
     "annotators/recruitment/sample:replace_sample_columns": Act(
@@ -326,7 +326,7 @@ ASKED = {
         settled,
         lambda w, by: ledger.order_due_payments_at_panel(w.door, (), Decimal(0), by),
     ),
-    "publish": (Action.PANEL, collected, lambda w, by: publishing.order_publication(w.door, by=by)),
+    "publish": (Action.PANEL, collected, lambda w, by: publishing.order_blocklist_and_publication(w.door, by=by)),
     "stop a task": (
         Action.PANEL,
         collected,
@@ -335,5 +335,5 @@ ASKED = {
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
     "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
     "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.subscribe_to_webhooks(w.door, by=by)),
-    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsal_jobs.schedule_rehearsal(w.door, by=by)),
+    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsal_jobs.get_or_create_rehearsal_job(w.door, by=by)),
 }

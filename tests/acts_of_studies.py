@@ -15,7 +15,7 @@ from annotators.places.draft_test_runs import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
 from studies.imports.bundle import bundle_text, create_draft_from_bundle
-from studies.imports.preparation import prepare_and_filter_stimuli
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study
 from studies.services import copying, drafts, jobs, lifecycle, practice, questions
@@ -201,12 +201,14 @@ ACTS = {
     "studies/services/copying:clone_study": Act(
         Action.CLONE, "clone", draft, step(copying.clone_study), may_repeat=True
     ),
-    "studies/imports/preparation:prepare_and_filter_stimuli": Act(
+    "studies/imports/preparation:prepare_stimuli_and_delete_dropped_prompts": Act(
         Action.EDIT,
         "prepare stimuli",
         draft,
-        lambda w, by: prepare_and_filter_stimuli(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
-        lambda w, by: prepare_and_filter_stimuli(w.study, {}, by=by),
+        lambda w, by: prepare_stimuli_and_delete_dropped_prompts(
+            w.study, {"length": {"manner": "characters", "limit": 60}}, by=by
+        ),
+        lambda w, by: prepare_stimuli_and_delete_dropped_prompts(w.study, {}, by=by),
         spoil=launch_it,
     ),
     "studies/imports/tables/run:import_stimuli_file": Act(

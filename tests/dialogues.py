@@ -111,12 +111,12 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     """Max three as the released analysis counted it, from the answers that were imported: the report counts only labels that were wanted."""
     import numpy as np
 
-    from analysis.data.planned_labels import read_planned_labels
+    from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
     from analysis.stats import choice
     from analysis.stats.choice import Strategy
     from analysis.stats.sequential import hoeffding_boundaries
 
-    given = read_planned_labels(study, ["imported"]).rows
+    given = read_planned_labels_of_claimed_batches(study, ["imported"]).rows
     item = given["item_number"].to_numpy(int)
     votes = np.bincount(item, (given["chosen_system"] == "CGA").to_numpy(float))[1:]
     counts = np.bincount(item)[1:]
@@ -126,7 +126,7 @@ def print_published_counting(study, batch: str, delta: float) -> None:
         made = choice.effort_from_resampled_labels(
             votes.astype(int), counts, strategy, rule=rule, reading=reading, runs=1000, rng=rng
         )
-        found = choice.estimate_mean_effort(made, mode="paper", rng=rng).estimate
+        found = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=rng).estimate
         published = f" / {TABLE_6[batch]['Max 3 Workers'][DELTAS.index(delta)]}" if reading == "stays" else ""
         print(f"    Table 6, Max 3 Workers counted as published, reading “{reading}” {found:7.1f}{published}")
 

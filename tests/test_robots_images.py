@@ -8,7 +8,7 @@ from PIL import Image
 
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.sequence import get_itinerary
+from annotators.pages.sequence import get_section_itinerary
 from studies.models import Exposure, Study
 from studies.services import lifecycle
 from tests.builders import add_rating, exposures_draft, launched, panel
@@ -110,7 +110,7 @@ def test_letters_go_on_behind_a_section_that_begins_with_a(settings, tmp_path):
     study = exposures_draft(tmp_path, levels=(1, 1, 2), target_n=1)
     study.sections.filter(position=3).update(position=4, m=1)
     add_rating(study, position=3)
-    laid = get_itinerary(claimed(launched(study))).sections
+    laid = get_section_itinerary(claimed(launched(study))).sections
     letters = [sorted(label for label, _ in one.items[0].exposures) for one in laid]
     assert letters == [["A", "B"], ["C", "D"], ["A", "B"], ["E", "F"]]
 

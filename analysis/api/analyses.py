@@ -58,7 +58,7 @@ class AnalysesView(StudyView):
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
             raise RowErrors([row_error(None, field, message)]) from None
-        return job_response(job)
+        return accepted_job_response(job)
 
 
 def _figures_prefetch():
@@ -79,7 +79,7 @@ def idempotency_token(request, study: Study, kind: str) -> str | None:
     return sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
 
 
-def job_response(job: Job) -> Response:
+def accepted_job_response(job: Job) -> Response:
     return Response(shapes.JobSerializer(Job.objects.get(pk=job.pk)).data, status=202)
 
 

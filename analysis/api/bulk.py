@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import models, transaction
 
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Output, Prompt, Study, System, audit
 from studies.models.guards import StudyFrozen
 from studies.stimuli.texts import name_key
@@ -29,7 +29,7 @@ class BulkKind:
 
 def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
     """Store the rows of a request and return (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     rows = _checked(kind, body)
     with transaction.atomic():
         locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)

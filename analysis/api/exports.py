@@ -12,7 +12,7 @@ from analysis.report.archive import archive_stream
 from studies.access import Action
 
 from . import serializers as shapes
-from .analyses import idempotency_token, job_response
+from .analyses import accepted_job_response, idempotency_token
 from .base import MEDIA_TYPES, StudyView, document_operation, download_response, require_json_object
 from .query import ORIGINS, RAW, WITHDRAWN, Parameter
 from .renderers import RowErrors, row_error
@@ -35,7 +35,7 @@ class ExportView(StudyView):
         return download_response(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.n_rows)
 
 
-def build_export_view_classes() -> dict[str, type[ExportView]]:
+def build_export_file_and_hash_views() -> dict[str, type[ExportView]]:
     """Return a view for each table and format, and one for its hash, each with its own parameters and description."""
     views = {}
     for table in exports.TABLES:
@@ -107,7 +107,7 @@ class ExportsView(StudyView):
             job = request_export(self.study, by=request.user, request_token=token, **serializer.validated_data)
         except BadOrigins as bad:
             raise RowErrors([row_error(None, "origins", str(bad))]) from None
-        return job_response(job)
+        return accepted_job_response(job)
 
 
 class CodebookView(StudyView):

@@ -14,7 +14,7 @@ class PayReportView(StudyView):
 
     @document_operation("Pay per hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
     def get(self, request, code):
-        return Response(pay_report.build_pay_report(self.study))
+        return Response(pay_report.build_pay_report_by_arm_and_link(self.study))
 
 
 class PaymentsView(StudyView):

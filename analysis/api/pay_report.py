@@ -14,7 +14,7 @@ from annotators.models import Payment
 from annotators.pay.costs import compute_link_cost
 from annotators.pay.hourly_pay import ArmPay, pay_by_arm
 from studies.models import Study
-from studies.stimuli.spreadsheet import csv_text
+from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 COLUMNS = (
     "number", "assignment", "link", "arm", "kind", "ordinal", "amount", "currency", "method", "state", "reason", "created_at", "ended_at",
@@ -48,7 +48,7 @@ def payment_row(payment: Payment) -> dict[str, Any]:
 
 
 def payments_csv(study: Study) -> str:
-    return csv_text(
+    return formula_safe_csv_text(
         [COLUMNS, *([_cell(value) for value in payment_row(payment).values()] for payment in payments_of_study(study))]
     )
 
@@ -57,7 +57,7 @@ def _cell(value: Any) -> Any:
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
 
 
-def build_pay_report(study: Study) -> dict[str, Any]:
+def build_pay_report_by_arm_and_link(study: Study) -> dict[str, Any]:
     """Return the pay report.
 
     Arms have quartiles of minutes and of pay per hour. Links have amounts that are paid, ordered, due, owed but not yet in

@@ -166,17 +166,17 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def page_response(
-    request, values: Mapping[str, Any], keyed_rows: Sequence[tuple[Any, Any]], **extra_fields: Any
+    request, query_values: Mapping[str, Any], keyed_rows_plus_one: Sequence[tuple[Any, Any]], **extra_fields: Any
 ) -> Response:
     """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
 
     ``keyed_rows`` must hold one row more than the page if there is a next page.
     """
-    size = values["page_size"]
+    size = query_values["page_size"]
     following = None
-    if len(keyed_rows) > size:
-        key = keyed_rows[size - 1][0]
+    if len(keyed_rows_plus_one) > size:
+        key = keyed_rows_plus_one[size - 1][0]
         query = {name: text for name, text in request.query_params.items() if name != "cursor"}
         query["cursor"] = encode_cursor(key if isinstance(key, tuple) else (key,))
         following = f"{settings.SITE_URL}{request.path}?{urlencode(query)}"
-    return Response({"next": following, "results": [row for _, row in keyed_rows[:size]], **extra_fields})
+    return Response({"next": following, "results": [row for _, row in keyed_rows_plus_one[:size]], **extra_fields})

@@ -50,7 +50,7 @@ class StudiesView(APIView):
     @document_operation("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
     def post(self, request):
         read_query(request, ())
-        access.check_permission(request.user, Action.CREATE, token=get_api_token(request))
+        access.check_permission_or_404(request.user, Action.CREATE, token=get_api_token(request))
         serializer = shapes.StudySerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)

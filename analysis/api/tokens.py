@@ -15,7 +15,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 
 from analysis.models import ApiToken
-from studies.access import Action, check_owner_or_admin, check_permission
+from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
 from studies.models import Study, audit
 
 # Secret scanners recognise leaked tokens by this prefix. 256 random bits follow it.
@@ -30,7 +30,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """Create a token. Return its row and its text, which is not stored and can be shown only now."""
     if study is not None:
-        check_permission(user, Action.CREATE_TOKEN, study)
+        check_permission_or_404(user, Action.CREATE_TOKEN, study)
     raw = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
@@ -42,7 +42,7 @@ def create_token(
 @transaction.atomic
 def revoke_token(token: ApiToken, by) -> bool:
     """Revoke a token permanently. Return whether it was not revoked before."""
-    check_owner_or_admin(by, token.user_id)
+    check_owner_or_admin_or_404(by, token.user_id)
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
         audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
         return True

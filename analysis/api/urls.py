@@ -36,7 +36,7 @@ urlpatterns = [
     path(f"{study}exports/", exports.ExportsView.as_view(), name="api-exports"),
     *(
         path(f"{study}exports/{name}", view.as_view(), name=f"api-export-{name}")
-        for name, view in exports.build_export_view_classes().items()
+        for name, view in exports.build_export_file_and_hash_views().items()
     ),
     path(f"{study}exports/codebook.json", exports.CodebookView.as_view(), name="api-codebook"),
     path(f"{study}exports/codebook.md", exports.CodebookMarkdownView.as_view(), name="api-codebook-page"),

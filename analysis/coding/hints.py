@@ -7,7 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_qualifying_copied_run, tokenize
+from ..exclusions.rules.copied_text import (
+    COPIED_SHARE,
+    COPIED_TOKENS,
+    longest_qualifying_copied_run,
+    tokenize_casefolded,
+)
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 HINT_LABELS = {
@@ -53,16 +58,16 @@ EMPTY_ANSWERS = frozenset(
 
 def normalise_text(text: str) -> str:
     """Return the lower-case words, so that texts that differ only in punctuation and spaces are equal."""
-    return " ".join(tokenize(text))
+    return " ".join(tokenize_casefolded(text))
 
 
 def word_five_grams(text: str) -> frozenset[tuple[str, ...]]:
     """Return all runs of five words of an explanation."""
-    words = tokenize(text[:20_000])
+    words = tokenize_casefolded(text[:20_000])
     return frozenset(tuple(words[n : n + GRAM_LENGTH]) for n in range(len(words) - GRAM_LENGTH + 1))
 
 
-def flag_near_duplicates(annotator_text_pairs: Sequence[tuple[int, str]]) -> list[bool]:
+def flag_nearly_but_not_identical_texts(annotator_text_pairs: Sequence[tuple[int, str]]) -> list[bool]:
     """Return for each (annotator, text) row whether a text of another annotator has more than ``NEAR_SHARE`` of its runs.
 
     Explanations with fewer than ``MIN_GRAMS`` runs are never flagged, because short texts are alike by chance. Identical
@@ -98,10 +103,13 @@ def reviewer_hints(
 
     ``shown_texts``: texts that the annotator read. ``n_other_writers_by_text``: number of other annotators by normalised explanation.
     """
-    words = tokenize(text[:20_000])
+    words = tokenize_casefolded(text[:20_000])
     hints = []
     longest = (
-        max((longest_qualifying_copied_run(words, tokenize(shown_text)) for shown_text in shown_texts), default=0)
+        max(
+            (longest_qualifying_copied_run(words, tokenize_casefolded(shown_text)) for shown_text in shown_texts),
+            default=0,
+        )
         if len(words) >= COPIED_TOKENS
         else 0
     )
@@ -121,7 +129,7 @@ def reviewer_hints_by_row(
     writers: dict[str, set[int]] = {}
     for annotator, _, text in rows:
         writers.setdefault(normalise_text(text), set()).add(annotator)
-    near = flag_near_duplicates([(annotator, text) for annotator, _, text in rows])
+    near = flag_nearly_but_not_identical_texts([(annotator, text) for annotator, _, text in rows])
     hints = []
     for (annotator, key, text), is_near in zip(rows, near, strict=True):
         normalised = normalise_text(text)

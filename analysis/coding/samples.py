@@ -105,7 +105,7 @@ def refusal_reasons_by_assignment(samples: Sequence[CodedSample]) -> dict[int, s
     return reasons_by_assignment
 
 
-def reviewed_assignment_ids(samples: Sequence[CodedSample]) -> set[int]:
+def decided_review_assignment_ids(samples: Sequence[CodedSample]) -> set[int]:
     """Return the assignments that reviewers have decided."""
     reviews = [sample for sample in samples if sample.kind == CodingSample.Kind.REJECTIONS]
     return {item.assignment for sample in reviews for item in sample.pairs if sample.is_work_refused(item) is not None}

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from annotators.models import Response
-from studies.access import Action, allowed_active_member_users, check_permission
+from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.design.draw import seeded_random
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
@@ -41,7 +41,7 @@ def draw_sample(
     origin: str = "live",
 ) -> CodingSample:
     """Draw a sample, with the items of all arms in random order. Raises ActionRefused, which says what is missing."""
-    check_permission(by, Action.SAMPLE, study)
+    check_permission_or_404(by, Action.SAMPLE, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state == Study.State.DRAFT:
         raise ActionRefused("A draft has no answers to code. Launch the study first.")

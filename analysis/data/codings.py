@@ -117,12 +117,12 @@ def keyed_coding_rows(study: Study, codings: QuerySet[Coding]) -> Iterator[tuple
         )
 
 
-def hash_codings(selection: Selection) -> tuple[str, int]:
+def coding_rows_sha256_and_count(selection: Selection) -> tuple[str, int]:
     """Return the hash of all codings of a selection, and their number."""
-    from analysis.stats.seeds import rows_sha256
+    from analysis.stats.seeds import unordered_rows_sha256
 
     cells = list(coding_rows(selection))
-    return rows_sha256(
+    return unordered_rows_sha256(
         [[column.name for column in CODING_COLUMNS], *(["" if c is None else c for c in row] for row in cells)]
     ), len(cells)
 

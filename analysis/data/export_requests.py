@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -22,7 +22,7 @@ def build_permitted_selection(
     table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
 ) -> Selection:
     """Return the selection of rows for a table. Raises PermissionDenied if the table has hidden outcomes."""
-    check_permission(by, Action.EXPORT, study)
+    check_permission_or_404(by, Action.EXPORT, study)
     if table in OUTCOME_TABLES:
         check_outcomes_visible(study, origins)
     return Selection(study, tuple(origins), include_withdrawn)
@@ -42,7 +42,7 @@ def request_export(
 
     Raises BadOrigins, PermissionDenied and ActionRefused.
     """
-    check_permission(by, Action.ANALYSE, study)
+    check_permission_or_404(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
         raise BadOrigins(f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}.")
     chosen = build_permitted_selection(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)

@@ -170,7 +170,9 @@ def csv_blocks(
     yield from tally.digest_lines(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
 
 
-def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None = None) -> Iterator[bytes]:
+def jsonl_blocks_with_summary_line(
+    table: str, selection: Selection, *, tally: ExportDigest | None = None
+) -> Iterator[bytes]:
     """Yield a table as JSON lines. The last line has the number of rows, the hash of all bytes before, and damaged cells."""
     tally = tally or ExportDigest()
     yield from tally.digest_lines(LINE_ENCODERS[table](JSONL, selection))
@@ -179,7 +181,7 @@ def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None
     yield tally.take((compact_json(end) + "\n").encode())
 
 
-BLOCK_MAKERS: dict[str, Callable[..., Iterator[bytes]]] = {"csv": csv_blocks, "jsonl": jsonl_blocks}
+BLOCK_MAKERS: dict[str, Callable[..., Iterator[bytes]]] = {"csv": csv_blocks, "jsonl": jsonl_blocks_with_summary_line}
 
 
 # Streaming
@@ -289,7 +291,12 @@ def page_of_responses(
     page = []
     for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
         row = assignments_by_pk[assignment]
-        cells = (*row.identity, *row.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
+        cells = (
+            *row.identity,
+            *row.page_cells_at(parse_time(received)),
+            *map(json_number_or_text, rest[:-1]),
+            bool(rest[-1]),
+        )
         page.append((key, dict(zip(names, cells, strict=True))))
     return page
 
@@ -305,7 +312,7 @@ def _assignments(keys: Sequence[tuple[int, int]]) -> QuerySet:
     return Assignment.objects.filter(pk__in={assignment for assignment, _ in keys})
 
 
-def json_cell(cell: Any) -> Any:
+def json_number_or_text(cell: Any) -> Any:
     """Return a cell as a JSON value. PostgreSQL gives decimals, which JSON does not have."""
     if cell is None or isinstance(cell, str | int):
         return cell

@@ -199,12 +199,12 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
 
 def frame_sha256(frame: "DataFrame") -> str:
     """Return the hash of a frame's sorted canonical CSV, without database ids."""
-    from analysis.stats.seeds import rows_sha256
+    from analysis.stats.seeds import unordered_rows_sha256
 
     hashed = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
     hashed = hashed[sorted(hashed.columns)]
     columns = [_plain_column(hashed[name]) for name in hashed.columns]
-    return rows_sha256([list(hashed.columns), *(list(row) for row in zip(*columns, strict=True))])
+    return unordered_rows_sha256([list(hashed.columns), *(list(row) for row in zip(*columns, strict=True))])
 
 
 def validate_origins(origins: Iterable[str]) -> list[str]:

@@ -42,7 +42,7 @@ def assign_claim_queue_numbers(study: Study) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedLabels:
-    """The result of ``read_planned_labels``.
+    """The result of ``read_planned_labels_of_claimed_batches``.
 
     ``rows``: one row per planned label. ``items``: (section, number, system names) of all live items, claimed or not, except
     items that were retired before anybody answered them.
@@ -52,7 +52,7 @@ class PlannedLabels:
     items: tuple[tuple[int, int, str], ...]
 
 
-def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> PlannedLabels:
+def read_planned_labels_of_claimed_batches(study: Study, origins: Iterable[str] = ("live",)) -> PlannedLabels:
     """Return every label planned in a claimed batch, given or not: one row per assignment, item and question.
 
     ``claim``: number of the claim. ``is_settled``: submitted or released. A released assignment counts with the answers that it

@@ -3,11 +3,11 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from analysis.coding.samples import read_coded_samples, refusal_reasons_by_assignment, reviewed_assignment_ids
+from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.exclusions import RuleInput
 from annotators.models import Assignment
 from annotators.places.exclusions import active_exclusions
-from studies.design.workload import batch_workloads
+from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Exposure, Item, Placement, Study
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         assignments,
         decisions=_decisions(study),
         allowed=study.batches_per_annotator,
-        words_by_batch=lambda: {int(burden.batch): burden.words for burden in batch_workloads(study)},
+        words_by_batch=lambda: {
+            int(burden.batch): burden.words for burden in estimate_stored_or_trial_batch_workloads(study)
+        },
         texts_by_batch=lambda: _texts_by_batch(study),
         review_reasons=lambda: _reviews(study),
         live_item_counts=lambda: _live_item_counts(study),
@@ -37,7 +39,7 @@ def _decisions(study: Study) -> dict[int, str]:
 def _reviews(study: Study) -> dict[int, str]:
     """Return the reviewers' reasons for each reviewed assignment, '' for accepted work."""
     samples = read_coded_samples(study, Assignment.Origin.values)
-    return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons_by_assignment(samples)
+    return dict.fromkeys(decided_review_assignment_ids(samples), "") | refusal_reasons_by_assignment(samples)
 
 
 def _texts_by_batch(study: Study) -> dict[int, list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from studies.protocols.base.contrasts import system_contrasts_for_section
-from studies.protocols.base.pairs import pair_key
+from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
@@ -135,7 +135,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
             for contrast in system_contrasts_for_section(contrasts, section, SCORE, SCORE)
             if contrast.criterion in ("", question.criterion)
         ]
-        comparison_by_pair = {pair_key(comparison.x, comparison.y): comparison for comparison in planned}
+        comparison_by_pair = {unordered_pair_key(comparison.x, comparison.y): comparison for comparison in planned}
         for pair in sorted(set(question_rows["pair"].dropna())):
             if pair not in comparison_by_pair and pair.count("\x1f") == 1:
                 x, y = pair.split("\x1f")

@@ -14,10 +14,10 @@ from .blocks.cells import (
     expectation_outcome,
     population_note,
     reported_pvalue,
-    tested_direction_symbol,
+    verdict_direction_symbol,
 )
 from .blocks.common_tables import reliability_table
-from .blocks.tables import Table, build_table, estimate_cells
+from .blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 from .method_tables import method_comparison_tables
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     )
 
 
-def score_unit(estimate: "Estimate | None") -> str:
+def score_unit_and_range_text(estimate: "Estimate | None") -> str:
     """Return the unit of a rating's mean or difference: the ends of its question's scores."""
     return "" if estimate is None else str(estimate.settings.get("scored", ""))
 
@@ -93,7 +93,7 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    direction = tested_direction_symbol(stated, 0.5)
+    direction = verdict_direction_symbol(stated, 0.5)
     reasons = {estimate.reason for estimate in (stated, superiority) if estimate and estimate.reason}
     return {
         "x": contrast["x"],
@@ -103,18 +103,18 @@ def _comparison_row(
         "expected": EXPECTATION_LABELS[expected],
         "found": {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
-        **estimate_cells("p_xy", stated),
+        **estimate_interval_and_pvalue_cells("p_xy", stated),
         "n": stated.n if stated else None,
-        **estimate_cells("paper", stated_paper),
+        **estimate_interval_and_pvalue_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": expectation_outcome(expected, tested_direction_symbol(stated_paper, 0.5, True)),
-        **estimate_cells("delta", delta),
-        "scored": score_unit(delta),
+        "paper_recovered": expectation_outcome(expected, verdict_direction_symbol(stated_paper, 0.5, True)),
+        **estimate_interval_and_pvalue_cells("delta", delta),
+        "scored": score_unit_and_range_text(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": expectation_outcome(expected, tested_direction_symbol(delta, 0.0, True)),
-        **estimate_cells("above", superiority),
+        "delta_recovered": expectation_outcome(expected, verdict_direction_symbol(delta, 0.0, True)),
+        **estimate_interval_and_pvalue_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
-        "above_recovered": expectation_outcome(expected, tested_direction_symbol(superiority, 0.5)),
+        "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority, 0.5)),
         "reason": "; ".join(sorted(reasons)),
     }
 

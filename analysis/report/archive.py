@@ -14,16 +14,16 @@ from django.db.models import QuerySet
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
 from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
-from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks
+from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import database_snapshot
 from analysis.models import AnalysisRun, Figure
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
-from .build import code_version
+from .build import version_and_source_hash
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that zip allows; a constant date keeps the bytes the same
 
@@ -57,7 +57,7 @@ class _Pipe:
 
 def archive_stream(study: Study, *, by) -> ExportStream:
     """Return the archive as a stream from one snapshot of the database. Raises PermissionDenied while outcomes are hidden."""
-    check_permission(by, Action.EXPORT, study)
+    check_permission_or_404(by, Action.EXPORT, study)
     check_outcomes_visible(study, COUNTED_ORIGINS)
     return ExportStream(lambda: archive_blocks(study))
 
@@ -112,14 +112,14 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     yield "codebook.md", iter([build_export_codebook_markdown(study).encode()])
     yield "stimuli/prompts.jsonl", _lines(_prompts(study))
     yield "stimuli/outputs.jsonl", _lines(_outputs(study))
-    yield "responses.jsonl", jsonl_blocks("responses", counted)
+    yield "responses.jsonl", jsonl_blocks_with_summary_line("responses", counted)
     yield "responses.csv", csv_blocks("responses", counted)
-    yield "assignments.jsonl", jsonl_blocks("assignments", counted)
+    yield "assignments.jsonl", jsonl_blocks_with_summary_line("assignments", counted)
     yield "assignments.csv", csv_blocks("assignments", counted)
-    yield "items.jsonl", jsonl_blocks("items", counted)
+    yield "items.jsonl", jsonl_blocks_with_summary_line("items", counted)
     yield "items.csv", csv_blocks("items", counted)
     if codings_of(counted).exists():
-        yield "codings.jsonl", jsonl_blocks("codings", counted)
+        yield "codings.jsonl", jsonl_blocks_with_summary_line("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
         yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
@@ -172,7 +172,7 @@ def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
     lines = [
         f"# {' '.join(study.title.split())}",
         "",
-        f"Study {study.code}, {study.state}. Made by {code_version()}.",
+        f"Study {study.code}, {study.state}. Made by {version_and_source_hash()}.",
         "",
         f"Design sha256: {sha256_of(text)}",
         *([f"Warning: {warning}"] if (warning := frozen_design_mismatch_text(study)) else []),

@@ -19,7 +19,7 @@ from analysis.data.context import AnalysisContext
 from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
-from analysis.protocols.blocks import Block, Overview, add_missing_conclusions, sentences
+from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, sentences
 from analysis.protocols.blocks.tables import Table, merge_nonempty_by_name_and_title, relabel_interval_columns
 from studies.models import Study
 from studies.services.version import version
@@ -77,7 +77,7 @@ def build_report(
         "study": {"code": str(study.code), "title": study.title, "state": study.state},
         "parameters": validated,
         "seed": seed,
-        "code_version": code_version(),
+        "code_version": version_and_source_hash(),
         "libraries": {name: metadata.version(name) for name in LIBRARIES},
         "data": {
             "responses_n": len(data.responses),
@@ -217,7 +217,7 @@ def _protocol_blocks(
             **options,
         )
         try:
-            blocks += add_missing_conclusions(analysis.analyse(context))
+            blocks += add_default_planned_conclusions(analysis.analyse(context))
         except Exception as error:
             # An error in one protocol must not remove the results of others. The log has the details.
             logger.exception("The analysis of %s failed", slug)
@@ -256,7 +256,7 @@ def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], 
 
 
 @lru_cache(maxsize=1)
-def code_version() -> str:
+def version_and_source_hash() -> str:
     """Return the version and a hash of the source code, which changes with every line of code."""
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()

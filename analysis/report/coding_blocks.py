@@ -135,12 +135,12 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
                 units.append(unit)
                 coders.append(seat)
                 sets.append(labels)
-        counts[condition] = coding.merged_label_counts(units, coders, sets, codebook.keys, rule=rule)
+        counts[condition] = coding.merged_label_counts_of_coded_units(units, coders, sets, codebook.keys, rule=rule)
     options: dict[str, Any] = {"excluded": codebook.left_out, "level": level, "resamples": resamples}
     shares, differences = {}, []
     for condition, condition_counts in counts.items():
         rng = _rng(seed, sample.number, "shares", condition)
-        estimates = coding.category_shares(condition_counts, codebook.keys, categories, rng=rng, **options)
+        estimates = coding.label_shares_by_category(condition_counts, codebook.keys, categories, rng=rng, **options)
         shares[condition] = [
             replace(share, settings={**share.settings, "condition": condition, "sample": sample.number})
             for share in estimates
@@ -148,7 +148,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
         if condition != sample.conditions[0]:
             first = counts[sample.conditions[0]]
             rng = _rng(seed, sample.number, "differences", condition)
-            estimates = coding.category_share_differences(
+            estimates = coding.label_share_differences_by_category(
                 condition_counts, first, codebook.keys, categories, rng=rng, **options
             )
             differences += [

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count
 
 from analysis.coding.samples import CodedSample, read_coded_samples
-from analysis.data.codings import hash_codings
+from analysis.data.codings import coding_rows_sha256_and_count
 from analysis.data.flat_rows.selection import Selection
 from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
-from analysis.data.planned_labels import PlannedLabels, read_planned_labels
+from analysis.data.planned_labels import PlannedLabels, read_planned_labels_of_claimed_batches
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions.applied_rules import AppliedRule, apply_rules
 from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
@@ -122,12 +122,12 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         frame_sha256(responses),
         read_coded_samples(study, origins),
         imported_answer_files(study) if Assignment.Origin.IMPORTED in origins else [],
-        hash_codings(Selection(study, tuple(origins))),
+        coding_rows_sha256_and_count(Selection(study, tuple(origins))),
         _retired(study),
         [*response_frame.problems, *assignment_frame.problems],
         response_frame.n_problems + assignment_frame.n_problems,
         assignment_frame.n_withdrawn,
-        read_planned_labels(study, origins) if reads_claims else None,
+        read_planned_labels_of_claimed_batches(study, origins) if reads_claims else None,
     )
 
 

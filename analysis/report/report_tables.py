@@ -22,13 +22,13 @@ def exclusion_tables(flow: Mapping[str, Any]) -> list[Table]:
         exclusion_rules_table(flow),
         rule_overlaps_table(flow),
         exclusions_by_arm_table(flow),
-        excluded_people_table(flow),
+        excluded_assignments_table(flow),
     ]
 
 
 def answer_and_duration_tables(data: ReportData) -> list[Table]:
     """Return the tables about answers and durations."""
-    return [answer_counts_table(data), durations_table(data)]
+    return [submitted_answer_counts_table(data), duration_quartiles_by_arm_table(data)]
 
 
 def exclusion_rules_table(flow: Mapping[str, Any]) -> Table:
@@ -82,12 +82,12 @@ def exclusions_by_arm_table(flow: Mapping[str, Any]) -> Table:
     return build_table("rules_by_arm", "Exclusions by arm", columns, rows, "more")
 
 
-def excluded_people_table(flow: Mapping[str, Any]) -> Table:
+def excluded_assignments_table(flow: Mapping[str, Any]) -> Table:
     columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
     return build_table("left_out", "Excluded assignments", columns, flow["excluded_assignments"], "more")
 
 
-def answer_counts_table(data: ReportData) -> Table:
+def submitted_answer_counts_table(data: ReportData) -> Table:
     """Count answers by section and question: stored, given, skipped, erased."""
     rows = data.responses[data.responses["assignment"].isin(data.submitted)]
     lines = []
@@ -112,7 +112,7 @@ def answer_counts_table(data: ReportData) -> Table:
     return build_table("answers", "Answers by question", columns, lines, "more")
 
 
-def durations_table(data: ReportData) -> Table:
+def duration_quartiles_by_arm_table(data: ReportData) -> Table:
     """Return quartiles of the minutes from start to submission, by arm."""
     rows = data.assignments[data.assignments["is_submitted"] & data.assignments["seconds"].notna()]
     lines = []

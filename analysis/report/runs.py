@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from analysis.models import AnalysisRun, Figure
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study, audit
 from studies.services import jobs
 
@@ -19,7 +19,7 @@ STEPS = 7  # five steps of the report, then figures, then storing
 
 def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_token: str | None = None) -> Job:
     """Submit the job of an analysis. Idempotent per ``request_token``. Raises BadParameters."""
-    check_permission(by, Action.ANALYSE, study)
+    check_permission_or_404(by, Action.ANALYSE, study)
     validated = validate_parameters(parameters, study)
     return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=validated)
 
@@ -42,7 +42,7 @@ def run_analysis(
 
     from .plots import render_figure_svg_and_pdf
 
-    check_permission(by, Action.ANALYSE, study)
+    check_permission_or_404(by, Action.ANALYSE, study)
     if job_code and (stored_run := AnalysisRun.objects.filter(study=study, parameters__job=job_code).first()):
         return stored_run
     validated = validate_parameters(parameters, study)

@@ -9,11 +9,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels
+from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels_of_claimed_batches
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus
 from annotators.models import Assignment
-from annotators.places.open_places import undecided_items
+from annotators.places.open_places import unsettled_items_of_top_up_sections
 from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
@@ -77,9 +77,9 @@ def sections_with_stopping_rule(study: Study) -> list[Any]:
     ]
 
 
-def stopping_state(study: Study) -> StoppingState:
+def compute_stopping_state(study: Study) -> StoppingState:
     """Return the current state of the study's stopping rules."""
-    claims = read_planned_labels(study)
+    claims = read_planned_labels_of_claimed_batches(study)
     statuses: list[StoppingStatus] = []
     for section in sections_with_stopping_rule(study):
         statuses += ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
@@ -87,7 +87,7 @@ def stopping_state(study: Study) -> StoppingState:
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")
     is_full = bool(study.target_n and submitted.count() >= study.target_n)
-    return StoppingState(tuple(statuses), is_full and not undecided_items(study).exists())
+    return StoppingState(tuple(statuses), is_full and not unsettled_items_of_top_up_sections(study).exists())
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def apply_stopping_rules(study: Study) -> dict[str, Any]:
         if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
         assign_claim_queue_numbers(study)
-    state = stopping_state(study)
+    state = compute_stopping_state(study)
     if state.is_over:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
@@ -132,7 +132,7 @@ def submit_stopping_checks() -> int:
             Q(submitted_at__isnull=False) | Q(released_at__isnull=False)
         )
         submitted = settled.filter(submitted_at__isnull=False).count()
-        unsettled = undecided_items(study).count()
+        unsettled = unsettled_items_of_top_up_sections(study).count()
         if count := settled.count():
             job = jobs.submit(
                 KIND, study=study, by=None, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}"

@@ -172,7 +172,7 @@ def report_page(request, code, number) -> HttpResponse:
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
-    stored_tables = [table_context(stored_table) for stored_table in stored.get("tables", [])]
+    stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn_figures = stored.get("figures", [])
     front = figures.lead_figure(drawn_figures)
     withdrawn = Assignment.objects.filter(
@@ -210,7 +210,7 @@ def report_page(request, code, number) -> HttpResponse:
     return render(request, "report/report.html", context)
 
 
-def table_context(stored_table: tables.Table) -> dict[str, Any]:
+def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
     """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
     columns = tables.nonempty_columns(stored_table)
     rows = [

@@ -229,7 +229,7 @@ def hourly_wage(
     )
 
 
-def precision_curve(
+def precision_in_points_curve(
     n_labels: Sequence[int],
     *,
     cost_per_label: float,
@@ -268,7 +268,7 @@ def precision_curve(
 
     Examples
     --------
-    >>> [round(point.se, 2) for point in precision_curve([300, 800], cost_per_label=0.75)]
+    >>> [round(point.se, 2) for point in precision_in_points_curve([300, 800], cost_per_label=0.75)]
     [2.89, 1.77]
     """
     validate_non_negative(cost_per_label=cost_per_label)
@@ -295,7 +295,7 @@ def n_labels_for_se(
     se_points : float
         Largest standard error, in points of a score from 0 to 100.
     score, sd, design_effect : float, optional
-        As in `precision_curve`.
+        As in `precision_in_points_curve`.
 
     Returns
     -------
@@ -314,7 +314,9 @@ def n_labels_for_se(
     """
     if not (math.isfinite(se_points) and se_points > 0):
         raise ValueError(f"se_points: {se_points!r} is not a positive number")
-    se_of_one = precision_curve([1], cost_per_label=0.0, score=score, sd=sd, design_effect=design_effect)[0].se
+    se_of_one = precision_in_points_curve([1], cost_per_label=0.0, score=score, sd=sd, design_effect=design_effect)[
+        0
+    ].se
     # Without the tolerance a standard error that is met exactly would cost one label more.
     return max(1, math.ceil((se_of_one / se_points) ** 2 * (1 - 1e-12)))
 

@@ -58,10 +58,10 @@ class Drivers(Record):
 
 
 def preferences_overall_and_by_criterion(
-    xy_percent: npt.ArrayLike,
-    yx_percent: npt.ArrayLike,
+    annotator_xy_percent: npt.ArrayLike,
+    annotator_yx_percent: npt.ArrayLike,
     *,
-    names: Sequence[str],
+    question_names: Sequence[str],
     overall: str = "overall",
     rng: np.random.Generator,
     margin: float | None = None,
@@ -75,9 +75,9 @@ def preferences_overall_and_by_criterion(
 
     Parameters
     ----------
-    xy_percent, yx_percent : array_like, shape (n_annotators, n_questions)
+    annotator_xy_percent, annotator_yx_percent : array_like, shape (n_annotators, n_questions)
         Answers on 0..100 for one pair of systems.
-    names : sequence[str]
+    question_names : sequence[str]
         Names of the questions (columns).
     overall : str, default 'overall'
         Name of the overall question.
@@ -102,15 +102,15 @@ def preferences_overall_and_by_criterion(
     --------
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55], [75, 60, 50], [70, 85, 45]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45], [35, 40, 50], [25, 20, 60]]
-    >>> result = preferences_overall_and_by_criterion(xy, yx, names=["overall", "interest", "grammar"],
+    >>> result = preferences_overall_and_by_criterion(xy, yx, question_names=["overall", "interest", "grammar"],
     ...                                 rng=np.random.default_rng(0), resamples=199)
     >>> round(result.overall.estimate, 4), list(result.criteria), result.criteria["interest"].test.family_size
     (0.6958, ['interest', 'grammar'], 2)
     """
     estimates = spa.pair_preferences_recommended(
-        xy_percent,
-        yx_percent,
-        names=names,
+        annotator_xy_percent,
+        annotator_yx_percent,
+        names=question_names,
         rng=rng,
         margin=margin,
         tau=tau,

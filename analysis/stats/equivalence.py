@@ -77,7 +77,7 @@ def equivalence_test(
     observed, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
     common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
-    edge = basic.degenerate_estimate(
+    edge = basic.degenerate_mean_estimate(
         observed,
         level=1 - 2 * significance,
         bounds=bounds,

@@ -49,7 +49,7 @@ class ExposureStudy(Record):
         return Record.as_dict(self) | {"recommended_least": RECOMMENDED_LEAST}
 
 
-def exposure_study(
+def preference_by_n_outputs_seen(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -95,12 +95,12 @@ def exposure_study(
     Examples
     --------
     >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
-    >>> study = exposure_study(xy, [[100 - p for p in row] for row in xy])
+    >>> study = preference_by_n_outputs_seen(xy, [[100 - p for p in row] for row in xy])
     >>> [round(estimate.estimate, 4) for estimate in study.contrasts]
     [-0.1375, 0.1, 0.075]
     >>> round(study.slope.estimate, 4), round(study.diminishing_returns.estimate, 4)
     (0.0212, -0.025)
-    >>> exposure_study([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
+    >>> preference_by_n_outputs_seen([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
     'n_lt_2'
     """
     validate_level(level)

@@ -128,7 +128,7 @@ def spawn_generators(parent: np.random.SeedSequence, n: int) -> list[np.random.G
     return [np.random.default_rng(child) for child in fresh.spawn(n)]
 
 
-def rows_sha256(rows: Iterable[Sequence[object]]) -> str:
+def unordered_rows_sha256(rows: Iterable[Sequence[object]]) -> str:
     """Return a hash of the rows used by an analysis; their order does not matter.
 
     Parameters
@@ -143,7 +143,7 @@ def rows_sha256(rows: Iterable[Sequence[object]]) -> str:
 
     Examples
     --------
-    >>> rows_sha256([("a", 1), ("b", 2)]) == rows_sha256([("b", 2), ("a", 1)])
+    >>> unordered_rows_sha256([("a", 1), ("b", 2)]) == unordered_rows_sha256([("b", 2), ("a", 1)])
     True
     """
     lines = []

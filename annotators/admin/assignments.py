@@ -24,7 +24,13 @@ from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import workflow
 from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.permissions import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, parse_row_id
+from studies.admin.permissions import (
+    ReadOnlyAdmin,
+    StudyFilter,
+    assignment_code_prefix_q,
+    is_request_allowed,
+    parse_row_id,
+)
 from studies.models import Arm, Study
 from studies.services.lifecycle import ActionRefused
 
@@ -146,7 +152,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        matches = assignment_code_q(term, "code")
+        matches = assignment_code_prefix_q(term, "code")
         if looks_like_receipt(term):
             # Receipts are computed from codes and not stored.
             rows = queryset.order_by().values_list("pk", "code").iterator()

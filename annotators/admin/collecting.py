@@ -12,7 +12,7 @@ from django.utils.html import escape
 from annotators.pages.sequence import describe_page_key
 from annotators.participation.inquiries import mark_inquiry_handled
 from annotators.pay import hourly_pay
-from annotators.pay.verdicts.appeals import unanswered_appeals
+from annotators.pay.verdicts.appeals import appeals_awaiting_answer
 from annotators.places import monitor
 from annotators.places.draft_test_runs import delete_test_runs, start_test_run
 from annotators.places.stopping_figure import latest_stopping_figures
@@ -76,7 +76,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "days": monitor.recent_daily_counts_of_live_assignments(study),
             "median_times": monitor.median_working_times(study),
             "comments": list(monitor.latest_survey_comments(study)),
-            "appeals": list(unanswered_appeals(recruitments)),
+            "appeals": list(appeals_awaiting_answer(recruitments)),
             "inquiries": [(inquiry, describe_page_key(inquiry.page_key)) for inquiry in inquiries],
             "waiting": sum(inquiry.handled_at is None for inquiry in inquiries),
             "recruitments": [

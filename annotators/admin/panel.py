@@ -15,7 +15,7 @@ from annotators.models.identity import (
     submission_id_at_panel,
 )
 from annotators.pay.verdicts import bulk_approval
-from annotators.pay.verdicts.appeals import unanswered_appeals
+from annotators.pay.verdicts.appeals import appeals_awaiting_answer
 from annotators.places.monitor import count_recorded_pages
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
@@ -25,7 +25,7 @@ from annotators.recruitment.panels.incremental_sync import event_source_name
 from annotators.recruitment.panels.orders import cancel_order, resolve_order
 from annotators.recruitment.panels.publishing import (
     RewardCost,
-    order_publication,
+    order_blocklist_and_publication,
     order_task_stop,
     panel_entry_url,
     publishing_obstacles,
@@ -35,10 +35,10 @@ from annotators.recruitment.panels.publishing import (
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
+    count_submissions_and_missing_by_status,
     finished_assignments_missing_at_panel,
-    import_panel_file,
+    import_panel_file_and_release_places,
     is_same_receipt,
-    match_status_counts,
     submissions_with_match_status,
 )
 from annotators.recruitment.panels.secrets import (
@@ -46,7 +46,7 @@ from annotators.recruitment.panels.secrets import (
     NoService,
     get_panel_service,
     has_service_secret,
-    store_secrets,
+    store_or_delete_secrets,
     stored_secret_dates,
 )
 from studies.access import Action, get_row
@@ -103,7 +103,7 @@ class PanelAdminMixin(_Admin):
                 secrets = SecretsForm(recruitment, request.POST)
                 if secrets.is_valid():
                     if changes := secrets.changes():
-                        store_secrets(recruitment, changes, by=request.user)
+                        store_or_delete_secrets(recruitment, changes, by=request.user)
                         messages.success(request, "The token is stored and encrypted. No page shows it again.")
                     return panel_page
             elif channel.takes_file(recruitment):
@@ -138,7 +138,7 @@ class PanelAdminMixin(_Admin):
 
     def _import_file(self, request, recruitment, form):
         try:
-            return import_panel_file(
+            return import_panel_file_and_release_places(
                 recruitment, form.cleaned_data["file"], request.user, dry_run="take" not in request.POST
             )
         except ValueError as refused:
@@ -146,7 +146,7 @@ class PanelAdminMixin(_Admin):
             return None
 
     def _context(self, recruitment, channel, secrets, export, dry_run) -> dict:
-        counts = match_status_counts(recruitment)
+        counts = count_submissions_and_missing_by_status(recruitment)
         doubtful = list(
             submissions_with_match_status(recruitment)
             .filter(standing__in=NEEDS_REVIEW)
@@ -190,7 +190,7 @@ class PanelAdminMixin(_Admin):
                 for assignment, status, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "blocklist": blocklists.blocklist_counts(recruitment)
+            "blocklist": blocklists.count_listed_people_and_doubtful_orders(recruitment)
             if blocklists.blocklist_names(recruitment) and may_ask
             else None,
             "alerts": alerts.find_panel_alerts(recruitment),
@@ -209,7 +209,7 @@ class PanelAdminMixin(_Admin):
                 .select_related("assignment")
                 .order_by("pk")[:MAX_ROWS]
             ),
-            "appeals": list(unanswered_appeals([recruitment])),
+            "appeals": list(appeals_awaiting_answer([recruitment])),
             "rehearsed": rehearsal_jobs.rehearsal_jobs_of(recruitment).first(),
             "usual_people": rehearsal_jobs.DEFAULT_PEOPLE,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
@@ -257,7 +257,7 @@ class PanelAdminMixin(_Admin):
 
     def _try_publish(self, request, recruitment, task_values) -> bool:
         try:
-            order_publication(
+            order_blocklist_and_publication(
                 recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **task_values
             )
         except ActionRefused as error:
@@ -366,7 +366,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """Approvals of all work finished at both and not rejected in heval, as text for the panel's own form."""
-    rows = bulk_approval.matched_undecided_submissions(recruitment).select_related("task").order_by("pk")
+    rows = bulk_approval.matched_unrejected_submissions(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

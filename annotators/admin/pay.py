@@ -230,8 +230,8 @@ class PayAdminMixin(_Pages):
             "early": promises.early_end_pay_lines(
                 recruitment, sums.currency, promises.get_pay_terms(recruitment).newest_wording
             ),
-            "missing": promises.outcome_labels_without_pay_rule(recruitment),
-            "retained_ids": id_retention.ids_retained_past_erasure_time(recruitment),
+            "missing": promises.outcome_labels_missing_required_pay_rule(recruitment),
+            "retained_ids": id_retention.ids_retained_for_pay_past_erasure_time(recruitment),
         }
 
 

@@ -14,9 +14,9 @@ from django.http import HttpResponse
 
 from annotators.models import Assignment, Recruitment
 from annotators.pages.record import full_page_state
-from annotators.pages.sequence import Step, describe_page_key, get_itinerary, media_file_names_by_id
+from annotators.pages.sequence import Step, describe_page_key, get_section_itinerary, media_file_names_by_id
 from annotators.places.assign import get_or_create_annotator
-from annotators.places.draft_test_runs import TEST_POOL, create_test_assignment
+from annotators.places.draft_test_runs import TEST_POOL, create_test_batch_and_assignment
 from annotators.views import assignment_pages, entry, http_responses, pages
 from studies.models import FIRST_TEST_NUMBER, Arm, Study
 from studies.protocols import REGISTRY
@@ -58,7 +58,7 @@ def _always_rollback():
 
 def _create_preview_assignment(study: Study, arm: Arm | None) -> Assignment:
     if study.state == Study.State.DRAFT:
-        return create_test_assignment(study, arm, seed=PREVIEW_SEED)
+        return create_test_batch_and_assignment(study, arm, seed=PREVIEW_SEED)
     batches = study.batches.filter(number__lt=FIRST_TEST_NUMBER)
     batch = (batches.filter(arm=arm) if arm else batches).order_by("number").first()
     if batch is None:
@@ -106,7 +106,7 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
 def _name(assignment: Assignment, step: Step) -> str:
     """Name a page in the researcher's terms: the section's position and the keys of its questions."""
     page = step.page
-    planned = get_itinerary(assignment).sections[page.section.position - 1].planned
+    planned = get_section_itinerary(assignment).sections[page.section.position - 1].planned
     section = f"{planned.position}. {re.split(r':| of | [(]', REGISTRY[planned.protocol].label)[0]}"
     _, _, rest = page.key.partition(".")
     name = f"{section}, {describe_page_key(rest)}" if rest else section

@@ -44,7 +44,7 @@ class RehearsalAdminMixin(_Pages):
         if request.method == "POST":
             form = RehearsalForm(request.POST)
             if form.is_valid():
-                rehearsal_jobs.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
+                rehearsal_jobs.get_or_create_rehearsal_job(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is starting.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
         rehearsals = rehearsal_jobs.rehearsal_jobs_of(recruitment)

@@ -12,8 +12,8 @@ from studies.imports.tables.cells import (
     CellRefused,
     ColumnLayout,
     RecordReader,
-    parse_integer_cell,
     parse_name_cell,
+    parse_non_negative_integer_cell,
     parse_text_cell,
 )
 from studies.stimuli.rows import Row, Rows, TableProblems
@@ -139,12 +139,12 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
     return AnswerRow(
         row.number,
         prompt=prompt,
-        section=parse_integer_cell(*cell("section")),
-        sample=parse_integer_cell(*cell("sample")) or 0,
+        section=parse_non_negative_integer_cell(*cell("section")),
+        sample=parse_non_negative_integer_cell(*cell("sample")) or 0,
         value=_parse_value(*cell("value")),
         text=parse_text_cell(*cell("text")).strip(),
         label=label,
-        position=parse_integer_cell(*cell("position")),
+        position=parse_non_negative_integer_cell(*cell("position")),
         time=time,
         has_utc_offset=has_offset,
         shown=shown_systems,

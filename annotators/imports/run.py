@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from annotators.models import Assignment
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_analysis_blockers
 from studies.imports.tables import ImportReport
 from studies.imports.tables.result import RowCounts
@@ -70,7 +70,7 @@ def import_answers_and_close_draft(
     A draft is frozen and closed. Importing the same file again changes nothing. ``expected_outcome``: see
     ``studies.imports.tables``. Raises ActionRefused if the study cannot import answers.
     """
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     import_options = options if isinstance(options, Options) else Options.from_json(options or {})
     if obstacle := reason_answers_not_importable(study):
         raise lifecycle.ActionRefused(obstacle)

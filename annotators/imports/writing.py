@@ -10,7 +10,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
-from studies.design.draw import DrawnBatch, get_or_create_items, item_key, store_drawn_batches
+from studies.design.draw import DrawnBatch, create_missing_and_get_all_items, item_key, store_drawn_batches
 from studies.models import Batch, Exposure, Item, Job, Prompt, Study
 from studies.protocols import DrawnItem
 
@@ -74,7 +74,7 @@ def _get_or_create_items(study: Study, item_keys: set[ItemKey]) -> dict[ItemKey,
     keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
     ordered = sorted(item_keys, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
     records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
-    written = get_or_create_items(study, records.values())
+    written = create_missing_and_get_all_items(study, records.values())
     return {key: written[item_key(*record)].pk for key, record in records.items()}
 
 

@@ -16,7 +16,7 @@ from .images import (
     has_unseen_image_fields,
     join_image_names,
     page_image_names,
-    parse_unseen_images,
+    parse_unseen_images_and_invalid_fields,
     unseen_images_as_form_data,
 )
 from .sequence import Step
@@ -98,7 +98,9 @@ def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, for
     """
     if not has_unseen_image_fields(data):
         return ""
-    unseen, unknown_names = parse_unseen_images(data, page_image_names(page, get_batch_plan(assignment).images))
+    unseen, unknown_names = parse_unseen_images_and_invalid_fields(
+        data, page_image_names(page, get_batch_plan(assignment).images)
+    )
     form.typed.update(unseen_images_as_form_data(join_image_names(unseen)))
     if unknown_names:
         names = ", ".join(name[:40] for name in unknown_names[:3])

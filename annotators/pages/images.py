@@ -34,7 +34,7 @@ def has_unseen_image_fields(data: Mapping[str, str]) -> bool:
     return any(name.startswith(UNSEEN_PREFIX) for name in data)
 
 
-def parse_unseen_images(data, known_names: Collection[str]) -> tuple[list[str], list[str]]:
+def parse_unseen_images_and_invalid_fields(data, known_names: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the unseen images in the order of ``known_names``, and the names of invalid form fields."""
     values_by_name = {
         name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)

@@ -19,7 +19,7 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.places.assign import (
     FINAL_RELEASE_REASONS,
     Released,
-    mark_assignment_started,
+    mark_started_and_extend_deadline,
     release_assignment,
     revive_assignment,
 )
@@ -41,7 +41,7 @@ from .form_data import (
     parse_active_seconds,
     parse_page_form,
 )
-from .sequence import PageSequence, Step, build_page_sequence, get_itinerary, page_snapshot, restore_shown_page
+from .sequence import PageSequence, Step, build_page_sequence, get_section_itinerary, page_snapshot, restore_shown_page
 
 # The limits of a draft: the characters of all names and values, and the number of names and values.
 MAX_DRAFT_CHARACTERS, MAX_DRAFT_TEXTS = 200_000, 2_000
@@ -114,7 +114,7 @@ def full_page_state(assignment: Assignment) -> PageState:
     """Return the full state of an assignment. It takes two queries, whatever the length of the study."""
     visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment)}
     answers = {}
-    if get_itinerary(assignment).fixed is None and any(visit.recorded_at for visit in visits.values()):
+    if get_section_itinerary(assignment).fixed is None and any(visit.recorded_at for visit in visits.values()):
         answers = {response.slot: answer_value(response) for response in Response.objects.filter(assignment=assignment)}
     return PageState(assignment, visits, answers, build_page_sequence(assignment, answers))
 
@@ -134,7 +134,7 @@ def partial_page_state(assignment: Assignment, page_key: str) -> PageState:
     ``assignment.preloaded_visits`` may hold the keys of the page before this one and of this page, with their visits.
     They are used once, because a second call wants the present state.
     """
-    sequence = get_itinerary(assignment).fixed
+    sequence = get_section_itinerary(assignment).fixed
     if sequence is None or page_key not in sequence.places:
         return full_page_state(assignment)
     keys = (sequence.before(page_key), page_key)
@@ -232,7 +232,7 @@ def record_page_answers(
     if visit.recorded_at:
         return _resolve_repeat(state, step, asks, form)
     if assignment.started_at is None:
-        mark_assignment_started(assignment)
+        mark_started_and_extend_deadline(assignment)
     if not form.is_valid:
         return RecordResult(page_key, form, asks, step)
     rows = build_new_responses(assignment.pk, asks, form)
@@ -264,13 +264,13 @@ class _LostRace(Exception):
     """Another request recorded this page first."""
 
 
-def filter_unfinished_assignment(assignment_pk: int) -> QuerySet[Assignment]:
+def filter_active_assignment(assignment_pk: int) -> QuerySet[Assignment]:
     return Assignment.objects.filter(pk=assignment_pk, released_at=None, submitted_at=None, withdrawn_at=None)
 
 
 # Keep the place of a live assignment for this number of seconds from now.
 _extension = CompiledUpdate(
-    lambda seconds, pk: (filter_unfinished_assignment(pk), {"reserved_until": extended_deadline_expression(seconds)}),
+    lambda seconds, pk: (filter_active_assignment(pk), {"reserved_until": extended_deadline_expression(seconds)}),
     int,
     int,
 )
@@ -278,7 +278,7 @@ SUBMITTED_VALUES = {
     "started_at": Coalesce("started_at", Now()),
     "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
 }
-_submission = CompiledUpdate(lambda pk: (filter_unfinished_assignment(pk), SUBMITTED_VALUES), int)
+_submission = CompiledUpdate(lambda pk: (filter_active_assignment(pk), SUBMITTED_VALUES), int)
 
 
 def _released_assignment(pk: int) -> QuerySet[Assignment]:
@@ -356,7 +356,7 @@ def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField],
     return RecordResult(state.next_key)
 
 
-def save_page_draft(assignment: Assignment, page_key: str, data: QueryDict) -> None:
+def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, data: QueryDict) -> None:
     """Save the draft of a page that is not recorded. Raises PageNotStored."""
     draft = {
         _strip_unstorable(name): [_strip_unstorable(value) for value in values]

@@ -119,7 +119,7 @@ class Itinerary:
     fixed: PageSequence | None
 
 
-def get_itinerary(assignment: Assignment) -> Itinerary:
+def get_section_itinerary(assignment: Assignment) -> Itinerary:
     if assignment.design_id:
         return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed)
     return _build_itinerary(get_batch_plan(assignment), assignment.seed)
@@ -254,7 +254,7 @@ def build_page_question(
 
 def build_page_sequence(assignment: Assignment, answers: Mapping[str, Any]) -> PageSequence:
     """Return the pages in order, as far as the answers so far determine them."""
-    itinerary = get_itinerary(assignment)
+    itinerary = get_section_itinerary(assignment)
     return itinerary.fixed or PageSequence(_steps(itinerary.plan, itinerary.sections, answers), itinerary.plan)
 
 
@@ -268,14 +268,14 @@ def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping
         protocol = REGISTRY[section.planned.protocol]
         for page in protocol.pages(section.section, section.items, answers):
             steps.append(Step(protocol, page, section.planned.purpose))
-            if feedback_ids := feedback_question_ids(page, section.planned.feedback_pairs):
+            if feedback_ids := next_page_feedback_question_ids(page, section.planned.feedback_pairs):
                 questions = tuple(question for question in page.questions if question.id in feedback_ids)
                 feedback_page = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
                 steps.append(Step(FEEDBACK, feedback_page, section.planned.purpose))
     return steps
 
 
-def feedback_question_ids(page: Page, feedback_pairs: frozenset[tuple[int, int]]) -> set[int]:
+def next_page_feedback_question_ids(page: Page, feedback_pairs: frozenset[tuple[int, int]]) -> set[int]:
     """Return the ids of this page's questions that get feedback on the next page."""
     return {
         question.id for question in page.questions for item in page.items if (item.id, question.id) in feedback_pairs
@@ -352,12 +352,12 @@ def describe_page_key(key: str) -> str:
     return ", ".join(descriptions)
 
 
-def opaque_media_id(assignment_code: str, row_id: int, kind: str = "output") -> str:
+def opaque_media_id(assignment_code: str, exposure_or_item_id: int, kind: str = "output") -> str:
     """Return the name of an image on this assignment's pages.
 
     It is a keyed hash: it reveals nothing and cannot be guessed.
     """
-    return keyed_hash("media", assignment_code, kind, str(row_id))[:32]
+    return keyed_hash("media", assignment_code, kind, str(exposure_or_item_id))[:32]
 
 
 def media_file_names_by_id(assignment: Assignment) -> dict[str, str]:

@@ -13,7 +13,7 @@ from annotators.models import OutcomePay, Recruitment
 from annotators.pay import ledger
 from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, sorted_arm_rewards
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
@@ -24,7 +24,7 @@ Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and
 def create_link(recruitment: Recruitment, by) -> Recruitment:
     """Store a new link with the default settings of its channel and the default pay for early ends."""
     study = recruitment.study
-    check_permission(by, Action.RECRUIT, study)
+    check_permission_or_404(by, Action.RECRUIT, study)
     if study.archived_at or study.state == Study.State.CLOSED:
         raise ActionRefused("The study is closed or archived, so it cannot have a new link. Clone it to collect more.")
     if form := REGISTRY[recruitment.channel].settings_form:
@@ -40,7 +40,7 @@ def create_link(recruitment: Recruitment, by) -> Recruitment:
     return recruitment
 
 
-def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
+def find_link_errors(recruitment: Recruitment, pay_promises: Promises) -> dict[str, str]:
     """Return the errors of a changed link, by column or outcome. After people have come, pay can only rise."""
     errors = {}
     if Recruitment.objects.filter(key__iexact=recruitment.key).exclude(pk=recruitment.pk).exists():
@@ -50,7 +50,7 @@ def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, 
     if opens and closes and closes <= opens:
         errors["closes_at"] = "The link would close before it opens. Enter a later time, or leave this empty."
     if recruitment.pk and recruitment.assignments.exclude(origin="test").exists():
-        errors |= _find_lowered_promises(recruitment, promises)
+        errors |= _find_lowered_promises(recruitment, pay_promises)
     return errors
 
 
@@ -73,11 +73,11 @@ def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict
     return errors
 
 
-def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], promises: Promises) -> None:
+def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], new_pay_promises: Promises) -> None:
     """Store a link with its ``changed_columns`` and its promises. Raises ActionRefused if there are errors."""
-    check_permission(by, Action.RECRUIT, recruitment.study)
+    check_permission_or_404(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
-        if errors := find_link_errors(recruitment, promises):
+        if errors := find_link_errors(recruitment, new_pay_promises):
             raise ActionRefused(" ".join(errors.values()))
         if "reward" in changed_columns:
             # The panel pays people who have finished by the old reward, so their payments are settled first.
@@ -91,7 +91,7 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], pr
                 recruitment=recruitment.key,
                 columns=sorted(changed_columns),
             )
-        _store_promises(recruitment, by, promises)
+        _store_promises(recruitment, by, new_pay_promises)
 
 
 def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
@@ -109,7 +109,7 @@ def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
 
 def delete_link(recruitment: Recruitment, by) -> None:
     """Delete a link by which no person has come. Raises ActionRefused."""
-    check_permission(by, Action.RECRUIT, recruitment.study)
+    check_permission_or_404(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
         if recruitment.assignments.exists():
             raise ActionRefused("People came by this link, so it stays on record. Stop it instead.")
@@ -133,7 +133,7 @@ def reopen_link(recruitment: Recruitment, by) -> bool:
 
 
 def _set_stopped(recruitment: Recruitment, verb: str, by, was_stopped: bool) -> bool:
-    check_permission(by, Action.RECRUIT, recruitment.study)
+    check_permission_or_404(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
         row = Recruitment.objects.filter(pk=recruitment.pk, stopped_at__isnull=not was_stopped)
         is_set = bool(row.update(stopped_at=None if was_stopped else Now()))

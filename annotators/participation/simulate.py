@@ -19,7 +19,7 @@ from annotators.pages.form_data import PageForm
 from annotators.pages.record import PageState, full_page_state, record_page_answers
 from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
 from annotators.places import assign
-from studies.design.workload import batch_workloads
+from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Exposure, Question, Study
 from studies.protocols.base.robots import Robot
 
@@ -118,7 +118,7 @@ class SharedRobotData:
         }
         self.minutes = {
             int(burden.batch): burden.words / crowd.words_per_minute + burden.questions / 6
-            for burden in batch_workloads(study)
+            for burden in estimate_stored_or_trial_batch_workloads(study)
         }
 
     def systems_by_exposure(self, batch_id: int | None) -> dict[int, str]:

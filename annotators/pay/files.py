@@ -9,7 +9,7 @@ from annotators.models.identity import get_person_ids, submission_id_at_panel
 from annotators.places.receipts import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
-from studies.stimuli.spreadsheet import csv_text
+from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from ..models import Assignment, Payment, Recruitment
 from .ledger import (
@@ -43,7 +43,7 @@ def due_payments_not_by_approval_csv(recruitment: Recruitment) -> str:
         )
         for row in rows
     ]
-    return csv_text([COLUMNS, *lines])
+    return formula_safe_csv_text([COLUMNS, *lines])
 
 
 def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:

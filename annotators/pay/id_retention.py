@@ -54,7 +54,7 @@ def assignments_within_id_retention_period() -> QuerySet[Assignment]:
     return Assignment.objects.exclude(study__in=study_ids_past_erasure_time()).filter(~Exists(leavers))
 
 
-def uncredited_assignments() -> QuerySet[Assignment]:
+def finished_assignments_awaiting_credit() -> QuerySet[Assignment]:
     """Return finished work for which the panel has not confirmed the credit yet."""
     crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_on_completion]
     granted = PanelSubmission.objects.filter(
@@ -74,13 +74,13 @@ def erase_unneeded_person_ids(annotators) -> int:
     identities = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
     erasable = identities.filter(
         ~Exists(assignments_within_id_retention_period().filter(**same_person)),
-        ~Exists(uncredited_assignments().filter(**same_person)),
+        ~Exists(finished_assignments_awaiting_credit().filter(**same_person)),
         ~Exists(due),
     )
     return erasable.update(ciphertext=None, purge_at=None)
 
 
-def ids_retained_past_erasure_time(recruitment: Recruitment) -> RetainedIds | None:
+def ids_retained_for_pay_past_erasure_time(recruitment: Recruitment) -> RetainedIds | None:
     """Return None if no ids are kept beyond the erasure date."""
     study = recruitment.study
     if study.state != Study.State.CLOSED or id_erasure_time(study) > timezone.now():
@@ -94,7 +94,7 @@ def ids_retained_past_erasure_time(recruitment: Recruitment) -> RetainedIds | No
 
 
 def id_retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    if retained := ids_retained_past_erasure_time(recruitment):
+    if retained := ids_retained_for_pay_past_erasure_time(recruitment):
         subject = "1 person are" if retained.people == 1 else f"{retained.people} people are"
         owed = f"{retained.amount:.2f} {retained.currency}"
         yield Alert(
@@ -104,7 +104,7 @@ def id_retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
         )
 
 
-def links_retaining_ids_past_erasure_time() -> QuerySet[Recruitment]:
+def links_retaining_ids_for_pay_past_erasure() -> QuerySet[Recruitment]:
     """Return links that keep ids."""
     rows = _filter_with_ids(unpaid_payments().filter(assignment__study__in=study_ids_past_erasure_time()))
     return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")

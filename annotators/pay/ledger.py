@@ -18,7 +18,7 @@ from annotators.models import Assignment, OutcomePay, PanelOrder, PanelSubmissio
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT, SUBMITTED
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.orders import get_or_create_order
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
@@ -63,7 +63,7 @@ def update_ledger(recruitment: Recruitment, *, by, dry_run: bool = False) -> Led
     Idempotent, also if run twice at once.
     ``dry_run``: only count the changes.
     """
-    check_permission(by, Action.PAY, recruitment.study)
+    check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         summary = _LedgerRun(locked, by).write_changes()
         if dry_run:
@@ -277,7 +277,7 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
     The same sum to the same person for the same reason is recorded once. A compensation replaces promised pay that
     could not be paid.
     """
-    check_permission(by, Action.PAY, recruitment.study)
+    check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         terms = get_pay_terms(locked)
         rows: dict[int, list[Payment]] = defaultdict(list)
@@ -347,7 +347,7 @@ def order_due_payments_at_panel(
     recruitment: Recruitment, operations: Collection[str], expected_total: Decimal, by
 ) -> int:
     """Order all due payments, each once. Raises ActionRefused if the total differs from the confirmed total."""
-    check_permission(by, Action.PAY, recruitment.study)
+    check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = list(payments_orderable_at_panel(locked, operations).select_related("assignment"))
         if not rows:
@@ -369,11 +369,11 @@ def order_due_payments_at_panel(
     return len(rows)
 
 
-def mark_payments_paid(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
+def mark_payments_paid(recruitment: Recruitment, due_payment_pks: Collection[int], by) -> int:
     """Mark payments as paid by hand or at the panel. Skip payments with an order, which shows their state."""
-    check_permission(by, Action.PAY, recruitment.study)
+    check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = list(link_payments(locked).filter(pk__in=payment_pks, state=State.DUE))
+        rows = list(link_payments(locked).filter(pk__in=due_payment_pks, state=State.DUE))
         n_paid = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
         if n_paid:
             _erase_withdrawn_ids(locked)
@@ -385,7 +385,7 @@ def mark_payments_paid(recruitment: Recruitment, payment_pks: Collection[int], b
 
 def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
     """Cancel a bonus or compensation before it is paid or ordered. Promised pay cannot be cancelled."""
-    check_permission(by, Action.PAY, recruitment.study)
+    check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = link_payments(locked).filter(pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])
         is_taken_back = bool(

@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from annotators.models import Assignment, OutcomePay, Recruitment
 from annotators.pages.record import full_page_state
-from annotators.pages.sequence import get_itinerary
+from annotators.pages.sequence import get_section_itinerary
 from studies.models import Study
 
 from .promises import ZERO, PayTerms, Rule
@@ -89,5 +89,5 @@ def compute_amount_owed(
 
 def _pages(assignment: Assignment) -> int:
     """Return the total number of pages, as determined by the answers. Cached by batch if nothing depends on answers."""
-    fixed = get_itinerary(assignment).fixed
+    fixed = get_section_itinerary(assignment).fixed
     return len((fixed or full_page_state(assignment).sequence).keys)

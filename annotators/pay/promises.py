@@ -34,18 +34,19 @@ def build_default_outcome_pays() -> list[OutcomePay]:
     return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
 
 
-def sorted_arm_rewards(recruitment: Recruitment, link_reward: Decimal | None) -> list[Decimal]:
+def sorted_arm_rewards(recruitment: Recruitment, assumed_link_reward: Decimal | None) -> list[Decimal]:
     """Return the pay of each arm if the link paid ``link_reward`` (None: arm and study decide), the lowest first."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
     rewards = [
-        next((value for value in (link_reward, arm.reward, study.reward) if value is not None), ZERO) for arm in arms
+        next((value for value in (assumed_link_reward, arm.reward, study.reward) if value is not None), ZERO)
+        for arm in arms
     ]
     return sorted(rewards) or [ZERO]
 
 
-def outcomes_without_pay_rule(recruitment: Recruitment) -> list[Outcome]:
+def outcomes_missing_required_pay_rule(recruitment: Recruitment) -> list[Outcome]:
     """Return the outcomes without a pay rule, for a link that pays."""
     if not sorted_arm_rewards(recruitment, recruitment.reward)[-1]:
         return []
@@ -53,15 +54,15 @@ def outcomes_without_pay_rule(recruitment: Recruitment) -> list[Outcome]:
     return [outcome for outcome in Outcome if outcome not in ruled_outcomes]
 
 
-def outcome_labels_without_pay_rule(recruitment: Recruitment) -> list[str]:
+def outcome_labels_missing_required_pay_rule(recruitment: Recruitment) -> list[str]:
     """Return the labels of these outcomes."""
-    return [str(outcome.label) for outcome in outcomes_without_pay_rule(recruitment)]
+    return [str(outcome.label) for outcome in outcomes_missing_required_pay_rule(recruitment)]
 
 
 def pay_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before this link may pay people."""
     problems = []
-    if labels := outcome_labels_without_pay_rule(recruitment):
+    if labels := outcome_labels_missing_required_pay_rule(recruitment):
         problems.append(f"No pay is set for these early ends: {', '.join(labels)}. Set it in the link's form.")
     by_panel = recruitment.settings.get("screen_out_pay")
     screen_out_rule = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()

@@ -73,7 +73,7 @@ def is_pay_owed_on_withdrawal(assignment: Assignment) -> bool:
     same_person = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
         assignment__annotator=assignment.annotator_id
-    ).exists() or id_retention.uncredited_assignments().filter(**same_person):
+    ).exists() or id_retention.finished_assignments_awaiting_credit().filter(**same_person):
         return True
     assignments = Assignment.objects.filter(study=assignment.study_id, **same_person)
     paid = Payment.objects.filter(assignment__in=assignments, state=Payment.State.PAID, kind__in=Payment.COVERING)

@@ -23,7 +23,7 @@ from annotators.models.identity import external_ids_without_person, store_person
 from studies.models import Batch, Design, Study
 
 from .leases import NowPlusSeconds, channel_min_reserved_seconds, expired_place_condition, extended_deadline_expression
-from .open_places import can_place_become_free, claimable_batches, is_for_one_annotator
+from .open_places import can_places_become_free_or_be_added, claimable_batches, is_for_one_annotator
 
 logger = logging.getLogger("heval.annotators")
 
@@ -126,7 +126,7 @@ def claim_batch(
                     study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
                 ),
             )
-        if can_place_become_free(study) or (is_newcomer and choose.exists()):
+        if can_places_become_free_or_be_added(study) or (is_newcomer and choose.exists()):
             return ClaimResult(WAIT)
         # A person who once had a place was not turned away: their own assignment shows how it ended.
         last_begun = next((row for row in reversed(history) if row.batch_id), None)
@@ -356,7 +356,7 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
     return waited < CLOCK_RECHECK_SECONDS
 
 
-def mark_assignment_started(assignment: Assignment) -> None:
+def mark_started_and_extend_deadline(assignment: Assignment) -> None:
     """Mark the assignment as started when its first page is shown.
 
     From now on the idle time applies, not the start window.

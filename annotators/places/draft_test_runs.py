@@ -21,7 +21,7 @@ from annotators.models import (
     RecruitmentArm,
     Response,
 )
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_design_problems
 from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, store_drawn_batches
 from studies.models import FIRST_TEST_NUMBER, Arm, Batch, Expected, Exposure, Item, Placement, Study
@@ -57,7 +57,7 @@ def draw_first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
 
 
 @transaction.atomic
-def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
+def create_test_batch_and_assignment(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
     """Create a batch and an assignment of origin ``test``.
 
     The batch and its new items have numbers from FIRST_TEST_NUMBER.
@@ -98,19 +98,19 @@ def _renumber(items) -> None:
 
 def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
     """Start a test run of this researcher, who answers on the annotators' own pages. Raises ActionRefused."""
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     if study.archived_at:
         raise ActionRefused("The study is archived. Bring it back first.")
-    return create_test_assignment(study, arm)
+    return create_test_batch_and_assignment(study, arm)
 
 
 def delete_test_runs(study: Study, by) -> int:
     """Delete the test runs of a draft and return their number."""
     with locked_draft(study.pk, by) as draft:
-        return erase_test_data(draft)
+        return erase_test_run_data(draft)
 
 
-def erase_test_data(study: Study, **kwargs: object) -> int:
+def erase_test_run_data(study: Study, **signal_kwargs: object) -> int:
     """Delete all data of test runs: answers, visits, assignments, batches, and the items that only they used."""
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
@@ -132,7 +132,7 @@ def erase_test_data(study: Study, **kwargs: object) -> int:
     return n
 
 
-def delete_draft_recruitments(study: Study, **kwargs: object) -> None:
+def delete_draft_recruitments(study: Study, **signal_kwargs: object) -> None:
     """Delete the recruitments of a draft before the draft itself is deleted. Drafts have no real annotators."""
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()

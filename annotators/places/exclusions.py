@@ -11,7 +11,7 @@ from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from annotators.models import Assignment, Exclusion
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import FIRST_TEST_NUMBER, Batch, Placement, Study, audit
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
@@ -69,7 +69,7 @@ def exclude_assignments(
         raise ActionRefused("Choose assignments of one study.")
     if not studies:
         raise ActionRefused("Choose at least one assignment.")
-    check_permission(by, Action.MANAGE_ASSIGNMENTS, min(studies))
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, min(studies))
     with transaction.atomic():
         study = _lock_study(studies.pop())
         rows = list(
@@ -89,7 +89,7 @@ def exclude_assignments(
             # The note may describe a person, so the log stores only the reason.
             audit.record("exclude", study=study, by=by, assignment_code=row.code, reason=reason)
         if should_reopen_places and new:
-            open_replacement_places(study, new, by)
+            open_next_batches_or_create_copies(study, new, by)
     return exclusions
 
 
@@ -115,7 +115,7 @@ def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -
 
 def lift_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Undo an exclusion. The decision stays on record. Raises ActionRefused."""
-    check_permission(by, Action.MANAGE_ASSIGNMENTS, exclusion.assignment.study_id)
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, exclusion.assignment.study_id)
     if exclusion.reverses_id:
         raise ActionRefused(
             "This row already undoes an exclusion. To exclude the assignment again, exclude it as before."
@@ -147,18 +147,18 @@ def open_replacement_places_up_to_cap(study: Study, assignment_ids: Sequence[int
         if study.cap is not None:
             rows = rows[: max(0, study.cap - lifecycle.count_opened_places_towards_cap(study))]
         if rows:
-            open_replacement_places(study, rows, None)
+            open_next_batches_or_create_copies(study, rows, None)
         return len(rows)
 
 
-def open_replacement_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
+def open_next_batches_or_create_copies(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
     """Copy each assignment's batch with one place for another annotator. Raises ActionRefused above the cap.
 
     The copy of a top-up batch is a top-up batch too: it is not limited by the cap and asks only about items in
     disagreement. If the study has drawn batches that were never opened, the next of those are opened instead, because
     batches open in order.
     """
-    check_permission(by, Action.MANAGE_ASSIGNMENTS, study)
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, study)
     with transaction.atomic():
         study = _lock_study(study.pk)
         if study.state not in Study.RUNNING:
@@ -210,7 +210,7 @@ def open_replacement_places(study: Study, assignments: Sequence[Assignment], by)
 
 def release_place(assignment: Assignment, by) -> None:
     """Release the place of an unfinished assignment, as if the annotator had returned it. Raises ActionRefused."""
-    check_permission(by, Action.MANAGE_ASSIGNMENTS, assignment.study_id)
+    check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, assignment.study_id)
     with transaction.atomic():
         if not release_assignment(assignment.pk, Released.RETURNED):
             raise ActionRefused(

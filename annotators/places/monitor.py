@@ -32,7 +32,7 @@ class StudyProgress:
     in_progress: int = 0
 
 
-def progress_by_study(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
+def progress_by_study(study_ids: Iterable[int], **signal_kwargs: object) -> dict[int, StudyProgress]:
     """Return the progress of each study.
 
     It holds the annotators who submitted in time, the time of the last submission, and the robots that submitted. It

@@ -28,9 +28,9 @@ def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids
     return batches.order_by("claimed", "number")
 
 
-def can_place_become_free(study: Study) -> bool:
+def can_places_become_free_or_be_added(study: Study) -> bool:
     live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
-    return live.exists() or undecided_items(study).exists()
+    return live.exists() or unsettled_items_of_top_up_sections(study).exists()
 
 
 def is_for_one_annotator(study: Study) -> bool:
@@ -51,7 +51,7 @@ def sections_that_may_need_top_ups(study: Study) -> list[Section]:
     ]
 
 
-def undecided_items(study: Study) -> QuerySet[Item]:
+def unsettled_items_of_top_up_sections(study: Study) -> QuerySet[Item]:
     """Return the open, undecided items of such sections, which one more annotator may get."""
     open_now = Placement.objects.filter(
         item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=sections_that_may_need_top_ups(study)

@@ -39,7 +39,7 @@ def settle_or_top_up_study_items(study: Study) -> int:
         return sum(_settle_section(study, section) for section in sections_that_may_need_top_ups(study))
 
 
-def assignments_with_counted_labels(study: Study) -> QuerySet[Assignment]:
+def submitted_and_not_replaced_assignments(study: Study) -> QuerySet[Assignment]:
     """Return the assignments whose labels count: submitted in time and not replaced.
 
     A later withdrawal does not unsettle an item, and its place stays taken.
@@ -78,7 +78,9 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
     """Return the labels by item and question, in the order of their arrival."""
     rows = (
         Response.objects.filter(
-            assignment__in=assignments_with_counted_labels(study), question__section=section, item__kind=Item.Kind.LIVE
+            assignment__in=submitted_and_not_replaced_assignments(study),
+            question__section=section,
+            item__kind=Item.Kind.LIVE,
         )
         .order_by("received_at", "pk")
         .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
@@ -92,7 +94,7 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
 def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int, int]]:
     """Return by item (answered places, all places). The place of a replaced person does not count; its copy does."""
     answered: dict[int, int] = defaultdict(int)
-    for batch in assignments_with_counted_labels(study).values_list("batch_id", flat=True):
+    for batch in submitted_and_not_replaced_assignments(study).values_list("batch_id", flat=True):
         answered[batch] += 1
     replaced: dict[int, int] = defaultdict(int)
     for batch in Assignment.objects.filter(study=study, replaced_at__isnull=False, released_at=None).values_list(

@@ -20,9 +20,9 @@ from django.db.models import Q
 from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.places import assign
 from annotators.places.exclusions import annotate_is_excluded
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Study, audit
-from studies.stimuli.spreadsheet import csv_text
+from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from .channels import REGISTRY
 
@@ -82,7 +82,7 @@ def replace_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]
 
     Values are deleted if their column is no longer declared or has another kind now.
     """
-    check_permission(by, Action.PANEL, study)
+    check_permission_or_404(by, Action.PANEL, study)
     declared = {name: (kind, shows_small) for name, kind, shows_small in columns}
     with transaction.atomic():
         Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
@@ -118,7 +118,7 @@ def import_sample(
     A newer file replaces older values. Values are deleted if the person revoked consent for them. Raises ValueError
     naming the row and the column.
     """
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet. Declare the columns to keep first.")
@@ -298,7 +298,7 @@ def sample_csv(columns: list[ColumnSummary]) -> str:
             )
         rows += [[column.name, cell.value, _count_or_hidden(cell.n), cell.percent, "", "", ""] for cell in column.cells]
         rows.append([column.name, "(missing)", _count_or_hidden(column.missing), "", "", "", ""])
-    return csv_text(rows)
+    return formula_safe_csv_text(rows)
 
 
 def _count_or_hidden(n: int | None) -> int | str:

@@ -22,7 +22,13 @@ from studies.design.wording import wording_of
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .http_responses import add_annotator_headers, allow_form_target, get_panel_way_back, render, render_notice
+from .http_responses import (
+    add_annotator_headers,
+    allow_form_target,
+    get_panel_way_back,
+    render_notice,
+    render_without_context_processors,
+)
 from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, has_parts_overview, may_withdraw
 from .pages import arm_offer_context
 
@@ -107,7 +113,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "has_agreed": assignment.consented_at is not None,
     }
     allow_form_target(request, way_back)
-    return render(request, "annotate/done.html", context)
+    return render_without_context_processors(request, "annotate/done.html", context)
 
 
 def _arm_offer_context(assignment) -> dict | None:
@@ -116,7 +122,7 @@ def _arm_offer_context(assignment) -> dict | None:
 
 
 def render_parts_overview(request, assignment) -> HttpResponse:
-    return render(request, "annotate/my_work.html", parts_overview_context(assignment))
+    return render_without_context_processors(request, "annotate/my_work.html", parts_overview_context(assignment))
 
 
 @add_annotator_headers
@@ -169,7 +175,7 @@ def withdrawal_page(request, code) -> HttpResponse:
         "keeps_visit": bool(assignment.external_ids.get("session")),
         "study_days": assignment.study.erase_after_days,
     }
-    return render(request, "annotate/withdraw.html", context)
+    return render_without_context_processors(request, "annotate/withdraw.html", context)
 
 
 @add_annotator_headers
@@ -225,12 +231,14 @@ def inquiry_page(request, code) -> HttpResponse:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
-            return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
+            return render_without_context_processors(
+                request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True)
+            )
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # Show a refused message again, so that it can be corrected.
     typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
     context = _inquiry_context(assignment, error=error, **typed_values)
-    return render(request, "annotate/inquiry.html", context, status=422 if error else 200)
+    return render_without_context_processors(request, "annotate/inquiry.html", context, status=422 if error else 200)
 
 
 def _inquiry_context(assignment, **options):
@@ -260,7 +268,7 @@ def appeal_page(request, code) -> HttpResponse:
             "reason": "Your work is not rejected, or you have already objected.",
             "submitted_values": [TypedAnswer("Why the rejection is wrong", text)],
         }
-        return render(request, "annotate/not_stored.html", context, status=409)
+        return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
             create_appeal(assignment, text)
@@ -276,7 +284,7 @@ def appeal_page(request, code) -> HttpResponse:
         "assignment_path": f"/p/{code}/",
         "has_agreed": assignment.consented_at is not None,
     }
-    return render(request, "annotate/appeal.html", context, status=422 if error else 200)
+    return render_without_context_processors(request, "annotate/appeal.html", context, status=422 if error else 200)
 
 
 @add_annotator_headers
@@ -293,4 +301,4 @@ def consent_page(request, code) -> HttpResponse:
         "assignment_path": f"/p/{code}/",
         "has_agreed": assignment.consented_at is not None,
     }
-    return render(request, "annotate/consent.html", context)
+    return render_without_context_processors(request, "annotate/consent.html", context)

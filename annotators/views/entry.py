@@ -25,8 +25,8 @@ from .http_responses import (
     allow_framing,
     get_panel_way_back,
     newest_study_wording,
-    render,
     render_notice,
+    render_without_context_processors,
 )
 from .lookup import has_assignment_ended, has_parts_overview
 
@@ -234,4 +234,4 @@ def render_entry_page(request, recruitment, wording: Wording, status=200, **opti
         "early": early_end_pay_lines(recruitment, currency, wording) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
-    return render(request, "annotate/landing.html", context | options, status=status)
+    return render_without_context_processors(request, "annotate/landing.html", context | options, status=status)

@@ -77,7 +77,7 @@ def allow_framing(request, channel_slug: str | None) -> None:
     request.frame_ancestors = REGISTRY[channel_slug].frame_ancestors if channel_slug in REGISTRY else ()
 
 
-def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
+def render_without_context_processors(request, template: str, context: dict, status: int = 200) -> HttpResponse:
     """Render a page for annotators, without context processors."""
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)  # type: ignore[attr-defined]  # Jinja2
 
@@ -95,7 +95,7 @@ def render_notice(
         **options,
     }
     allow_form_target(request, way_back)
-    return render(request, "annotate/notice.html", context, status=status)
+    return render_without_context_processors(request, "annotate/notice.html", context, status=status)
 
 
 def allow_form_target(request, way_back: WayBack | None) -> None:

@@ -29,7 +29,7 @@ from annotators.pages.record import (
     partial_page_state,
     record_page_answers,
     restore_shown_step,
-    save_page_draft,
+    save_page_draft_and_extend_deadline,
 )
 from annotators.pages.sequence import FEEDBACK, media_file_names_by_id
 from annotators.pages.typed_text import describe_posted_answers
@@ -42,7 +42,7 @@ from studies.models import Study
 from studies.protocols import PageField
 
 from ..models import Assignment, PageVisit, Response
-from .http_responses import add_annotator_headers, redirect_to_page, render
+from .http_responses import add_annotator_headers, redirect_to_page, render_without_context_processors
 from .lookup import (
     get_assignment_or_404_and_allow_framing,
     get_page_assignment_or_404_and_allow_framing,
@@ -83,7 +83,7 @@ def annotation_page(request, code, key) -> HttpResponse:
     elif visit is not None:
         step = restore_shown_step(step, visit)
         if assignment.started_at is None and request.method == "GET":
-            assign.mark_assignment_started(assignment)  # the process crashed after it stored this visit
+            assign.mark_started_and_extend_deadline(assignment)  # the process crashed after it stored this visit
     return render_page_response(request, state, step, visit)
 
 
@@ -94,7 +94,7 @@ def _record_first_visit(state: PageState, step: Step, key: str) -> None:
     # a lost visit again. Answers do wait for the disk.
     insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, build_new_visit(state, step, key))
     if assignment.started_at is None:
-        assign.mark_assignment_started(assignment)
+        assign.mark_started_and_extend_deadline(assignment)
 
 
 def _handle_post(request, code, key):
@@ -102,7 +102,7 @@ def _handle_post(request, code, key):
     assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     try:
         if not is_answer:
-            save_page_draft(assignment, key, request.POST)
+            save_page_draft_and_extend_deadline(assignment, key, request.POST)
             return (
                 _autosave_response(request, code, key)
                 if request.POST.get("save") == "auto"
@@ -122,7 +122,7 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
     assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     release_place_if_study_closed(assignment)
     context = {"place_status": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
-    return render(request, "annotate/_place_timer.html", context)
+    return render_without_context_processors(request, "annotate/_place_timer.html", context)
 
 
 def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, form: PageForm):
@@ -189,7 +189,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         "reason": _not_stored_message(refusal, assignment),
         "submitted_values": submitted_values,
     }
-    return render(request, "annotate/not_stored.html", context, status=409)
+    return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
 
 
 def render_page_response(
@@ -231,7 +231,7 @@ def render_page_response(
         "feedback": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),
         "offer": arm_offer_context(assignment, plan.offer) if page_number == 1 else None,
     }
-    return render(request, step.protocol.template, context | options, status=status)
+    return render_without_context_processors(request, step.protocol.template, context | options, status=status)
 
 
 def _instructions(assignment) -> str:
@@ -267,7 +267,7 @@ def extend_deadline_and_save_draft(request, code) -> HttpResponse:
     key = request.GET.get("page", "").replace("\x00", "")[:40]
     try:
         if key or nonempty_answer_inputs(request.POST):
-            save_page_draft(assignment, key, request.POST)
+            save_page_draft_and_extend_deadline(assignment, key, request.POST)
     except PageNotStored as refusal:
         return _not_stored_response(request, code, key, refusal)
     return HttpResponseRedirect(f"/p/{code}/")

@@ -27,7 +27,7 @@ class Demo:
     report_url_path: str
 
 
-def get_or_create_demo(user) -> Demo:
+def get_or_create_demo_studies(user) -> Demo:
     """Create the demo's studies if they do not exist, and return them."""
     finished = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
     waiting = Study.objects.filter(title=OPEN_TITLE, owner=user).first() or _create_open_study(user)

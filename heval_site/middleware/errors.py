@@ -39,10 +39,10 @@ class DatabaseUnavailable:
         return self.get_response(request)
 
     def process_exception(self, request, exception):
-        return database_unavailable_response(request, exception) if is_database_error(exception) else None
+        return database_unavailable_response(request, exception) if is_database_unavailable_error(exception) else None
 
 
-def is_database_error(exception: BaseException | None) -> bool:
+def is_database_unavailable_error(exception: BaseException | None) -> bool:
     """Return whether the database failed, as opposed to a bug in heval."""
     while exception is not None:
         if isinstance(exception, OperationalError | InterfaceError):
@@ -106,7 +106,7 @@ def posted_form_fields(request) -> list[tuple[str, str]]:
 def server_error(request, *args) -> HttpResponse:
     """handler500. The page shows only an id that is also in the log."""
     exception = sys.exc_info()[1]
-    if exception is not None and is_database_error(exception):
+    if exception is not None and is_database_unavailable_error(exception):
         return database_unavailable_response(request, exception)
     error_id = secrets.token_hex(4)
     logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception)

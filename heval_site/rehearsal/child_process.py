@@ -135,8 +135,8 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     from django.conf import settings
 
     from annotators.recruitment.channels import REGISTRY
-    from annotators.recruitment.panels.secrets import store_secrets
-    from heval_site.runtime.startup import prepare_site
+    from annotators.recruitment.panels.secrets import store_or_delete_secrets
+    from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
 
     from .rehearsal import Rehearsal, entry_url
     from .results import build_report
@@ -145,13 +145,13 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     progress(0, 1, "Creating a separate database")
     if plan["tables"]:
         create_sqlite_schema(plan["tables"])
-    prepare_site()
+    migrate_and_create_cache_and_media_folder()
     progress(0, 1, "Launching a copy of the study")
     recruitment = launch_study_from_bundle_and_create_recruitment(plan)
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
     panel.target = stand_in
     # This is also shown to people who completed if there is no service.
-    store_secrets(
+    store_or_delete_secrets(
         recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
     )
     rehearsal = Rehearsal(

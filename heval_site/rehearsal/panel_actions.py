@@ -41,7 +41,7 @@ class PanelActions:
             return False
         self.panel.lose_next_reply("publish")
         try:
-            publishing.order_publication(
+            publishing.order_blocklist_and_publication(
                 self.recruitment,
                 by=self.study.owner,
                 title=self.study.public_title[:120] or "A study",

@@ -17,7 +17,7 @@ from django.conf import settings
 
 import heval_site
 from annotators.models import Recruitment
-from annotators.pay.promises import outcomes_without_pay_rule
+from annotators.pay.promises import outcomes_missing_required_pay_rule
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.publishing import publishing_obstacles
 from annotators.recruitment.panels.rehearsal_jobs import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE
@@ -80,7 +80,7 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
             "arms": sorted(recruitment.arms.values_list("name", flat=True)),
             # Missing pay rules are listed among the problems before publishing. Here they count as nothing, so that the
             # rest can be tested.
-            "promises": {outcome: ["nothing", None] for outcome in outcomes_without_pay_rule(recruitment)}
+            "promises": {outcome: ["nothing", None] for outcome in outcomes_missing_required_pay_rule(recruitment)}
             | {pay.outcome: [pay.rule, pay.amount and str(pay.amount)] for pay in recruitment.outcome_pays.all()},
         },
     }

@@ -278,7 +278,7 @@ def _panels() -> CheckFinding:
     synced = list(recruitments_to_sync())
     alerts = [(recruitment, alert) for recruitment in synced for alert in find_panel_alerts(recruitment)]
     others = (
-        id_retention.links_retaining_ids_past_erasure_time()
+        id_retention.links_retaining_ids_for_pay_past_erasure()
         .exclude(pk__in=[recruitment.pk for recruitment in synced])
         .order_by("pk")
     )

@@ -15,7 +15,7 @@ PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def redact(text: str) -> str:
+def redact_url_secrets(text: str) -> str:
     """Return the text without codes of assignments and recruitments, query strings, and passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
     return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
@@ -43,7 +43,7 @@ class PlainFormatter(logging.Formatter):
         return "\n".join(map(escape_controls, super().formatException(ei).split("\n")))
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return redact_url_secrets(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -56,10 +56,10 @@ class JsonFormatter(logging.Formatter):
             "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
-            "message": redact(record.getMessage()),
+            "message": redact_url_secrets(record.getMessage()),
         }
         if record.exc_info:
-            event["exception"] = redact(self.formatException(record.exc_info))
+            event["exception"] = redact_url_secrets(self.formatException(record.exc_info))
         return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(event, ensure_ascii=False))
 
 

@@ -19,7 +19,7 @@ TOO_OLD_MESSAGE = (
 )
 
 
-def prepare_site(verbosity: int = 0) -> None:
+def migrate_and_create_cache_and_media_folder(verbosity: int = 0) -> None:
     """Apply the migrations, and create the cache table and the media folder.
 
     Raises CommandError for a database that is too old.

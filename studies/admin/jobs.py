@@ -8,7 +8,7 @@ from django.utils.html import format_html
 
 from studies.services import jobs
 
-from ..access import Action, check_owner_or_admin, check_permission, is_owner_or_admin, is_researcher
+from ..access import Action, check_owner_or_admin_or_404, check_permission_or_404, is_owner_or_admin, is_researcher
 from ..models import Job
 from . import workflow
 from .permissions import ReadOnlyAdmin, StudyFilter, is_request_allowed
@@ -107,9 +107,9 @@ class JobAdmin(ReadOnlyAdmin):
         if job is None:
             raise Http404("There is no such job.")
         if job.study_id is not None:
-            check_permission(request.user, Action.VIEW, job.study_id)
+            check_permission_or_404(request.user, Action.VIEW, job.study_id)
         else:
-            check_owner_or_admin(request.user, job.by_id)
+            check_owner_or_admin_or_404(request.user, job.by_id)
         return job
 
     def _may_cancel(self, request, job) -> bool:

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from studies.models import audit
 
 from ..models import AuditEvent
-from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, parse_row_id
+from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_prefix_q, parse_row_id
 
 
 class LogStudyFilter(StudyFilter):
@@ -35,7 +35,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     def get_search_results(self, request, queryset, search_term):
         for word in search_term.split():
-            queryset = queryset.filter(Q(verb__icontains=word) | assignment_code_q(word, "assignment_code"))
+            queryset = queryset.filter(Q(verb__icontains=word) | assignment_code_prefix_q(word, "assignment_code"))
         return queryset, False
 
     @admin.display(description="assignment")

@@ -28,7 +28,7 @@ def parse_row_id(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def assignment_code_q(term: str, column: str) -> Q:
+def assignment_code_prefix_q(term: str, column: str) -> Q:
     """Return a filter by assignment: by the first characters of its code, as lists show them, or by the full code."""
     # The code is an annotator's credential. A search by any other part would reveal it letter by letter.
     return Q(**{f"{column}__startswith" if len(term) <= CODE_SHOWN else column: term})

@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.access import Action, check_permission, get_study
+from studies.access import Action, check_permission_or_404, get_study
 from studies.imports.bundle import (
     MAX_BUNDLE_BYTES,
     BundleIncomplete,
@@ -20,7 +20,7 @@ from studies.imports.bundle import (
     bundle_text,
     create_draft_from_bundle,
 )
-from studies.imports.preparation import prepare_and_filter_stimuli, preview_preparation
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import import_job, uploads
 from studies.imports.tables.result import ImportReport
@@ -241,7 +241,7 @@ def preparation_page(request, code) -> HttpResponse:
             seen = _seen(study, settings)
             if request.POST.get("act") == "prepare":
                 if request.POST.get("seen") == seen:
-                    report = prepare_and_filter_stimuli(study, settings, by=request.user)
+                    report = prepare_stimuli_and_delete_dropped_prompts(study, settings, by=request.user)
                 else:
                     fault = (
                         "The settings or the study changed since the preview. This is the new preview; confirm again."
@@ -294,7 +294,7 @@ class BundleForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def bundle_upload_page(request) -> HttpResponse:
     """Make a new draft from a bundle."""
-    check_permission(request.user, Action.CREATE)
+    check_permission_or_404(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
     if form.is_bound and form.is_valid():
@@ -313,7 +313,7 @@ def bundle_upload_page(request) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def study_templates_page(request) -> HttpResponse:
     """List the study templates with their sources and deviations. POST makes a draft of one."""
-    check_permission(request.user, Action.CREATE)
+    check_permission_or_404(request.user, Action.CREATE)
     if request.method == "POST":
         blueprint = TEMPLATES_BY_SLUG.get(request.POST.get("template", ""))
         if blueprint is None:
@@ -328,7 +328,7 @@ def study_templates_page(request) -> HttpResponse:
 @require_safe
 def download_template_bundle(request, slug) -> HttpResponse:
     """Return a template as a bundle file, to edit by hand or to import elsewhere."""
-    check_permission(request.user, Action.CREATE)
+    check_permission_or_404(request.user, Action.CREATE)
     blueprint = TEMPLATES_BY_SLUG.get(slug)
     if blueprint is None:
         raise Http404

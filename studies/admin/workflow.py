@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 
 from studies import signals
 from studies.design.checklist import find_design_problems
-from studies.design.workload import BatchWorkload, batch_workloads
+from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads
 from studies.models import Study
 from studies.protocols import Problem
 from studies.services import lifecycle
@@ -186,7 +186,7 @@ class BatchBurden:
 
 def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
     """Return the workloads of the smallest, the median and the largest batch."""
-    workloads = batch_workloads(study)
+    workloads = estimate_stored_or_trial_batch_workloads(study)
     if not workloads:
         return []
     by_minutes = sorted(workloads, key=lambda burden: burden.minutes)

@@ -294,7 +294,9 @@ def item_key(section_id: int, drawn_item: DrawnItem) -> tuple[int, str]:
 
 
 @transaction.atomic
-def get_or_create_items(study: Study, drawn_items: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
+def create_missing_and_get_all_items(
+    study: Study, drawn_items: Iterable[tuple[int, DrawnItem]]
+) -> dict[tuple[int, str], Item]:
     """Return the study's items by key, after creating the missing ones. New items are numbered in the order of the records."""
     items = {(item.section_id, item.content): item for item in study.items.all()}
     counts: dict[int, int] = {}  # the highest item number in each section
@@ -340,7 +342,7 @@ def store_drawn_batches(
 ) -> list[Batch]:
     """Store drawn batches with their items. An item with existing content is reused. The number of queries is constant."""
     records = [(section, record) for batch in drawn_batches for section, record in batch.items if record.item is None]
-    items = get_or_create_items(study, records)
+    items = create_missing_and_get_all_items(study, records)
     placed: list[list[Item | int]] = [
         [items[item_key(section, record)] if record.item is None else record.item for section, record in batch.items]
         for batch in drawn_batches

@@ -23,7 +23,7 @@ class BatchWorkload:
     per_hour: float | None
 
 
-def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
+def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     """Return the workload of each batch, smallest first: words at the study's reading speed, plus 15 seconds per question.
 
     All texts shown count, also planted references, because annotators read and judge them too.

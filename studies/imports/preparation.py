@@ -13,11 +13,11 @@ from django.db import transaction
 from django.db.models import F
 
 from studies import signals
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.normalising import NormalisedText, Preparation, PreparedText, normalise_text, prepared_outputs
-from studies.stimuli.prompt_filters import FilteredPrompt, prompt_filter_results
+from studies.stimuli.prompt_filters import FilteredPrompt, per_prompt_filter_results
 
 ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text before preparation
 MAX_EXAMPLES = 10
@@ -89,9 +89,9 @@ def preview_preparation(study: Study, settings: object) -> PreparationReport:
 
 
 @transaction.atomic
-def prepare_and_filter_stimuli(study: Study, settings: object, *, by: Any) -> PreparationReport:
+def prepare_stimuli_and_delete_dropped_prompts(study: Study, settings: object, *, by: Any) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed."""
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
         raise lifecycle.ActionRefused("Stimuli can only be prepared in a draft. Clone the study.")
@@ -138,7 +138,7 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
         return
     texts = ((prompt.key, original_prompt_text(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
     report.dropped = [
-        result for result in prompt_filter_results(texts, preparation.prompt_filters) if not result.passes
+        result for result in per_prompt_filter_results(texts, preparation.prompt_filters) if not result.passes
     ]
     for result in report.dropped:
         report.dropped_by_filter[result.filter] = report.dropped_by_filter.get(result.filter, 0) + 1

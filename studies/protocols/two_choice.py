@@ -62,7 +62,7 @@ class TwoChoiceSettings(PairSettings):
         return workers
 
 
-def labels_per_item(settings) -> int | None:
+def initial_labels_per_item(settings) -> int | None:
     """Return how many labels an item gets from its batch, or None if the strategy does not fix it."""
     places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
     return places.get(settings["strategy"])
@@ -132,7 +132,7 @@ class TwoChoice(Protocol):
 
     def _strategy_problems(self, section):
         study, settings = section.study, self.cleaned_settings(section)
-        labels_needed = labels_per_item(settings)
+        labels_needed = initial_labels_per_item(settings)
         if labels_needed is None:
             return
         if study.annotators_per_batch != labels_needed:

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import models, transaction
 
 from studies import access, signals
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.draw import item_content_hash
 from studies.models import (
     FIRST_TEST_NUMBER,
@@ -70,7 +70,7 @@ def clone_study(study: Study, by, title: str = "") -> Study:
 
     Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
     """
-    check_permission(by, Action.CLONE, study)
+    check_permission_or_404(by, Action.CLONE, study)
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
         title=(title or f"Copy of {study.title}")[:200],
@@ -143,7 +143,7 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
 
 def delete_or_archive_draft(study: Study, by) -> str:
     """Delete a draft without records, or archive it if it has records. Return "deleted" or "archived"."""
-    check_permission(by, Action.ARCHIVE, study)
+    check_permission_or_404(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if not is_lifecycle_step_allowed("delete draft", study):
@@ -188,7 +188,7 @@ def _delete_design(study: Study) -> None:
 
 def restore_archived(study: Study, by) -> None:
     """Bring an archived study back into the lists."""
-    check_permission(by, Action.ARCHIVE, study)
+    check_permission_or_404(by, Action.ARCHIVE, study)
     with transaction.atomic():
         if not Study.objects.filter(pk=study.pk, archived_at__isnull=False).update(archived_at=None):
             raise lifecycle.ActionRefused("The study is not archived: it is in the list already.")

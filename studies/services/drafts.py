@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from studies import access, signals
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.serialization import STUDY_FIELDS
 from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
@@ -18,7 +18,7 @@ from .lifecycle import ActionRefused
 @transaction.atomic
 def create_draft_with_default_arm(study: Study, by) -> Study:
     """Store a new draft with one arm, owned by ``by``. Raise ActionRefused if its code is taken, or ValidationError."""
-    check_permission(by, Action.CREATE)
+    check_permission_or_404(by, Action.CREATE)
     study.owner = by
     study.full_clean(exclude=["code"], validate_unique=False)
     if Study.objects.filter(code=study.code).exists():
@@ -33,7 +33,7 @@ def create_draft_with_default_arm(study: Study, by) -> Study:
 @transaction.atomic
 def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | None = None) -> Study:
     """Change columns of a draft. Raise ActionRefused if ``version`` is no longer the draft's version, or ValidationError."""
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     study = _lock_study(study.pk)
     if version is not None and version != study.version:
         raise ActionRefused(f"The study was changed meanwhile (revision {study.version}). Read it again.")
@@ -50,7 +50,7 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
 @contextmanager
 def locked_draft(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
     """Open a transaction that changes rows of a draft. ``deletes_test_runs``: first delete test runs, which refer to the rows."""
-    check_permission(by, Action.EDIT, study_id)
+    check_permission_or_404(by, Action.EDIT, study_id)
     with transaction.atomic():
         study = _lock_study(study_id)
         refuse_if_launched(study)
@@ -72,7 +72,7 @@ def refuse_if_launched(study: Study) -> None:
 
 def record_edit_and_raise_version(study: Study, by, **details: Any) -> None:
     """Increase the draft's version and log the change. Results for an older version are then computed again."""
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     audit.record_study_event("edit", study, by=by, **details)
 
@@ -81,7 +81,7 @@ def delete_section_and_test_runs(section: Section, by) -> None:
     """Delete a section with its questions and its practice items."""
     with locked_draft(section.study_id, by, deletes_test_runs=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
-            delete_item_with_rows(item)
+            delete_item_with_exposures_and_expected(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()
         section_text = f"section {section.position}"
@@ -89,7 +89,7 @@ def delete_section_and_test_runs(section: Section, by) -> None:
         record_edit_and_raise_version(study, by, deleted=section_text)
 
 
-def delete_item_with_rows(item: Item) -> None:
+def delete_item_with_exposures_and_expected(item: Item) -> None:
     Expected.objects.filter(item=item).delete()
     Exposure.objects.filter(item=item).delete()
     item.delete()

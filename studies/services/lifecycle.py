@@ -12,7 +12,7 @@ from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
 from studies import signals
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.checklist import find_analysis_blockers, find_design_problems
 from studies.design.draw import UnfillableBatch, draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
@@ -76,7 +76,7 @@ def _refuse_launched(study: Study) -> None:
 
 def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
     """Check the study and submit the launch as a job. Return the Job. Raise NotReady or ActionRefused."""
-    check_permission(by, Action.LAUNCH, study)
+    check_permission_or_404(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     with transaction.atomic():
         study = _lock_study(study)
@@ -91,7 +91,7 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
 
 def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None) -> Study:
     """Freeze the design, draw the batches and open the places, in one transaction."""
-    check_permission(by, Action.LAUNCH, study)
+    check_permission_or_404(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # launch the stored study, not the values of an instance
     # Rows of test runs must not affect the draw. They are deleted again under the lock.
@@ -134,7 +134,7 @@ def freeze_and_close(study: Study, by) -> Study:
 
     Only the checklist's points that an analysis needs must be fulfilled.
     """
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     with transaction.atomic():
         study = _lock_study(study)
         if study.state != Study.State.DRAFT:
@@ -180,7 +180,7 @@ def remaining_places_text(places: int) -> str:
 
 def open_more_places(study: Study, places: int, by) -> int:
     """Open this many more places, and draw batches if none are left. Return the number of added places."""
-    check_permission(by, Action.RUN, study)
+    check_permission_or_404(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
         if not is_lifecycle_step_allowed("draw more", study):
@@ -235,7 +235,7 @@ def resume(study: Study, by) -> None:
 
 def start_closing(study: Study, by, reason: str = "") -> None:
     """Let no new annotators start. Annotators who have started have the grace period; then the study is closed."""
-    check_permission(by, Action.RUN, study)
+    check_permission_or_404(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
         if not is_lifecycle_step_allowed("close", study):
@@ -259,7 +259,7 @@ def end_grace_period(study: Study, by) -> None:
 
 
 def _change_state(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:
-    check_permission(by, Action.RUN, study)
+    check_permission_or_404(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
         if study.state != before:
@@ -290,7 +290,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
     ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
     Pay may only rise.
     """
-    check_permission(by, Action.RUN, study)
+    check_permission_or_404(by, Action.RUN, study)
     if not reason.strip():
         raise ActionRefused("Enter a reason. It is stored with the new version of the design.")
     querysets: dict[str, models.QuerySet] = {
@@ -367,7 +367,7 @@ def _refuse_lower_pay(selected, columns) -> None:
 
 def unblind(study: Study, by, reason: str) -> None:
     """Show outcomes by system while the study still collects. From then on its tests are not confirmatory."""
-    check_permission(by, Action.UNBLIND, study)
+    check_permission_or_404(by, Action.UNBLIND, study)
     if not reason.strip():
         raise ActionRefused("Enter a reason. The report shows it.")
     with transaction.atomic():
@@ -382,7 +382,7 @@ def unblind(study: Study, by, reason: str) -> None:
 
 def archive(study: Study, by) -> None:
     """Remove a draft or a closed study from the lists."""
-    check_permission(by, Action.ARCHIVE, study)
+    check_permission_or_404(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = _lock_study(study)
         if study.archived_at:

@@ -78,5 +78,5 @@ def delete_practice_item_and_test_runs(item: Item, by) -> None:
     """Delete a practice item of a draft."""
     with drafts.locked_draft(item.study_id, by, deletes_test_runs=True) as study:
         item_text = f"practice item {item.number} of section {item.section.position}"
-        drafts.delete_item_with_rows(item)
+        drafts.delete_item_with_exposures_and_expected(item)
         drafts.record_edit_and_raise_version(study, by, deleted=item_text)

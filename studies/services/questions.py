@@ -21,7 +21,7 @@ PAIR_CHOICES = {
 DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
 
 
-def select_system_pairs(section: Section, pair_choice: str, listed_names: str = "") -> list[Pair]:
+def select_system_pairs(section: Section, pair_choice: str, system_order_text: str = "") -> list[Pair]:
     """Return each pair (x, y) once, by one of PAIR_CHOICES. ``listed_names``: names, one per line; the other systems follow by name."""
     if pair_choice == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
@@ -32,7 +32,7 @@ def select_system_pairs(section: Section, pair_choice: str, listed_names: str = 
         }
         return list(reversed(once.values()))
     by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.EXTREME_REFERENCES)}
-    systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, listed_names)]
+    systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, system_order_text)]
     return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[pair_choice](systems))
 
 

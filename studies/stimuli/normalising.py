@@ -30,7 +30,7 @@ from .prompt_filters import (
     PromptFilter,
     filter_as_json,
     parse_prompt_filter,
-    prompt_filter_results,
+    per_prompt_filter_results,
 )
 from .settings_records import SettingsRefused, parse_record, tuples_to_lists, validate_settings_object
 from .texts import is_blank
@@ -44,7 +44,7 @@ __all__ = [
     "PreparedText",
     "SettingsRefused",
     "TrimmedText",
-    "prompt_filter_results",
+    "per_prompt_filter_results",
     "normalise_text",
     "prepared_outputs",
     "trim_after_words",

@@ -162,7 +162,7 @@ class FilteredPrompt:
     reason: str = ""
 
 
-def prompt_filter_results(
+def per_prompt_filter_results(
     prompts: Iterable[tuple[str, str]], filters: Iterable[PromptFilter]
 ) -> tuple[FilteredPrompt, ...]:
     """Return for each (key, text), in order, whether it is kept, or which filter drops it and why."""

@@ -16,7 +16,7 @@ def escape_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+def formula_safe_csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as one protected CSV text. None becomes an empty cell."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows([escape_formula(cell) for cell in row] for row in rows)

@@ -68,9 +68,9 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    from heval_site.runtime.startup import prepare_site
+    from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
 
-    prepare_site()
+    migrate_and_create_cache_and_media_folder()
 
 
 def _profiled(send: InProcess, door, options) -> None:

@@ -120,14 +120,14 @@ def queries_of(send: InProcess, door: str, person: int) -> tuple[int, int]:
 
 
 def measured(only: str, people: int) -> None:
-    from heval_site.runtime.startup import prepare_site
+    from heval_site.runtime.startup import migrate_and_create_cache_and_media_folder
     from studies.protocols import REGISTRY
     from tests.builders import launched, panel
     from tests.samples import sample_draft
 
     from .bare.fill import fill
 
-    prepare_site()
+    migrate_and_create_cache_and_media_folder()
     send, send_bare = applications()
     fill()
     doors = {}

@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from analysis.report.build import code_version
+from analysis.report.build import version_and_source_hash
 from heval_site.management import cli
 from studies.services.version import version
 from tests import ROOT
@@ -56,7 +56,7 @@ def test_the_version_that_people_are_asked_to_name_is_the_one_that_reports_print
     named = re.search(r"heval, version ([0-9.]+[0-9])\.", (ROOT / "README.md").read_text(encoding="utf-8"))[1]
     cli.main(["--version"])
     assert capsys.readouterr().out.strip() == named
-    assert code_version().partition("+src.")[0] == named
+    assert version_and_source_hash().partition("+src.")[0] == named
 
 
 def test_the_change_log_has_an_entry_for_this_version():

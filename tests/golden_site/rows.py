@@ -31,15 +31,15 @@ from annotators.pay.verdicts.decisions import (
     reject_work,
     reverse_rejection,
 )
-from annotators.places.draft_test_runs import create_test_assignment
+from annotators.places.draft_test_runs import create_test_batch_and_assignment
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.invitation import invitation_token
 from annotators.recruitment.panels import OPERATIONS, STATES
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.rounds import save_round_plan as plan_rounds
-from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
-from heval_site.management.demo import get_or_create_demo
+from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_or_delete_secrets
+from heval_site.management.demo import get_or_create_demo_studies
 from heval_site.rehearsal.browser import HttpReply
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
 from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
@@ -96,7 +96,7 @@ def rehearsed(channel: str, channel_settings: dict, people: int = 11, **columns)
         Recruitment.objects.create(study=study_of(channel), channel=channel, settings=channel_settings, **columns)
     )
     panel = REGISTRY[channel].stand_in(made, entry_url(made))
-    store_secrets(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
+    store_or_delete_secrets(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
     with panel:
         settings.PROLIFIC_API = panel.url
         Rehearsal(made, panel, in_process, 1, lambda *_: None).play(people)
@@ -121,7 +121,7 @@ def came(recruitment: Recruitment, finishes=True, **parameters) -> Assignment:
 
 def prolific() -> Study:
     made = rehearsed("prolific", CODES, currency="GBP")
-    store_secrets(made, {WEBHOOK_SECRET: "whsec_golden"}, by=None)
+    store_or_delete_secrets(made, {WEBHOOK_SECRET: "whsec_golden"}, by=None)
     now = timezone.now()
     for number, (handled, about) in enumerate(((now, made), (None, made), (None, None))):
         PanelEvent.objects.create(
@@ -155,7 +155,7 @@ def external_questions() -> Study:
         for channel in ("mturk", "mturk_sandbox")
     }
     link = made["mturk"]
-    store_secrets(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
+    store_or_delete_secrets(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=link, external_id="3HIT1", places=9)
     states = iter(STATES)
     for number in range(8):
@@ -297,7 +297,7 @@ def drafts() -> Study:
     for blueprint in STUDY_TEMPLATES:
         create_draft_from_template(blueprint, olga)
     tried = spa_draft(title="tried out", owner=olga, seed=5)
-    create_test_assignment(tried, seed=3)
+    create_test_batch_and_assignment(tried, seed=3)
     copy = clone_study(Study.objects.get(title="human or machine"), olga, "cloned")
     bundle = serialize_bundle(Study.objects.get(title="one order"))
     create_draft_from_bundle(bundle | {"study": bundle["study"] | {"title": "by a bundle"}}, olga)
@@ -309,7 +309,7 @@ def drafts() -> Study:
 def work_of_the_site() -> Study:
     """Jobs in every state, tokens, an analysis with its figures, people who log in and one who fails to, and the demo."""
     olga, study = user("olga"), Study.objects.get(title="one order")
-    demo = get_or_create_demo(user("admin", is_superuser=True))
+    demo = get_or_create_demo_studies(user("admin", is_superuser=True))
     jobs.run_waiting_jobs()
     run_analysis(study, {"resamples": 99}, by=olga)
     made, _ = create_token(olga, "a script", scope="write", study=study)

@@ -14,7 +14,7 @@ from studies.imports.bundle import (
     BundleIncomplete,
     BundleRefused,
     create_draft_from_bundle,
-    parse_bundle,
+    parse_bundle_json,
     serialize_bundle,
 )
 from studies.models import Expected, Item, Output
@@ -96,7 +96,7 @@ def twice(*path, **more):
 def read(data):
     def scenario():
         try:
-            parse_bundle(data)
+            parse_bundle_json(data)
         except BundleRefused as error:
             return [Shown(problem) for problem in error.problems]
         return []
@@ -227,7 +227,7 @@ LINES = {
         ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
         ("contrasts[2]: occurs twice, perhaps reversed", FILE, twice("contrasts")),
     ],
-    f"{BUNDLE}:parse_bundle": [
+    f"{BUNDLE}:parse_bundle_json": [
         ("The file has 6 bytes. At most 3 are allowed", FILE, too_large),
         ("The file must contain one JSON object", "must contain one JSON object", read(b"[]")),
         ("The file is not JSON at character 2", FILE, read(b"{")),

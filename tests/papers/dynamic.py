@@ -207,7 +207,7 @@ def tables_6_and_7(folder: Path) -> list[Row]:
                     made = choice.effort_from_resampled_labels(
                         votes, n, strategy, rule=rule, reading="stays", runs=RUNS, rng=seeded(what)
                     )
-                    summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
+                    summary = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=seeded(what))
                     sd = float(made.n_labels[made.n_requests > 0].std())
                     # The printed mean is over what decided of 100 iterations, ours over what decided of 4,000.
                     errors = [sd / math.sqrt(runs * summary.detail["share_decided"]) for runs in (RUNS, ITERATIONS)]
@@ -255,7 +255,7 @@ def ratio_row(place: str, batch: str, method: str, delta: float, printed: float,
         f"{batch}, {method}, {confidence(delta)}, share decided",
         f"{printed:.0%}",
         f"{share:.1%}",
-        "choice.estimate_mean_effort",
+        "choice.estimate_mean_labels_to_decision",
         agrees,
         NOTE_STAYS,
         (share,),
@@ -268,7 +268,7 @@ def first_crossings(batch: str, votes: np.ndarray, n: np.ndarray, delta: float) 
     made = choice.effort_from_resampled_labels(
         votes, n, Strategy("one"), rule=rule, reading="first", runs=RUNS, rng=seeded(what)
     )
-    summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
+    summary = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=seeded(what))
     ours = f"{summary.estimate:.1f} ({summary.detail['share_decided']:.0%} decide)"
     return [
         Row("Table 6", what, "", ours, "choice.effort_from_resampled_labels", None, NOTE_STAYS, (summary.estimate,))
@@ -310,7 +310,7 @@ def table_3() -> list[Row]:
         for method, (printed, low, high) in table.items():
             what = f"mu {mu:g}, {method}"
             made = choice_simulation.simulate_effort_of_agents(ours, STRATEGIES[method], runs=1000, rng=seeded(what))
-            summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
+            summary = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=seeded(what))
             errors = float(made.n_labels.std()) / math.sqrt(1000), (high - low) / 2 / Z_99
             agrees = within(summary.estimate, errors[0], printed, errors[1])
             found.append(

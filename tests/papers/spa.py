@@ -218,7 +218,7 @@ def recovered() -> list[Row]:
 
 def scale() -> list[Row]:
     means = [row[2] for row in TABLE_1]
-    (cycle,) = coherence.cycle_log_odds_sums([means], PAIRS, np.empty((0, 5)), n_systems=5)
+    (cycle,) = coherence.fundamental_cycle_log_odds_sums([means], PAIRS, np.empty((0, 5)), n_systems=5)
     # Two copies of the means are the least that has clusters; only the point estimates are read.
     first, second = (np.tile([pair[side] for pair in PAIRS], 2) for side in (0, 1))
     fit = fractional_bradley_terry(first, second, np.tile(means, 2), np.repeat([0, 1], 5), n_systems=5, framing=True)
@@ -229,7 +229,7 @@ def scale() -> list[Row]:
             "sum of log-odds around the circle of questions",
             "",
             f"{cycle.estimate:+.3f}",
-            "coherence.cycle_log_odds_sums",
+            "coherence.fundamental_cycle_log_odds_sums",
             None,
             NOTE_ORDER,
             (cycle.estimate,),

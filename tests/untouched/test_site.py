@@ -10,7 +10,7 @@ from django.urls import get_resolver, resolve
 
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.panels import rounds
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.admin.acts import ACTS
 from studies.models import Output, Section, audit
 from tests import builders
@@ -75,7 +75,7 @@ def test_every_form_of_the_site_is_known_and_sent(world):
     publishing = next(slug for slug, channel in CHANNELS.items() if channel.publishes)
     settings = next(variants(CHANNELS[publishing].settings_form))
     link = builders.promised(builders.recruitment(world["study"], publishing, pool="other", settings=settings))
-    store_secrets(link, dict.fromkeys(CHANNELS[publishing].secrets, "s3cret"), by=owner)
+    store_or_delete_secrets(link, dict.fromkeys(CHANNELS[publishing].secrets, "s3cret"), by=owner)
     rounds.save_round_plan(link, by=owner, people=3, round_places=1, lost_percent=0)
     of_draft = world | {"study": draft, "door": builders.panel(draft, key="of-draft")}
     of_link = world | {"door": link}

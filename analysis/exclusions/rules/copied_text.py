@@ -26,18 +26,18 @@ def flag_copied_texts(rule_input: RuleInput) -> Flags:
             continue
         if flags.states[assignment] == UNKNOWN:
             flags.states[assignment] = PASS
-        words = tokenize(text[:20_000])
+        words = tokenize_casefolded(text[:20_000])
         if len(words) < COPIED_TOKENS:
             continue
         if batch not in tokens:
-            tokens[batch] = [tokenize(output) for output in shown_texts.get(batch, [])]
+            tokens[batch] = [tokenize_casefolded(output) for output in shown_texts.get(batch, [])]
         longest = max((longest_qualifying_copied_run(words, output) for output in tokens[batch]), default=0)
         if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
             flags.add(assignment, FAIL, f"{longest} of {len(words)} words in a row are copied")
     return flags
 
 
-def tokenize(text: str) -> list[str]:
+def tokenize_casefolded(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 

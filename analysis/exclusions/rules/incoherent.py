@@ -38,7 +38,7 @@ class TauSettings(forms.Form):
     is_outcome_blind=False,
     source="Ethayarajh and Jurafsky 2022, section 5.2",
 )
-def flag_incoherent_pairs(rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False) -> Flags:
+def flag_incoherent_sums_of_both_orders(rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False) -> Flags:
     """Flag annotators whose answers P[x > y] and P[y > x] add up to more than tau for at least one pair.
 
     The rule selects on the answers themselves, so one-order estimates after it are biased downwards. The recommended estimates

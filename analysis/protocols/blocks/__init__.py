@@ -136,7 +136,7 @@ def build_planned_conclusions(
     return tuple(conclusions)
 
 
-def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
+def add_default_planned_conclusions(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks of one protocol, with a default sentence for each planned comparison that has an estimate but no sentence."""
     concluded = {contrast_of(conclusion.estimate)["key"] for block in blocks for conclusion in block.conclusions}
     completed = []

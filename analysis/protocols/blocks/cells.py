@@ -84,7 +84,7 @@ def role_label(contrast: Mapping[str, Any]) -> str:
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
-def tested_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
+def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
     """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
     if estimate is None or estimate.estimate is None:
         return ""

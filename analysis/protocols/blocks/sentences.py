@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, expectation_outcome, interval_bounds, tested_direction_symbol
+from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -33,7 +33,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claim, text = _claim_and_numbers(conclusion)
         outcome = (
-            expectation_outcome(contrast["expected"], tested_direction_symbol(estimate, conclusion.null))
+            expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate, conclusion.null))
             if _has_verdict(estimate)
             else ""
         )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from studies.stimuli.spreadsheet import csv_text as guarded_csv
+from studies.stimuli.spreadsheet import formula_safe_csv_text as guarded_csv
 
 from . import apa
 from .cells import interval_bounds, reported_pvalue, significance_stars
@@ -69,7 +69,7 @@ def build_table(
     }
 
 
-def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
+def estimate_interval_and_pvalue_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
     """Return the cells of an estimate: estimate, interval, p-value and stars, under keys with this prefix."""
     if estimate is None:
         return {}

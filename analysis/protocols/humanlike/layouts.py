@@ -285,7 +285,7 @@ def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) 
     from analysis.stats import detection
 
     figures = []
-    for histogram in detection.correct_count_histogram(*column_arrays(rows, "correct", "annotator")):
+    for histogram in detection.correct_count_histograms_by_n_items(*column_arrays(rows, "correct", "annotator")):
         n = histogram["n_items"]
         bars = [
             {

@@ -253,7 +253,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         correct, condition, domain, annotators, text = column_arrays(
             rows, "correct", "condition", "domain", "annotator", "text"
         )
-        fitted = groups.condition_model(
+        fitted = groups.condition_by_domain_model(
             correct,
             condition,
             domain,

@@ -154,7 +154,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             "recommended",
             estimates=systems,
             tables=[layouts.systems_table(systems, judged_outputs)],
-            figures=[layouts.penalties_figure(systems, judged_outputs)],
+            figures=[layouts.evaluated_systems_penalties_figure(systems, judged_outputs)],
             note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks.",
         ),
         Block(
@@ -170,7 +170,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             f"Do annotators mark the same? ({judged_outputs.title})",
             "recommended",
             estimates=checks,
-            tables=[layouts.mark_agreement_table(checks, judged_outputs)],
+            tables=[layouts.mark_agreement_and_score_checks_table(checks, judged_outputs)],
             note="Sentences of outputs that several annotators read; marks of no sentence are left out.",
         ),
         Block(

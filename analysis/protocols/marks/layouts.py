@@ -116,7 +116,7 @@ def _reference_column(rows: Sequence[dict[str, Any]]) -> str:
     return "reference|Planted as|text; " if any(row["reference"] for row in rows) else ""
 
 
-def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Figure:
+def evaluated_systems_penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Figure:
     rows = [
         figure_row(estimate, estimate.settings["system"], "penalty")
         for estimate in estimates
@@ -182,7 +182,7 @@ def _count_range(counts: Iterable[int]) -> str:
     return f"{distinct[0]}" if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
 
 
-def mark_agreement_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
+def mark_agreement_and_score_checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     rows = [
         {
             "what": estimate.estimand,

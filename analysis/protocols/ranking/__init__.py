@@ -303,7 +303,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             f"Ranks of the planted references ({rankings.title})",
             "recommended",
             estimates=planted,
-            tables=[layouts.reference_ranks_table(planted, rankings.title)],
+            tables=[layouts.share_below_planted_references_table(planted, rankings.title)],
         ),
     ]
 

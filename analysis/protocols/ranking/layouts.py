@@ -146,7 +146,7 @@ def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
     )
 
 
-def reference_ranks_table(estimates: Sequence["Estimate"], title: str) -> Table:
+def share_below_planted_references_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
             "system": estimate.settings["system"],

@@ -19,7 +19,7 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .estimates import add_points_equivalence_test, paper_paired_difference, superiority_and_difference
+from .estimates import add_planned_points_equivalence_test, paper_paired_difference, superiority_and_difference
 from .question_ratings import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
 from .utilities import utility_blocks
 
@@ -62,7 +62,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=ratings.score_unit)))
             chance, points = superiority_and_difference(ratings, compared, context)
             pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
-            points, compared = add_points_equivalence_test(ratings, compared, points)
+            points, compared = add_planned_points_equivalence_test(ratings, compared, points)
             pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
     adjusted = {
         name: adjust_pvalues_and_add_verdicts(compared_estimates, f"rating.{name}", context.star_scheme)

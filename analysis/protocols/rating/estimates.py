@@ -100,7 +100,7 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     return others
 
 
-def add_points_equivalence_test(
+def add_planned_points_equivalence_test(
     question_ratings: QuestionRatings, comparison: Comparison, difference: "Estimate"
 ) -> tuple["Estimate", Comparison]:
     """Return the difference of means with a TOST in points, if a comparison names this estimand."""

@@ -11,7 +11,7 @@ from analysis.protocols.blocks.cells import (
     reported_pvalue,
 )
 from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
-from analysis.protocols.blocks.tables import Table, build_table, estimate_cells
+from analysis.protocols.blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -46,15 +46,15 @@ def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimat
         "contrast": comparison_label(superiority, True),
         "question": contrast["question"],
         "scored": difference.settings["scored"],
-        **estimate_cells("paper", paper),
-        **estimate_cells("delta", difference),
-        **estimate_cells("above", superiority),
+        **estimate_interval_and_pvalue_cells("paper", paper),
+        **estimate_interval_and_pvalue_cells("delta", difference),
+        **estimate_interval_and_pvalue_cells("above", superiority),
         "cliff": superiority.detail.get("cliff_delta"),
         "ties": superiority.detail.get("n_ties"),
         "sign": sign.estimate if sign else None,
         "sign_pvalue": reported_pvalue(sign),
         "wilcoxon_pvalue": reported_pvalue(others.get("rating.wilcoxon")),
-        **estimate_cells("logit", logit),
+        **estimate_interval_and_pvalue_cells("logit", logit),
         "logit_reason": logit.reason if logit else "",
         "guard": [guard["low"], guard["high"]] if guard else None,
         "reversal": "" if not guard else "cannot be excluded" if guard["is_reversal_possible"] else "excluded",

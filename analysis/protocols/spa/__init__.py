@@ -11,8 +11,8 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .answers import ESTIMAND, SectionAnswers, read_section_answers
-from .coherence_and_ranking import coherence_and_ranking_blocks
+from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator
+from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
 from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
 from .exposures import exposure_count_blocks
@@ -31,7 +31,7 @@ class SPAAnalysis(ProtocolAnalysis):
         answers = [
             section_answers
             for section in context.sections
-            for section_answers in [read_section_answers(context.rows, section)]
+            for section_answers in [read_section_answers_by_annotator(context.rows, section)]
             if section_answers.comparisons
         ]
         if not answers:
@@ -67,7 +67,10 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     )
     asymmetry = tuple(
         compared.named(
-            spa.tau_exclusion_asymmetry(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level), ESTIMAND
+            spa.tau_exclusion_asymmetry_correlation(
+                kept_answers.xy[:, column], kept_answers.yx[:, column], level=level
+            ),
+            ESTIMAND,
         )
         for column, compared in enumerate(answers.comparisons)
     )
@@ -98,5 +101,5 @@ def _criterion_blocks(answers: SectionAnswers, context: AnalysisContext) -> list
         columns = [n for n, compared in enumerate(answers.comparisons) if compared.criterion == criterion]
         has_others = any(compared.criterion for compared in answers.comparisons)
         about = f"{answers.title}, {criterion or 'overall'}" if has_others else answers.title
-        blocks += coherence_and_ranking_blocks(answers.kept, columns, about, context)
+        blocks += coherence_ranking_and_reliability_blocks(answers.kept, columns, about, context)
     return blocks

@@ -41,7 +41,7 @@ class SectionAnswers:
         return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
 
 
-def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
+def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> SectionAnswers:
     """Return the answers of a section as two tables, planned comparisons first, then unplanned pairs."""
     import numpy as np
 

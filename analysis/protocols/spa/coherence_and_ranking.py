@@ -12,7 +12,7 @@ from . import layouts
 from .answers import SectionAnswers
 
 
-def coherence_and_ranking_blocks(
+def coherence_ranking_and_reliability_blocks(
     kept_answers: SectionAnswers, comparison_columns: Sequence[int], title: str, context: AnalysisContext
 ) -> list[Block]:
     """Return coherence of the pairs, ranking of the systems and reliability, on one criterion."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def exposure_count_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """Return the blocks of comparisons that several sections ask about: the chances after each m, and the steps between them."""
     from analysis.stats import multiplicity
-    from analysis.stats.exposure import exposure_study
+    from analysis.stats.exposure import preference_by_n_outputs_seen
 
     tables: dict[tuple[str, str, str], dict[int, tuple[SectionAnswers, int, bool]]] = {}
     for section_answers in answers:
@@ -37,7 +37,7 @@ def exposure_count_blocks(answers: Sequence[SectionAnswers], context: AnalysisCo
         if len(by_m) < 2:
             continue
         xy, yx = _answers_by_annotator([by_m[m] for m in sorted(by_m)])
-        study = exposure_study(xy, yx, levels=sorted(by_m), level=context.level)
+        study = preference_by_n_outputs_seen(xy, yx, levels=sorted(by_m), level=context.level)
         labels = {"x": x, "y": y, "criterion": criterion}
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
@@ -64,8 +64,8 @@ def exposure_count_blocks(answers: Sequence[SectionAnswers], context: AnalysisCo
             "The stated chance by what was seen",
             "recommended",
             estimates=tuple(levels),
-            tables=[layouts.exposure_levels_table(levels)],
-            figures=[layouts.exposure_figure(levels, context.level)],
+            tables=[layouts.stated_chance_by_exposure_table(levels)],
+            figures=[layouts.stated_chance_by_exposure_figure(levels, context.level)],
             note="Conviction (the distance from 50 %) is not tested: noise alone inflates it.",
         ),
         Block(

@@ -169,7 +169,7 @@ def comparison_after_exposures_label(estimate: "Estimate") -> str:
     return f"{settings['x']} > {settings['y']}{criterion}, m = {settings['m']}"
 
 
-def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
+def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:
     """Return the stated chance after each m, with both orders as in the paper, and the conviction."""
     rows = []
     for estimate in estimates:
@@ -212,7 +212,7 @@ def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
     )
 
 
-def exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
+def stated_chance_by_exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
     return build_figure(
         "exposure",
         "The stated chance by what was seen",

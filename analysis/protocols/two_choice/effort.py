@@ -137,7 +137,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
             effort = choice.effort_from_resampled_labels(
                 wins[enough], n_labels[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
-            summary = choice.estimate_mean_effort(effort, mode=mode, rng=rng, analysis="choice.replay")
+            summary = choice.estimate_mean_labels_to_decision(effort, mode=mode, rng=rng, analysis="choice.replay")
             strategy_label = (
                 f"{workers} workers"
                 if name == "majority"
@@ -149,7 +149,10 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
                 )
             )
     note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
-    tables = {"recommended": [layouts.strategy_replays_table(replays["recommended"], replays["paper"])], "paper": []}
+    tables = {
+        "recommended": [layouts.labels_needed_by_strategy_table(replays["recommended"], replays["paper"])],
+        "paper": [],
+    }
     return [
         Block(
             "choice.replay",

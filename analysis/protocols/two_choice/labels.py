@@ -8,7 +8,7 @@ from analysis.protocols.blocks.comparisons import Comparison, comparison_from_co
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.fields import TIE
-from studies.protocols.base.pairs import pair_key
+from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.two_choice import PREFERENCE
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] =
 
 def comparison_pair_key(comparison: Comparison) -> str:
     """Return the key of a pair, made from both names, as in the planned labels."""
-    return pair_key(comparison.x, comparison.y)
+    return unordered_pair_key(comparison.x, comparison.y)
 
 
 def comparison_rows_with_values(rows: "DataFrame", comparison: Comparison) -> "DataFrame":

@@ -13,7 +13,7 @@ from analysis.protocols.blocks.cells import (
     interval_bounds,
     population_note,
     reported_pvalue,
-    tested_direction_symbol,
+    verdict_direction_symbol,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
@@ -59,7 +59,7 @@ def decisions_table(
                 "n": estimate.n,
                 "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, tested_direction_symbol(estimate, 0.5)),
+                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate, 0.5)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
                 **_paper_cells(paper_estimate),
                 "reason": estimate.reason,
@@ -155,7 +155,7 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
     return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 
 
-def strategy_replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
+def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
             "contrast": comparison_label(estimate, True),

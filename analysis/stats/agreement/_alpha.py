@@ -123,7 +123,9 @@ def krippendorff_alpha(
         return _alphas(patterns, drawn, distances)
 
     together = None if clusters is None else count_pairable_patterns_by_cluster(counts, clusters, patterns)
-    return bootstrap_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
+    return bootstrap_units(
+        float(estimate), weights, alphas, rng=rng, pattern_counts_by_cluster=together, detail=detail, **common
+    )
 
 
 def _alphas(patterns: FloatArray, weights: FloatArray, distances: FloatArray | None) -> FloatArray:

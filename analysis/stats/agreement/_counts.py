@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import FloatArray, IntArray, label_codes, matrix
-from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
+from analysis.stats.bootstrap import estimate_with_percentile_interval, multinomial_weights
 from analysis.stats.results import Estimate
 
 
@@ -47,15 +47,15 @@ class PairableUnits:
         return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
 
 
-def distinct_rows_and_counts(table: FloatArray) -> tuple[FloatArray, IntArray]:
+def distinct_rows_and_counts(count_table: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct rows and the number of units with each."""
-    base = int(table.max(initial=0)) + 1
-    if base ** table.shape[1] >= 2**62:
-        rows, counts = np.unique(table, axis=0, return_counts=True)
+    base = int(count_table.max(initial=0)) + 1
+    if base ** count_table.shape[1] >= 2**62:
+        rows, counts = np.unique(count_table, axis=0, return_counts=True)
         return rows, np.asarray(counts, dtype=np.int64)
-    places = base ** np.arange(table.shape[1], dtype=np.int64)
-    keys = table.astype(np.int64) @ places
-    if base ** table.shape[1] < 4 * len(table) + 1024:
+    places = base ** np.arange(count_table.shape[1], dtype=np.int64)
+    keys = count_table.astype(np.int64) @ places
+    if base ** count_table.shape[1] < 4 * len(count_table) + 1024:
         # There are few possible patterns, so they can be counted without sorting the units.
         times = np.bincount(keys)
         occurring = np.flatnonzero(times)
@@ -93,11 +93,11 @@ def count_pairable_patterns_by_cluster(
 
 def bootstrap_units(
     estimate: float,
-    weights: IntArray,
+    pattern_counts: IntArray,
     statistic: Callable[[FloatArray], FloatArray],
     *,
     rng: np.random.Generator,
-    by_cluster: FloatArray | None = None,
+    pattern_counts_by_cluster: FloatArray | None = None,
     **common: Any,
 ) -> Estimate:
     """Return the estimate with the percentile interval over resampled units.
@@ -105,18 +105,18 @@ def bootstrap_units(
     `weights` counts the units of each pattern. With `by_cluster` (see `count_pairable_patterns_by_cluster`) whole clusters of
     units are resampled.
     """
-    n_units, level, resamples = int(weights.sum()), common["settings"]["level"], common["settings"]["resamples"]
-    n_clusters = n_units if by_cluster is None else len(by_cluster)
+    n_units, level, resamples = int(pattern_counts.sum()), common["settings"]["level"], common["settings"]["resamples"]
+    n_clusters = n_units if pattern_counts_by_cluster is None else len(pattern_counts_by_cluster)
     common |= {"estimate": estimate, "n_clusters": n_clusters}
     if n_clusters < 2:
         resampled_unit = common["settings"].get("resampled") or "unit"
         return Estimate(status="n_lt_2", reason=f"one {resampled_unit} has no spread", **common)
-    if by_cluster is None:
-        drawn = rng.multinomial(n_units, weights / n_units, size=resamples).astype(np.float64)
+    if pattern_counts_by_cluster is None:
+        drawn = rng.multinomial(n_units, pattern_counts / n_units, size=resamples).astype(np.float64)
     else:
         blocks = multinomial_weights(n_clusters, resamples, rng)
-        drawn = np.concatenate([block @ by_cluster for block in blocks])
-    return percentile_estimate(statistic(drawn), level=level, **common)
+        drawn = np.concatenate([block @ pattern_counts_by_cluster for block in blocks])
+    return estimate_with_percentile_interval(statistic(drawn), level=level, **common)
 
 
 def pairwise_agreement_and_prevalence(patterns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

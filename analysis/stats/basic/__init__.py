@@ -6,7 +6,7 @@ values are bounded. Missing values (NaN, None) are left out and counted.
 """
 
 from analysis.stats.basic._intervals import (
-    degenerate_estimate,
+    degenerate_mean_estimate,
     t_interval,
     t_test,
     two_sided_normal_quantile,
@@ -21,7 +21,7 @@ __all__ = [
     "CEILING_N",
     "CEILING_SHARE",
     "clopper_pearson_interval",
-    "degenerate_estimate",
+    "degenerate_mean_estimate",
     "most_frequent_value_share",
     "two_sided_normal_quantile",
     "one_sample_t_test",

@@ -142,7 +142,7 @@ def two_sided_normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
-def degenerate_estimate(
+def degenerate_mean_estimate(
     values: FloatArray,
     *,
     analysis: str,
@@ -175,9 +175,9 @@ def degenerate_estimate(
 
     Examples
     --------
-    >>> degenerate_estimate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
+    >>> degenerate_mean_estimate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
     'zero_variance'
-    >>> degenerate_estimate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None
+    >>> degenerate_mean_estimate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None
     True
     """
     n = len(values)

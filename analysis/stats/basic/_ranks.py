@@ -13,7 +13,7 @@ from analysis.stats.arrays import (
     drop_and_count_missing,
     matrix,
 )
-from analysis.stats.basic._intervals import degenerate_estimate
+from analysis.stats.basic._intervals import degenerate_mean_estimate
 from analysis.stats.basic._proportions import proportion
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -206,7 +206,7 @@ def sign_flip_test(
     observed, n_missing = drop_and_count_missing(values, "values")
     common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
     settings = {"null": null, "resamples": resamples}
-    edge = degenerate_estimate(
+    edge = degenerate_mean_estimate(
         observed, n_rows=len(observed), settings=settings, detail={"n_missing": n_missing}, **common
     )
     if edge is not None:

@@ -15,7 +15,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.basic._intervals import degenerate_estimate, t_interval, t_test
+from analysis.stats.basic._intervals import degenerate_mean_estimate, t_interval, t_test
 from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, SKEW, SKEW_PER_N, most_frequent_value_share, skew
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -90,7 +90,7 @@ def one_sample_t_test(
         "n_rows": len(observed),
         "settings": {"null": null, "level": level, "bounds": bounds},
     }
-    edge = degenerate_estimate(observed, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
+    edge = degenerate_mean_estimate(observed, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
     if edge is not None:
         return edge
     n = len(observed)

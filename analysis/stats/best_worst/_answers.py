@@ -121,7 +121,7 @@ def score_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, F
     return answers.astype(np.int64), systems, np.asarray(values)
 
 
-def person_and_prompt_codes(
+def person_and_prompt_cluster_codes(
     people: npt.ArrayLike, prompts: npt.ArrayLike | None, n_rows: int
 ) -> tuple[IntArray, int, IntArray | None]:
     """Return integer codes of people and prompts, and the number of people.

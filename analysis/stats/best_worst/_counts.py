@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import IntArray
-from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_codes, score_rows
+from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_cluster_codes, score_rows
 from analysis.stats.results import Estimate, Record
 
 
@@ -82,7 +82,7 @@ def maxdiff_scores(
     ([3, 1, 0], [0, 1, 3], [0.75, 0.0, -0.75])
     """
     checked_answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
-    people_codes, n_people, prompt_codes = person_and_prompt_codes(people, prompts, len(checked_answers.best))
+    people_codes, n_people, prompt_codes = person_and_prompt_cluster_codes(people, prompts, len(checked_answers.best))
     answers, systems, values = score_rows(checked_answers)
     n_shown = checked_answers.shown_counts()
     first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (checked_answers.best, checked_answers.worst))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray, validate_level
-from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_codes
+from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_cluster_codes
 from analysis.stats.best_worst._model import fit_logit
 from analysis.stats.best_worst._spread import Clustering, first_with_rest_as_sensitivity, person_and_prompt_clusterings
 from analysis.stats.bradley_terry import connected_components, reachability
@@ -138,7 +138,7 @@ def best_worst_logit(
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
-    people_codes, n_people, prompt_codes = person_and_prompt_codes(people, prompts, len(answers.best))
+    people_codes, n_people, prompt_codes = person_and_prompt_cluster_codes(people, prompts, len(answers.best))
     n_shown = answers.shown_counts()
     present = np.flatnonzero(n_shown)
     of_present = np.ix_(present, present)

@@ -8,16 +8,16 @@ from analysis.stats.bootstrap._draws import (
     BLOCK,
     RESAMPLES,
     bootstrap_ratios,
-    dirichlet_weights,
     monte_carlo_error,
     multinomial_weights,
     ratio_draws,
+    unnormalised_dirichlet_weights,
 )
 from analysis.stats.bootstrap._intervals import (
     bca_interval,
+    estimate_with_percentile_interval,
     interval_from_draws,
     leave_one_out_ratios,
-    percentile_estimate,
     percentile_interval,
 )
 from analysis.stats.bootstrap._means import (
@@ -34,12 +34,12 @@ __all__ = [
     "bca_interval",
     "bootstrap_mean",
     "bootstrap_ratios",
-    "dirichlet_weights",
+    "unnormalised_dirichlet_weights",
     "interval_from_draws",
     "leave_one_out_ratios",
     "monte_carlo_error",
     "multinomial_weights",
-    "percentile_estimate",
+    "estimate_with_percentile_interval",
     "percentile_interval",
     "posterior_probability_above",
     "posterior_probability_estimate",

@@ -42,7 +42,7 @@ def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) 
         yield np.bincount(drawn.ravel(), minlength=size * n_units).reshape(size, n_units).astype(np.float64)
 
 
-def dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+def unnormalised_dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield weights of the Bayesian bootstrap (standard exponentials, not divided by their sum).
 
     Parameters
@@ -63,7 +63,7 @@ def dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) ->
 
     Examples
     --------
-    >>> next(dirichlet_weights(3, 2, np.random.default_rng(0))).shape
+    >>> next(unnormalised_dirichlet_weights(3, 2, np.random.default_rng(0))).shape
     (2, 3)
     """
     for start in range(0, resamples, BLOCK):

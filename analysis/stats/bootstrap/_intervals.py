@@ -45,7 +45,7 @@ def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | No
     return Interval(level, float(low), float(high), "percentile")
 
 
-def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Estimate:
+def estimate_with_percentile_interval(draws: FloatArray, *, level: float, **estimate_fields: Any) -> Estimate:
     """Build an estimate with the percentile interval of its resamples.
 
     Parameters
@@ -54,7 +54,7 @@ def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Es
         Resampled estimates; NaN is undefined.
     level : float
         Confidence level of the interval, between 0 and 1.
-    **common : Any
+    **estimate_fields : Any
         The other fields of the estimate.
 
     Returns
@@ -66,18 +66,18 @@ def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Es
     Examples
     --------
     >>> common = {"analysis": "a", "estimand": "share", "unit": "comment", "n": 9, "estimate": 0.5}
-    >>> percentile_estimate(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
+    >>> estimate_with_percentile_interval(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
     'zero_variance'
     """
     defined = draws[np.isfinite(draws)]
-    warnings: tuple[ResultWarning, ...] = common.pop("warnings", ())
+    warnings: tuple[ResultWarning, ...] = estimate_fields.pop("warnings", ())
     if len(defined) < len(draws):
         warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
     if len(defined) and float(np.ptp(defined)) < MIN_SPREAD:
         reason = "all resamples give the same value"
-        return Estimate(status="zero_variance", reason=reason, warnings=warnings, **common)
+        return Estimate(status="zero_variance", reason=reason, warnings=warnings, **estimate_fields)
     interval = percentile_interval(defined, level) if len(defined) > len(draws) / 2 else None
-    return Estimate(interval=interval, warnings=warnings, **common)
+    return Estimate(interval=interval, warnings=warnings, **estimate_fields)
 
 
 def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:

@@ -15,7 +15,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.bootstrap._draws import RESAMPLES, bootstrap_ratios, dirichlet_weights, ratio_draws
+from analysis.stats.bootstrap._draws import RESAMPLES, bootstrap_ratios, ratio_draws, unnormalised_dirichlet_weights
 from analysis.stats.bootstrap._intervals import interval_from_draws, percentile_interval
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -191,12 +191,12 @@ def bayesian_bootstrap_probability_above(
         "n_rows": len(observed),
         "settings": {"null": null, "level": level, "resamples": resamples},
     }
-    edge = basic.degenerate_estimate(observed, **{key: value for key, value in common.items() if key != "n_rows"})
+    edge = basic.degenerate_mean_estimate(observed, **{key: value for key, value in common.items() if key != "n_rows"})
     if edge is not None:
         # The estimate is a probability here, so the mean is removed.
         return Estimate(n=len(observed), status=edge.status, reason=edge.reason, **common)
     draws = ratio_draws(
-        observed[:, None], np.ones((len(observed), 1)), dirichlet_weights(len(observed), resamples, rng)
+        observed[:, None], np.ones((len(observed), 1)), unnormalised_dirichlet_weights(len(observed), resamples, rng)
     )[:, 0]
     return posterior_probability_estimate(draws, n=len(observed), null=null, level=level, common=common)
 

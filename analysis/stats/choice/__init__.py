@@ -11,12 +11,12 @@ Reference: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Mo
 from analysis.stats.choice._effort import (
     Effort,
     effort_from_resampled_labels,
-    estimate_mean_effort,
+    estimate_mean_labels_to_decision,
     simulate_effort_to_decision,
 )
 from analysis.stats.choice._preference import (
+    annotator_weighted_preference_share,
     choice_agreement,
-    preference_share,
     preference_share_difference_by_position,
     repetition_difference,
 )
@@ -36,12 +36,12 @@ __all__ = [
     "RequestProbabilities",
     "Strategy",
     "choice_agreement",
-    "estimate_mean_effort",
+    "estimate_mean_labels_to_decision",
     "simulate_effort_to_decision",
     "item_decisions",
     "probabilities_from_labels",
     "preference_share_difference_by_position",
-    "preference_share",
+    "annotator_weighted_preference_share",
     "repetition_difference",
     "effort_from_resampled_labels",
 ]

@@ -154,7 +154,7 @@ def effort_from_resampled_labels(
     Returns
     -------
     Effort
-        The effort in each run; see `estimate_mean_effort` for what a report may print.
+        The effort in each run; see `estimate_mean_labels_to_decision` for what a report may print.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def effort_from_resampled_labels(
     )
 
 
-def estimate_mean_effort(
+def estimate_mean_labels_to_decision(
     effort: Effort,
     *,
     mode: str = "recommended",
@@ -244,8 +244,8 @@ def estimate_mean_effort(
     Examples
     --------
     >>> effort = Effort(Strategy("one"), np.array([10, 0, 30]), np.array([10, 50, 30]), np.array([1, 0, 1]), True, {})
-    >>> paper = estimate_mean_effort(effort, mode="paper", rng=np.random.default_rng(0))
-    >>> paper.estimate, paper.n, estimate_mean_effort(effort, rng=np.random.default_rng(0)).estimate
+    >>> paper = estimate_mean_labels_to_decision(effort, mode="paper", rng=np.random.default_rng(0))
+    >>> paper.estimate, paper.n, estimate_mean_labels_to_decision(effort, rng=np.random.default_rng(0)).estimate
     (20.0, 2, 30.0)
     """
     validate_level(level)

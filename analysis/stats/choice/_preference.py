@@ -158,7 +158,7 @@ def preference_share_difference_by_position(
     return rows.difference(level, {**common, "detail": shares})
 
 
-def preference_share(
+def annotator_weighted_preference_share(
     chose_a: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
@@ -195,9 +195,9 @@ def preference_share(
 
     Examples
     --------
-    >>> preference_share([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
+    >>> annotator_weighted_preference_share([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
     'exact_binomial'
-    >>> preference_share([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
+    >>> annotator_weighted_preference_share([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
     labels = vector(chose_a, "chose_a")

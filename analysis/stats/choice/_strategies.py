@@ -78,7 +78,7 @@ def item_decisions(
     strategy: Strategy,
     *,
     annotators: npt.ArrayLike | None = None,
-    fixed: object = None,
+    fixed_annotator: object = None,
 ) -> ItemDecisions:
     """Combine collected labels into one decision per item.
 
@@ -92,7 +92,7 @@ def item_decisions(
         Labelling strategy.
     annotators : array_like, shape (n_rows,), optional
         Label of each row's annotator, needed for "fixed".
-    fixed : object, optional
+    fixed_annotator : object, optional
         The annotator whose rows count, needed for "fixed".
 
     Returns
@@ -103,7 +103,7 @@ def item_decisions(
     Raises
     ------
     ValueError
-        If the strategy is "fixed" without `annotators` and `fixed`.
+        If the strategy is "fixed" without `annotators` and `fixed_annotator`.
 
     Notes
     -----
@@ -123,9 +123,11 @@ def item_decisions(
     names[positions] = np.asarray(items)
     is_used = ~np.isnan(labels)
     if strategy.name == "fixed":
-        if annotators is None or fixed is None:
+        if annotators is None or fixed_annotator is None:
             raise ValueError("annotators: the fixed worker's rows cannot be found without them and `fixed`")
-        is_used &= np.asarray([annotator == fixed for annotator in np.asarray(annotators).tolist()], dtype=bool)
+        is_used &= np.asarray(
+            [annotator == fixed_annotator for annotator in np.asarray(annotators).tolist()], dtype=bool
+        )
     labels, positions = labels[is_used], positions[is_used]
     order = np.argsort(positions, kind="stable")
     sizes = np.bincount(positions, minlength=n_items)

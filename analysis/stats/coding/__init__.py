@@ -6,17 +6,21 @@ gave no answer. The two are kept apart.
 
 from analysis.stats.coding._agreement import cohen_kappa, kappa_by_label, label_set_alpha
 from analysis.stats.coding._labels import DISTANCES, MERGE_RULES, jaccard_distance, masi_distance
-from analysis.stats.coding._shares import category_share_differences, category_shares, merged_label_counts
+from analysis.stats.coding._shares import (
+    label_share_differences_by_category,
+    label_shares_by_category,
+    merged_label_counts_of_coded_units,
+)
 
 __all__ = [
     "DISTANCES",
     "MERGE_RULES",
-    "category_share_differences",
-    "category_shares",
+    "label_share_differences_by_category",
+    "label_shares_by_category",
     "cohen_kappa",
     "jaccard_distance",
     "kappa_by_label",
-    "merged_label_counts",
+    "merged_label_counts_of_coded_units",
     "label_set_alpha",
     "masi_distance",
 ]

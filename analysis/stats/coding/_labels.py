@@ -188,5 +188,5 @@ def _by_name(
             results.append(Estimate(**undefined, **named))
             continue
         named |= {"estimate": float(estimates[column]), "detail": details[column]}
-        results.append(bootstrap.percentile_estimate(draws[:, column], level=settings["level"], **named))
+        results.append(bootstrap.estimate_with_percentile_interval(draws[:, column], level=settings["level"], **named))
     return tuple(results)

@@ -20,7 +20,7 @@ from analysis.stats.coding._labels import (
 from analysis.stats.results import Estimate
 
 
-def merged_label_counts(
+def merged_label_counts_of_coded_units(
     units: npt.ArrayLike,
     coders: npt.ArrayLike,
     label_sets: Sequence[LabelSet],
@@ -55,7 +55,7 @@ def merged_label_counts(
     Examples
     --------
     >>> sets = [{"form"}, {"form", "content"}, set(), None]
-    >>> merged_label_counts([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
+    >>> merged_label_counts_of_coded_units([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
     [[2.0, 1.0], [0.0, 0.0]]
     """
     if rule not in MERGE_RULES:
@@ -76,7 +76,7 @@ def merged_label_counts(
     return np.asarray(counts == n_coders[:, None], dtype=np.float64) if rule == "intersection" else counts
 
 
-def category_shares(
+def label_shares_by_category(
     counts: npt.ArrayLike,
     labels: Sequence[str],
     codebook: Mapping[str, Collection[str]],
@@ -94,7 +94,7 @@ def category_shares(
     Parameters
     ----------
     counts : array_like, shape (n_comments, n_labels)
-        Label counts, see `merged_label_counts`.
+        Label counts, see `merged_label_counts_of_coded_units`.
     labels : sequence[str]
         Labels of the columns.
     codebook : mapping[str, Collection[str]]
@@ -130,7 +130,7 @@ def category_shares(
 
     Examples
     --------
-    >>> shares = category_shares([[1, 0], [1, 1], [0, 1], [1, 0]], ["grammar", "factuality"],
+    >>> shares = label_shares_by_category([[1, 0], [1, 1], [0, 1], [1, 0]], ["grammar", "factuality"],
     ...                          {"form": ["grammar"], "content": ["factuality"]}, rng=np.random.default_rng(0))
     >>> [(share.settings["category"], share.estimate) for share in shares]
     [('form', 0.6), ('content', 0.4)]
@@ -155,7 +155,7 @@ def category_shares(
     return _by_name(names, settings, common, estimates=counted / counted.sum(), draws=draws, details=details)
 
 
-def category_share_differences(
+def label_share_differences_by_category(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     labels: Sequence[str],
@@ -176,7 +176,7 @@ def category_share_differences(
     x, y : array_like, shape (n_x, n_labels) and (n_y, n_labels)
         Label counts of different comments in two conditions.
     labels, codebook : sequence[str]
-        As in `category_shares`.
+        As in `label_shares_by_category`.
     excluded : Collection[str], default ()
         Categories that are left out of the total.
     level : float, default 0.95
@@ -199,7 +199,7 @@ def category_share_differences(
 
     Examples
     --------
-    >>> form, content = category_share_differences([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
+    >>> form, content = label_share_differences_by_category([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
     ...                    {"form": ["grammar"], "content": ["facts"]}, rng=np.random.default_rng(0), resamples=999)
     >>> round(form.estimate, 4), form.interval.low > 0, round(form.estimate + content.estimate, 9)
     (0.3333, True, 0.0)

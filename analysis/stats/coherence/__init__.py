@@ -4,7 +4,7 @@ A column is a pair (x, y) of system numbers, a row an annotator, a value P[x > y
 `spa.combine_orders`.
 """
 
-from analysis.stats.coherence._cycles import cycle_log_odds_sums, cycle_probability_of_means
+from analysis.stats.coherence._cycles import cycle_probability_of_means, fundamental_cycle_log_odds_sums
 from analysis.stats.coherence._triples import (
     TRANSITIVITIES,
     Coherence,
@@ -18,7 +18,7 @@ __all__ = [
     "TRANSITIVITIES",
     "cycle_probability_of_means",
     "coherence",
-    "cycle_log_odds_sums",
+    "fundamental_cycle_log_odds_sums",
     "bootstrap_pair_means",
     "transitivity_violation_shares",
 ]

@@ -86,7 +86,7 @@ def cycle_probability_of_means(
     return Estimate(estimate=share, detail=detail, **common), cycles
 
 
-def cycle_log_odds_sums(
+def fundamental_cycle_log_odds_sums(
     values: npt.ArrayLike,
     pairs: Pairs,
     draws: FloatArray,
@@ -132,7 +132,7 @@ def cycle_log_odds_sums(
     Examples
     --------
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
-    >>> result = cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
+    >>> result = fundamental_cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
     >>> round(result[0].estimate, 4), round(result[0].detail["implied_framing"], 4)
     (1.479, 0.2958)
     """

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap
 from analysis.stats.arrays import FloatArray, matrix, validate_level
-from analysis.stats.coherence._cycles import cycle_log_odds_sums, cycle_probability_of_means
+from analysis.stats.coherence._cycles import cycle_probability_of_means, fundamental_cycle_log_odds_sums
 from analysis.stats.coherence._graph import TIE, Pairs, _table
 from analysis.stats.results import Estimate, Record
 
@@ -84,7 +84,9 @@ def coherence(
         transitivity_violation_shares(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
         cycle,
         cycles,
-        cycle_log_odds_sums(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common),
+        fundamental_cycle_log_odds_sums(
+            table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common
+        ),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import FloatArray, validate_level
-from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
+from analysis.stats.bootstrap import estimate_with_percentile_interval, multinomial_weights
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.davidson._comparison import (
     PairedComparison,
@@ -48,7 +48,7 @@ class ResampledComparison(Record):
         if self.status != "ok" or value is None:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
         draws = self.draws[:, x] - self.draws[:, y]
-        return percentile_estimate(draws, level=self.level, estimate=value, **common)
+        return estimate_with_percentile_interval(draws, level=self.level, estimate=value, **common)
 
 
 def davidson_bootstrap(
@@ -231,7 +231,7 @@ def _resampled(
 ) -> ResampledComparison:
     named = {**common, "analysis": f"{common['analysis']}.strength"}
     strengths = tuple(
-        percentile_estimate(
+        estimate_with_percentile_interval(
             draws[:, system], level=level, estimate=strength.estimate, estimand=strength.estimand, **named
         )
         for system, strength in enumerate(fitted.strengths)
@@ -242,7 +242,7 @@ def _resampled(
         if fitted.tie.status != "ok":
             tie = Estimate(status=fitted.tie.status, reason=fitted.tie.reason, estimate=fitted.tie.estimate, **named)
         else:
-            tie = percentile_estimate(nus, level=level, estimate=fitted.tie.estimate, **named)
+            tie = estimate_with_percentile_interval(nus, level=level, estimate=fitted.tie.estimate, **named)
     return ResampledComparison("ok", "", strengths, tie, draws, nus, level, common)
 
 

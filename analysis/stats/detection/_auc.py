@@ -118,7 +118,7 @@ def graded_auc(
     drawn = bootstrap_column_sums(np.hstack([machine, human]), resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
     named = {**common, "analysis": f"{analysis}.bootstrap"}
-    resampled = bootstrap.percentile_estimate(draws, level=level, estimate=estimate, **named)
+    resampled = bootstrap.estimate_with_percentile_interval(draws, level=level, estimate=estimate, **named)
     result = clusters.t_estimate(
         estimate,
         math.sqrt(variance),

@@ -293,7 +293,7 @@ def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejectio
     )
 
 
-def correct_count_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
+def correct_count_histograms_by_n_items(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
     """Number of annotators with 0, 1, .. all texts correct, and the numbers expected by guessing.
 
     Parameters
@@ -315,7 +315,7 @@ def correct_count_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -
 
     Examples
     --------
-    >>> correct_count_histogram([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
+    >>> correct_count_histograms_by_n_items([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
     [{'n_items': 2, 'n_annotators': 3, 'counts': [1, 1, 1], 'expected_by_chance': [0.75, 1.5, 0.75]}]
     """
     scores = accuracy_by_annotator(correct, annotators)

@@ -331,7 +331,7 @@ def _resampled_probits(
         return np.where((n_machine > 0) & (n_human > 0), contrasts, np.nan)
 
     n = len(table)
-    return bootstrap.percentile_estimate(
+    return bootstrap.estimate_with_percentile_interval(
         contrast(bootstrap_column_sums(table, resamples, rng)),
         level=level,
         n=n,

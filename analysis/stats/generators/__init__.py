@@ -19,7 +19,7 @@ from analysis.stats.generators._ratings import (
     HumanLikeRatings,
     LikertRatings,
     simulate_continuous_ratings,
-    simulate_human_like_ratings,
+    simulate_human_likeness_ratings,
     simulate_likert_ratings,
 )
 
@@ -33,7 +33,7 @@ __all__ = [
     "SpaAnswers",
     "simulate_choice_answers",
     "simulate_continuous_ratings",
-    "simulate_human_like_ratings",
+    "simulate_human_likeness_ratings",
     "simulate_leaderboard_answers",
     "simulate_likert_ratings",
     "simulate_spa_answers",

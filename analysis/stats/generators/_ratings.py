@@ -211,7 +211,7 @@ def simulate_continuous_ratings(
     return ContinuousRatings(ratings, ends[0], ends[1])
 
 
-def simulate_human_like_ratings(
+def simulate_human_likeness_ratings(
     n_annotators: int,
     n_each: int,
     *,
@@ -271,7 +271,7 @@ def simulate_human_like_ratings(
 
     Examples
     --------
-    >>> answers =  simulate_human_like_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
+    >>> answers =  simulate_human_likeness_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
     >>> hits = answers.ratings[:, answers.is_machine[answers.texts]] > 2
     >>> bool(abs(hits.mean() - 0.6915) < 0.01)
     True

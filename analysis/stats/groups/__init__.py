@@ -6,7 +6,7 @@ items, for claims beyond these people and texts. Counts of people: who was lost,
 """
 
 from analysis.stats.groups._anova import one_way_anova, welch_anova
-from analysis.stats.groups._contrasts import ConditionModel, cell_contrast, condition_model
+from analysis.stats.groups._contrasts import ConditionModel, cell_contrast, condition_by_domain_model
 from analysis.stats.groups._pairwise import pairwise_comparisons, studentized_range_sf
 from analysis.stats.groups._shares import Attrition, differential_attrition, independence_test, share_difference
 
@@ -14,7 +14,7 @@ __all__ = [
     "Attrition",
     "ConditionModel",
     "cell_contrast",
-    "condition_model",
+    "condition_by_domain_model",
     "differential_attrition",
     "independence_test",
     "one_way_anova",

@@ -190,7 +190,7 @@ def _reach(factors: FloatArray, bounds: tuple[float, float]) -> tuple[float, flo
     return float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
 
 
-def condition_model(
+def condition_by_domain_model(
     values: npt.ArrayLike,
     conditions: npt.ArrayLike,
     domains: npt.ArrayLike,
@@ -251,7 +251,7 @@ def condition_model(
     >>> rng = np.random.default_rng(0)
     >>> annotators, text = np.repeat(np.arange(80), 5), rng.integers(0, 20, 400)
     >>> arms, domains = np.array(["none", "examples"])[annotators % 2], np.array(["news", "story"])[annotators // 2 % 2]
-    >>> model = condition_model(rng.random(400) < 0.5, arms, domains, annotators, text, reference="none")
+    >>> model = condition_by_domain_model(rng.random(400) < 0.5, arms, domains, annotators, text, reference="none")
     >>> len(model.cells), model.effects[0].settings["condition"], model.interaction.detail["df_between"]
     (4, 'examples', 1)
     """

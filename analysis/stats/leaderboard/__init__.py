@@ -8,11 +8,11 @@ Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
-from analysis.stats.leaderboard._differences import differences_from_reference, score_difference_in_points
+from analysis.stats.leaderboard._differences import differences_from_reference_in_points, score_difference_in_points
 from analysis.stats.leaderboard._precision import (
     LabellingSpread,
     design_effect,
-    unilabel_and_multilabel_spread,
+    unilabel_and_multilabel_spread_in_points,
     worst_case_se_in_points,
 )
 from analysis.stats.leaderboard._rows import points_to_unit_scores
@@ -24,8 +24,8 @@ __all__ = [
     "Leaderboard",
     "design_effect",
     "score_difference_in_points",
-    "differences_from_reference",
-    "unilabel_and_multilabel_spread",
+    "differences_from_reference_in_points",
+    "unilabel_and_multilabel_spread_in_points",
     "leaderboard",
     "largest_day_score_difference_in_points",
     "system_score_in_points",

@@ -119,7 +119,7 @@ def score_difference_in_points(
     )
 
 
-def differences_from_reference(
+def differences_from_reference_in_points(
     values: npt.ArrayLike,
     systems: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -155,7 +155,7 @@ def differences_from_reference(
     Examples
     --------
     >>> answers, annotators = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> result = differences_from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, reference="b")
+    >>> result = differences_from_reference_in_points(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, annotators, reference="b")
     >>> list(result), result["a"].estimate
     (['a'], 37.5)
     """

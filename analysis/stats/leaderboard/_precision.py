@@ -113,7 +113,7 @@ def design_effect(cluster_size: float, icc: float) -> float:
     return 1 + (cluster_size - 1) * icc
 
 
-def unilabel_and_multilabel_spread(
+def unilabel_and_multilabel_spread_in_points(
     labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
 ) -> LabellingSpread:
     """Spread of the score if one budget buys k labels on few items, or one label on k times as many items.
@@ -152,7 +152,7 @@ def unilabel_and_multilabel_spread(
     --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
-    >>> result = unilabel_and_multilabel_spread(labels, rng=rng)
+    >>> result = unilabel_and_multilabel_spread_in_points(labels, rng=rng)
     >>> result.exact_multilabel > result.exact_unilabel, round(result.design_effect, 1)
     (True, 1.7)
     """

@@ -7,7 +7,7 @@ import numpy as np
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
 
 
-def system_pair_differences(table: FloatArray) -> FloatArray:
+def system_pair_differences_or_zero(table: FloatArray) -> FloatArray:
     """Return the difference of every two systems on each item (n_items, n_pairs); 0 if one is missing."""
     left, right = np.triu_indices(table.shape[1], 1)
     return np.nan_to_num(table[:, left] - table[:, right])

@@ -7,7 +7,11 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
-from analysis.stats.metrics._flips import are_pairs_scored, sign_flip_upper_tail_pvalues, system_pair_differences
+from analysis.stats.metrics._flips import (
+    are_pairs_scored,
+    sign_flip_upper_tail_pvalues,
+    system_pair_differences_or_zero,
+)
 from analysis.stats.metrics._statistics import (
     agreement_statistic_by_row,
     divide_by_max_abs,
@@ -211,7 +215,10 @@ def soft_pairwise_accuracy(
         return Estimate(status="no_data", reason=reason, **common)
     # A difference of 0 has no weight in a sum of sign-flipped differences.
     differences = np.concatenate(
-        [np.where(is_scored, system_pair_differences(side), 0.0)[:, is_used] for side in (tables.human, tables.metric)],
+        [
+            np.where(is_scored, system_pair_differences_or_zero(side), 0.0)[:, is_used]
+            for side in (tables.human, tables.metric)
+        ],
         axis=1,
     )
     pvalues = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
@@ -302,4 +309,4 @@ _ESTIMANDS = {
 
 
 def _one_sided(table: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    return sign_flip_upper_tail_pvalues(system_pair_differences(table), resamples=resamples, rng=rng)
+    return sign_flip_upper_tail_pvalues(system_pair_differences_or_zero(table), resamples=resamples, rng=rng)

@@ -23,10 +23,10 @@ from analysis.stats.mixture._priors import (
 from analysis.stats.mixture._screening import (
     Screening,
     TestAnswerCounts,
-    count_test_answers,
+    count_test_answers_by_annotator_and_type,
     default_screening_model,
     score_test_answers,
-    screen_annotators,
+    screen_annotators_by_question_type,
 )
 
 __all__ = [
@@ -48,6 +48,6 @@ __all__ = [
     "noisy_annotator_posterior",
     "low_accuracy_posterior",
     "score_test_answers",
-    "screen_annotators",
-    "count_test_answers",
+    "screen_annotators_by_question_type",
+    "count_test_answers_by_annotator_and_type",
 ]

@@ -112,7 +112,7 @@ def score_test_answers(
     return right
 
 
-def count_test_answers(
+def count_test_answers_by_annotator_and_type(
     values: npt.ArrayLike,
     is_positive: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -138,7 +138,7 @@ def count_test_answers(
 
     Examples
     --------
-    >>> counted = count_test_answers([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
+    >>> counted = count_test_answers_by_annotator_and_type([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
     >>> counted.successes.tolist(), counted.trials.tolist(), counted.skipped.tolist()
     ([[1, 1], [0, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]])
     """
@@ -180,7 +180,7 @@ def default_screening_model(trials: npt.ArrayLike) -> str:
     return "class_learned2" if bool(np.all(enough >= LEARNED_MIN_ANNOTATORS)) else "rate_fixed2"
 
 
-def screen_annotators(
+def screen_annotators_by_question_type(
     successes: npt.ArrayLike,
     trials: npt.ArrayLike,
     *,
@@ -198,7 +198,7 @@ def screen_annotators(
     Parameters
     ----------
     successes, trials : array_like, shape (n, 2)
-        Correct and counted answers by type of question, see `count_test_answers`.
+        Correct and counted answers by type of question, see `count_test_answers_by_annotator_and_type`.
     rng : numpy.random.Generator
         Source of the random draws.
     model : str, optional
@@ -231,7 +231,7 @@ def screen_annotators(
 
     Examples
     --------
-    >>> result = screen_annotators([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
+    >>> result = screen_annotators_by_question_type([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
     >>> result.model, result.flagged.tolist()
     ('rate_fixed2', [True, False])
     """
@@ -293,7 +293,7 @@ def screen_annotators(
         status, reason = "no_data", "no annotator answered a test question"
     beside = None
     if mode == "recommended" and chosen != "rate_fixed2":
-        beside = screen_annotators(
+        beside = screen_annotators_by_question_type(
             n_correct, n_counted, rng=rng, model="rate_fixed2", threshold=threshold, cutoff=cutoff, rule=used_rule
         )
     return Screening(

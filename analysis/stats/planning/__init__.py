@@ -8,19 +8,19 @@ A plan depends on assumptions about annotators before the study. It is not obser
 data.
 """
 
-from analysis.stats.planning._choices import plan_choice, plan_strategy
+from analysis.stats.planning._choices import simulate_choice_power, simulate_strategy_power_and_effort
 from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._exact import (
-    plan_group_sequential,
-    plan_mean,
-    plan_sequential,
-    plan_share,
-    plan_two_groups,
+    compute_group_sequential_power,
+    compute_mean_test_power,
+    compute_sequential_rule_power,
+    compute_share_test_power,
+    compute_two_group_test_power,
 )
-from analysis.stats.planning._human_likeness import plan_human_likeness
-from analysis.stats.planning._leaderboard import plan_leaderboard
+from analysis.stats.planning._human_likeness import simulate_human_likeness_power
+from analysis.stats.planning._leaderboard import simulate_leaderboard_power
 from analysis.stats.planning._plan import Plan, PlanOptions, Prices
-from analysis.stats.planning._ratings import plan_expected_utility, plan_rating
+from analysis.stats.planning._ratings import simulate_expected_utility_power, simulate_rating_power
 from analysis.stats.planning._search import HALVINGS
 from analysis.stats.planning._simulation import (
     BLOCKS,
@@ -31,7 +31,7 @@ from analysis.stats.planning._simulation import (
     simulate,
     validate_simulation_size,
 )
-from analysis.stats.planning._spa import plan_spa
+from analysis.stats.planning._spa import simulate_spa_power
 
 __all__ = [
     "BLOCKS",
@@ -44,18 +44,18 @@ __all__ = [
     "clustered_mean_outcomes",
     "one_sample_outcomes",
     "outcomes_from_estimates",
-    "plan_choice",
-    "plan_expected_utility",
-    "plan_group_sequential",
-    "plan_human_likeness",
-    "plan_leaderboard",
-    "plan_mean",
-    "plan_rating",
-    "plan_sequential",
-    "plan_share",
-    "plan_spa",
-    "plan_strategy",
-    "plan_two_groups",
+    "simulate_choice_power",
+    "simulate_expected_utility_power",
+    "compute_group_sequential_power",
+    "simulate_human_likeness_power",
+    "simulate_leaderboard_power",
+    "compute_mean_test_power",
+    "simulate_rating_power",
+    "compute_sequential_rule_power",
+    "compute_share_test_power",
+    "simulate_spa_power",
+    "simulate_strategy_power_and_effort",
+    "compute_two_group_test_power",
     "validate_simulation_size",
     "simulate",
     "two_way_clustered_mean_outcomes",

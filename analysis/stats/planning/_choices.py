@@ -13,7 +13,7 @@ from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimate
 from analysis.stats.sequential import Boundaries
 
 
-def plan_strategy(
+def simulate_strategy_power_and_effort(
     mean_difficulty: float,
     n_requests: int,
     strategy: choice.Strategy,
@@ -51,7 +51,7 @@ def plan_strategy(
     Examples
     --------
     >>> from analysis.stats.sequential import beta_binomial_boundaries
-    >>> plan = plan_strategy(0.25, 1000, choice.Strategy("max_three"), rule=beta_binomial_boundaries(1000),
+    >>> plan = simulate_strategy_power_and_effort(0.25, 1000, choice.Strategy("max_three"), rule=beta_binomial_boundaries(1000),
     ...                      rng=np.random.default_rng(0), options=PlanOptions(runs=100))
     >>> plan.power, 200 < plan.labels < 600
     (1.0, True)
@@ -98,7 +98,7 @@ def plan_strategy(
     )
 
 
-def plan_choice(
+def simulate_choice_power(
     n_annotators: int,
     n_each: int,
     mean_difficulty: float,
@@ -129,11 +129,11 @@ def plan_choice(
 
     Notes
     -----
-    The test is t on annotators' means (`choice.preference_share`); with one label each, the exact binomial test.
+    The test is t on annotators' means (`choice.annotator_weighted_preference_share`); with one label each, the exact binomial test.
 
     Examples
     --------
-    >>> plan = plan_choice(100, 5, 0.25, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
+    >>> plan = simulate_choice_power(100, 5, 0.25, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.95, round(plan.detail["estimate"], 2), plan.labels
     (True, 0.61, 500.0)
     """
@@ -152,7 +152,8 @@ def plan_choice(
         _, first, which = np.unique(answers.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
         annotators = np.arange(n_annotators)
         outcomes = outcomes_from_estimates(
-            choice.preference_share(answers.chose_a[row, :, 0], annotators, level=level) for row in first
+            choice.annotator_weighted_preference_share(answers.chose_a[row, :, 0], annotators, level=level)
+            for row in first
         )
         return Outcomes(outcomes.estimate[which], outcomes.low[which], outcomes.high[which], outcomes.pvalue[which])
 

@@ -15,7 +15,7 @@ from analysis.stats.sequential import Boundaries
 CROSSING_RUNS = 100_000
 
 
-def plan_mean(
+def compute_mean_test_power(
     difference: float,
     sd: float,
     n: int,
@@ -58,7 +58,7 @@ def plan_mean(
 
     Examples
     --------
-    >>> plan = plan_mean(0.10, 0.30, 90, answers_each=2)
+    >>> plan = compute_mean_test_power(0.10, 0.30, 90, answers_each=2)
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3), plan.labels
     (0.879, 0.09, 0.125, 180.0)
     """
@@ -94,7 +94,7 @@ def plan_mean(
     )
 
 
-def plan_two_groups(
+def compute_two_group_test_power(
     difference: float,
     n_x: int,
     n_y: int,
@@ -132,7 +132,7 @@ def plan_two_groups(
 
     Examples
     --------
-    >>> round(plan_two_groups(0.05, 315, 315, sd_x=0.224).power, 2)
+    >>> round(compute_two_group_test_power(0.05, 315, 315, sd_x=0.224).power, 2)
     0.8
     """
     chosen = options or PlanOptions()
@@ -174,7 +174,7 @@ def plan_two_groups(
     )
 
 
-def plan_share(
+def compute_share_test_power(
     p: float,
     n: int,
     *,
@@ -207,7 +207,7 @@ def plan_share(
 
     Examples
     --------
-    >>> plan = plan_share(0.60, 210)
+    >>> plan = compute_share_test_power(0.60, 210)
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3)
     (0.82, 0.097, 0.131)
     """
@@ -215,7 +215,7 @@ def plan_share(
     level = chosen.significance / chosen.tests
     power_of_test = power.proportion_power(p, n, null=null, significance=level)
     try:
-        detectable = power.proportion_detectable_difference(
+        detectable = power.proportion_detectable_increase(
             n, null=null, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
         )
     except ValueError:
@@ -246,7 +246,7 @@ def plan_share(
     )
 
 
-def plan_sequential(
+def compute_sequential_rule_power(
     p: float, rule: Boundaries, *, options: PlanOptions | None = None, protocol: str = "choice"
 ) -> Plan:
     """Plan a sequential rule with a check after every label (one per annotator), exactly.
@@ -271,7 +271,7 @@ def plan_sequential(
     Examples
     --------
     >>> from analysis.stats.sequential import beta_binomial_boundaries
-    >>> plan = plan_sequential(0.6125, beta_binomial_boundaries(1000))
+    >>> plan = compute_sequential_rule_power(0.6125, beta_binomial_boundaries(1000))
     >>> round(plan.power, 3), round(plan.labels)
     (1.0, 170)
     """
@@ -294,7 +294,7 @@ def plan_sequential(
     )
 
 
-def plan_group_sequential(
+def compute_group_sequential_power(
     difference: float,
     sd: float,
     looks: Sequence[int],
@@ -309,7 +309,7 @@ def plan_group_sequential(
     Parameters
     ----------
     difference, sd : float
-        As in `plan_mean`.
+        As in `compute_mean_test_power`.
     looks : sequence[int]
         Numbers of units at the looks, ascending from at least 2.
     shape : str, default 'obrien_fleming'
@@ -339,7 +339,7 @@ def plan_group_sequential(
 
     Examples
     --------
-    >>> plan = plan_group_sequential(0.075, 0.27, [40, 80, 120, 160, 200])
+    >>> plan = compute_group_sequential_power(0.075, 0.27, [40, 80, 120, 160, 200])
     >>> round(plan.power, 2), round(plan.detail["expected_n"], -1)
     (0.97, 130.0)
     """

@@ -12,7 +12,7 @@ from analysis.stats.planning._search import plan_by_simulation
 from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 
 
-def plan_human_likeness(
+def simulate_human_likeness_power(
     n_annotators: int,
     n_each: int,
     d_prime: float,
@@ -38,7 +38,7 @@ def plan_human_likeness(
     options : PlanOptions, optional
         Options of the planner.
     **generator_options : Any
-        Arguments of `generators.simulate_human_like_ratings`; with `n_texts` annotators share texts.
+        Arguments of `generators.simulate_human_likeness_ratings`; with `n_texts` annotators share texts.
 
     Returns
     -------
@@ -52,11 +52,11 @@ def plan_human_likeness(
 
     Notes
     -----
-    To compare training conditions between annotators, use `plan_two_groups` on their accuracies.
+    To compare training conditions between annotators, use `compute_two_group_test_power` on their accuracies.
 
     Examples
     --------
-    >>> plan = plan_human_likeness(130, 5, 0.5, n_texts=100, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
+    >>> plan = simulate_human_likeness_power(130, 5, 0.5, n_texts=100, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, round(plan.detail["estimate"], 1), plan.labels
     (True, 0.6, 650.0)
     """
@@ -67,7 +67,7 @@ def plan_human_likeness(
     level = 1 - chosen.significance
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.HumanLikeRatings]:
-        return lambda runs, generator: generators.simulate_human_like_ratings(
+        return lambda runs, generator: generators.simulate_human_likeness_ratings(
             n_annotators, n_each, d_prime=effect, runs=runs, rng=generator, **generator_options
         )
 

@@ -11,11 +11,11 @@ from analysis.stats.planning._search import plan_by_simulation
 from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 
 
-def plan_leaderboard(
+def simulate_leaderboard_power(
     n_items: int,
     difference: float,
     *,
-    score: float = 0.7,
+    worse_score: float = 0.7,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
     **generator_options: Any,
@@ -28,7 +28,7 @@ def plan_leaderboard(
         Number of items.
     difference : float
         True difference, in 0..1.
-    score : float, default 0.7
+    worse_score : float, default 0.7
         Score of the worse system, in 0..1.
     rng : numpy.random.Generator
         Source of the random draws.
@@ -44,7 +44,7 @@ def plan_leaderboard(
 
     Examples
     --------
-    >>> plan = plan_leaderboard(300, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=40))
+    >>> plan = simulate_leaderboard_power(300, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=40))
     >>> plan.power > 0.5, plan.labels, 5 < plan.detail["estimate"] < 15
     (True, 600.0, True)
     """
@@ -53,7 +53,7 @@ def plan_leaderboard(
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LeaderboardAnswers]:
         return lambda runs, generator: generators.simulate_leaderboard_answers(
-            n_items, [score + effect, score], runs=runs, rng=generator, **generator_options
+            n_items, [worse_score + effect, worse_score], runs=runs, rng=generator, **generator_options
         )
 
     def analyse(simulated: generators.LeaderboardAnswers) -> Outcomes:
@@ -68,12 +68,12 @@ def plan_leaderboard(
         generate,
         analyse,
         difference,
-        largest=1.0 - score,
+        largest=1.0 - worse_score,
         n_answers=2 * n_items,
         options=chosen,
         rng=rng,
         protocol="leaderboard",
         estimand="difference of two systems' scores, points of 100",
         n=int(generator_options.get("n_annotators", 50)),
-        settings={"n_items": n_items, "score": score, **generator_options},
+        settings={"n_items": n_items, "score": worse_score, **generator_options},
     )

@@ -12,10 +12,10 @@ from analysis.stats.planning._search import plan_by_simulation
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
 
 
-def plan_rating(
+def simulate_rating_power(
     n_annotators: int,
     n_each: int,
-    difference: float,
+    latent_difference: float,
     *,
     estimator: str = "superiority",
     rng: np.random.Generator,
@@ -28,7 +28,7 @@ def plan_rating(
     ----------
     n_annotators, n_each : int
         Number of annotators, and of prompts per annotator.
-    difference : float
+    latent_difference : float
         Difference of the latent means in units of the latent noise.
     estimator : {"superiority", "mean_difference"}, default 'superiority'
         "superiority": `ratings.probability_of_superiority`. "mean_difference": `ratings.paired_mean_difference`. Prompts
@@ -52,7 +52,7 @@ def plan_rating(
 
     Examples
     --------
-    >>> plan = plan_rating(60, 5, 0.4, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
+    >>> plan = simulate_rating_power(60, 5, 0.4, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, 0.55 < plan.detail["estimate"] < 0.65, plan.labels
     (True, True, 600.0)
     """
@@ -86,7 +86,7 @@ def plan_rating(
     return plan_by_simulation(
         generate,
         analyse,
-        difference,
+        latent_difference,
         largest=6.0,
         n_answers=n_annotators * n_each * 2,
         options=chosen,
@@ -98,12 +98,12 @@ def plan_rating(
     )
 
 
-def plan_expected_utility(
+def simulate_expected_utility_power(
     n_annotators: int,
     n_each: int,
     difference: float,
     *,
-    utility: float = 0.5,
+    mean_utility: float = 0.5,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
     **generator_options: Any,
@@ -116,8 +116,8 @@ def plan_expected_utility(
         Number of annotators, and of outputs per annotator and system.
     difference : float
         Difference of the systems' mean utilities.
-    utility : float, default 0.5
-        Mean of both systems' utilities; `utility` -/+ half the `difference` must be in 0..1.
+    mean_utility : float, default 0.5
+        Mean of both systems' utilities; `mean_utility` -/+ half the `difference` must be in 0..1.
     rng : numpy.random.Generator
         Source of the random draws.
     options : PlanOptions, optional
@@ -143,16 +143,16 @@ def plan_expected_utility(
 
     Examples
     --------
-    >>> plan = plan_expected_utility(60, 4, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=100))
+    >>> plan = simulate_expected_utility_power(60, 4, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=100))
     >>> plan.power > 0.9, plan.labels
     (True, 600.0)
     """
     chosen = options or PlanOptions()
-    if not abs(difference) / 2 <= min(utility, 1 - utility):
-        raise ValueError(f"difference: {difference!r} around {utility!r} leaves 0..1")
+    if not abs(difference) / 2 <= min(mean_utility, 1 - mean_utility):
+        raise ValueError(f"difference: {difference!r} around {mean_utility!r} leaves 0..1")
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ContinuousRatings]:
-        means = [utility + effect / 2, utility - effect / 2]
+        means = [mean_utility + effect / 2, mean_utility - effect / 2]
         return lambda runs, generator: generators.simulate_continuous_ratings(
             n_annotators, n_each, means, runs=runs, rng=generator, **generator_options
         )
@@ -177,12 +177,12 @@ def plan_expected_utility(
         generate,
         analyse,
         difference,
-        largest=2 * min(utility, 1 - utility),
+        largest=2 * min(mean_utility, 1 - mean_utility),
         n_answers=n_annotators * (2 * n_each + 2),
         options=chosen,
         rng=rng,
         protocol="rating",
         estimand="difference of expected expected utilities",
         n=n_annotators,
-        settings={"n_each": n_each, "utility": utility, **generator_options},
+        settings={"n_each": n_each, "utility": mean_utility, **generator_options},
     )

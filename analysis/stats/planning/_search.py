@@ -29,7 +29,7 @@ def plan_by_simulation(
     """Return the plan of one comparison by simulation, with the least effect in 0..`largest` if asked for."""
     level = options.significance / options.tests
     outcomes = simulate_runs(generate(effect), analyse, n_answers, options, rng)
-    detectable, warnings = least_detectable_effect(
+    detectable, warnings = least_detectable_effect_if_requested(
         lambda other, seeded, hooks: float(
             np.mean(simulate_runs(generate(other), analyse, n_answers, hooks, seeded).pvalue < level)
         ),
@@ -81,7 +81,7 @@ def _progress_hook(chosen: PlanOptions, before: int) -> Callable[[int, int], Non
     return lambda done, _: report_progress(min(total, before + done), total)
 
 
-def least_detectable_effect(
+def least_detectable_effect_if_requested(
     power_at: Callable[[float, np.random.Generator, PlanOptions], float],
     largest_effect: float,
     options: PlanOptions,

@@ -10,7 +10,7 @@ from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
 from analysis.stats.planning._clustered import clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
 from analysis.stats.planning._search import (
-    least_detectable_effect,
+    least_detectable_effect_if_requested,
     mean_estimate_and_width,
     nan_mean_or_none,
     simulate_runs,
@@ -19,7 +19,7 @@ from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
 from analysis.stats.results import MODES
 
 
-def plan_spa(
+def simulate_spa_power(
     n_annotators: int,
     preferences: float | Sequence[float],
     *,
@@ -70,7 +70,7 @@ def plan_spa(
 
     Examples
     --------
-    >>> plan = plan_spa(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
+    >>> plan = simulate_spa_power(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> 0.8 < plan.power < 0.97, plan.labels, round(plan.detail["by_pair"][0]["estimate"], 1)
     (True, 180.0, 0.6)
     """
@@ -104,7 +104,7 @@ def plan_spa(
 
     simulated_outcomes = simulate_runs(generate(None), analyse, size, chosen, rng)
     is_found = _holm_found(simulated_outcomes.pvalue, chosen)
-    detectable, warnings = least_detectable_effect(
+    detectable, warnings = least_detectable_effect_if_requested(
         lambda distance, seeded, hooks: share(
             simulate_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(probabilities), dtype=np.bool_)
         ),

@@ -21,9 +21,9 @@ from analysis.stats.power._paired_shares import (
 from analysis.stats.power._shares import (
     n_for_proportion,
     n_for_two_proportions,
-    proportion_detectable_difference,
+    proportion_detectable_increase,
     proportion_power,
-    two_proportions_detectable_difference,
+    two_proportions_detectable_increase,
     two_proportions_power,
 )
 from analysis.stats.power._two_samples import (
@@ -47,11 +47,11 @@ __all__ = [
     "n_for_two_sample_t_test",
     "paired_proportions_detectable_difference",
     "paired_proportions_power",
-    "proportion_detectable_difference",
+    "proportion_detectable_increase",
     "proportion_power",
     "power_from_tails",
     "t_test_power",
-    "two_proportions_detectable_difference",
+    "two_proportions_detectable_increase",
     "two_proportions_power",
     "two_sample_detectable_difference",
     "two_sample_t_test_power",

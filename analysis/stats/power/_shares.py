@@ -62,7 +62,7 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
     return power_from_tails(above, below)
 
 
-def proportion_detectable_difference(
+def proportion_detectable_increase(
     n: int, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest distance above `null` of a share that the exact binomial test finds with probability `power`.
@@ -92,7 +92,7 @@ def proportion_detectable_difference(
 
     Examples
     --------
-    >>> round(proportion_detectable_difference(210), 3)
+    >>> round(proportion_detectable_increase(210), 3)
     0.097
     """
     validate_n_tests(tests)
@@ -195,7 +195,7 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
     return power_from_tails(float(binomial_pmf(of_x, n_x, p_x) @ is_rejected @ binomial_pmf(of_y, n_y, p_y)))
 
 
-def two_proportions_detectable_difference(
+def two_proportions_detectable_increase(
     p_y: float, n_x: int, n_y: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest distance above `p_y` of the other share that Fisher's exact test finds with probability `power`.
@@ -220,7 +220,7 @@ def two_proportions_detectable_difference(
 
     Examples
     --------
-    >>> round(two_proportions_detectable_difference(0.5, 93, 93), 3)
+    >>> round(two_proportions_detectable_increase(0.5, 93, 93), 3)
     0.211
     """
     validate_n_tests(tests)

@@ -19,7 +19,7 @@ from analysis.stats.arrays import (
 )
 from analysis.stats.results import Estimate, ResultWarning
 from analysis.stats.spa._answers import BOUNDS, checked_order_tables, combine_orders, share_with_wilson_interval
-from analysis.stats.spa._resamples import draw_shared_resamples
+from analysis.stats.spa._resamples import draw_resamples_of_all_pairs
 from analysis.stats.spa._tau import TAU, estimates_after_tau_exclusion, tau_incoherence_flags
 
 
@@ -82,8 +82,8 @@ def pair_preference_paper(
 
 
 def pair_preference_recommended(
-    xy_percent: npt.ArrayLike,
-    yx_percent: npt.ArrayLike,
+    annotator_xy_percent: npt.ArrayLike,
+    annotator_yx_percent: npt.ArrayLike,
     *,
     rng: np.random.Generator,
     batches: npt.ArrayLike | None = None,
@@ -93,7 +93,7 @@ def pair_preference_recommended(
 
     Parameters
     ----------
-    xy_percent, yx_percent : array_like, shape (n,)
+    annotator_xy_percent, annotator_yx_percent : array_like, shape (n,)
         Answers on 0..100 with x (or y) named first; NaN is missing.
     rng : numpy.random.Generator
         Source of the random draws.
@@ -119,7 +119,7 @@ def pair_preference_recommended(
     >>> round(result.estimate, 5), round(result.pvalue, 4)
     (0.65417, 0.0065)
     """
-    xy, yx = vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent")
+    xy, yx = vector(annotator_xy_percent, "xy_percent"), vector(annotator_yx_percent, "yx_percent")
     if xy.shape != yx.shape:
         raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
     estimates = pair_preferences_recommended(
@@ -190,7 +190,7 @@ def pair_preferences_recommended(
 
     Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
     the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry`) and
+    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry_correlation`) and
     `all_excluded`.
 
     Examples
@@ -203,7 +203,7 @@ def pair_preferences_recommended(
     validate_level(level)
     xy, yx = checked_order_tables(xy_percent, yx_percent, names)
     values = combine_orders(xy, yx)
-    shared = draw_shared_resamples(values, resamples=resamples, rng=rng)
+    shared = draw_resamples_of_all_pairs(values, resamples=resamples, rng=rng)
     flags = None if tau is None else tau_incoherence_flags(xy, yx, tau=tau)
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}

@@ -66,7 +66,7 @@ class Resamples:
         ]
 
 
-def draw_shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
+def draw_resamples_of_all_pairs(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
     """Draw the bootstrap, the Bayesian bootstrap and the sign flips of all pairs; `values` has shape (n_annotators,
     n_pairs).
     """
@@ -78,6 +78,8 @@ def draw_shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.
         return Resamples(values, empty, empty, np.ones(n_pairs), False, resamples)
     for_bootstrap, for_posterior, for_flips = rng.spawn(3)
     draws = bootstrap.ratio_draws(filled, ones, bootstrap.multinomial_weights(n_annotators, resamples, for_bootstrap))
-    posterior = bootstrap.ratio_draws(filled, ones, bootstrap.dirichlet_weights(n_annotators, resamples, for_posterior))
+    posterior = bootstrap.ratio_draws(
+        filled, ones, bootstrap.unnormalised_dirichlet_weights(n_annotators, resamples, for_posterior)
+    )
     pvalues, is_exact = basic.sign_flip_pvalues(values - 0.5, resamples=resamples, rng=for_flips)
     return Resamples(values, draws, posterior, pvalues, is_exact, resamples)

@@ -58,7 +58,7 @@ def significance_clusters(
     significance: float = 0.05,
     alternative: str | None = None,
     planned: Sequence[Any] | None = None,
-    annotators: npt.ArrayLike | None = None,
+    annotators_for_warning: npt.ArrayLike | None = None,
     analysis: str = "rating.significance_clusters",
 ) -> SystemClusters:
     """Order systems by their mean, with a line where all above are significantly better than all below.
@@ -78,7 +78,7 @@ def significance_clusters(
         Overrides the alternative of the test.
     planned : sequence[Any], optional
         Planned systems; those in the data if None.
-    annotators : array_like, shape (n_rows,), optional
+    annotators_for_warning : array_like, shape (n_rows,), optional
         Label of each row's annotator, for the warning `annotators_ignored`.
     analysis : str, optional
         Labels that are copied to the record.
@@ -131,8 +131,8 @@ def significance_clusters(
     side = alternative or ("greater" if mode == "paper" else "two-sided")
     pairs = _pairs(scores, order, n_planned, mode, analysis, {"significance": significance, "alternative": side})
     warnings = []
-    if annotators is not None:
-        annotator_codes, n_annotators = label_codes(np.asarray(annotators), "annotators", len(array))
+    if annotators_for_warning is not None:
+        annotator_codes, n_annotators = label_codes(np.asarray(annotators_for_warning), "annotators", len(array))
         if n_annotators < len(array):
             warnings.append(ResultWarning("annotators_ignored", "warn", {"n_annotators": n_annotators}))
     if np.any((counts > 0).sum(axis=0) > 1):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
-from studies.access import Action, allowed_active_member_users, check_permission
+from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
@@ -64,7 +64,7 @@ def answer_appeal(
     If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``denies_rejecting``: the answering person
     confirms that they did not reject the work at the panel; heval cannot know.
     """
-    check_permission(by, Action.REJECT, appeal.verdict.assignment.study)
+    check_permission_or_404(by, Action.REJECT, appeal.verdict.assignment.study)
     if by.pk == appeal.rejected_by_id:
         raise ActionRefused("You rejected this work. Another editor must answer.")
     verdict = appeal.verdict
@@ -94,7 +94,7 @@ def is_work_approved_at_panel(verdict: Verdict) -> bool:
     return verdict.submission is not None and verdict.submission.state == APPROVED
 
 
-def unanswered_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
+def appeals_awaiting_answer(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
     """Return open appeals with ``is_late``: late ones first, then by promised date."""
     waiting = Appeal.objects.filter(
         verdict__assignment__recruitment__in=recruitments, answered_at=None, verdict__reversed_by=None

@@ -20,7 +20,7 @@ from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import cancel_order, create_orders, get_or_create_order
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES, submissions_with_match_status
 from annotators.recruitment.panels.secrets import available_operations
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Study, System, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
@@ -220,7 +220,7 @@ def reject_work(work: WorkUnderReview, category: str, message: str, by, note: st
     Answers and place stay; exclusion is separate.
     Everything is checked again, because it may have changed since the form was shown. Raises ActionRefused.
     """
-    check_permission(by, Action.REJECT, work.recruitment.study)
+    check_permission_or_404(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _lock_and_reload(work)
         evidence, _, message = validate_rejection(work, category, message, note)
@@ -248,7 +248,7 @@ def approve_work(work: WorkUnderReview, by) -> Verdict:
 
     Idempotent. Raises ActionRefused if a rejection is in force, which must be taken back instead.
     """
-    check_permission(by, Action.REJECT, work.recruitment.study)
+    check_permission_or_404(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _lock_and_reload(work)
         if verdict := effective_approval(work):
@@ -290,7 +290,7 @@ def approve_submissions(recruitment: Recruitment, submissions: Sequence[PanelSub
     """Approve many pieces of work with a constant number of queries. The caller leaves out rejected ones."""
     if by is None:  # with ignore_conflicts, SQLite would also ignore that error and write nothing
         raise ValueError("Somebody approves.")
-    check_permission(by, Action.REJECT, recruitment.study)
+    check_permission_or_404(by, Action.REJECT, recruitment.study)
     with transaction.atomic():
         Verdict.objects.bulk_create(
             [Verdict(submission=row, assignment=row.assignment, kind=Kind.APPROVE, by=by) for row in submissions],
@@ -313,7 +313,7 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
     The new verdict's ``evidence`` says how the person is paid. "unsent": the panel never received the rejection and
     gets an approval. "hand": the panel cannot reverse it, and a compensation is due.
     """
-    check_permission(by, Action.REJECT, verdict.assignment.study)
+    check_permission_or_404(by, Action.REJECT, verdict.assignment.study)
     if verdict.kind != Kind.REJECT:
         raise ActionRefused("This decision is not a rejection. Choose a rejection to take back.")
     assignment, study = verdict.assignment, verdict.assignment.study
@@ -367,7 +367,7 @@ def _reversal_method(verdict: Verdict, by) -> str:
 
 def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
     """Ask the person to return the task before any rejection. Only once; the panel asks, and the person decides."""
-    check_permission(by, Action.REJECT, work.recruitment.study)
+    check_permission_or_404(by, Action.REJECT, work.recruitment.study)
     if work.submission is None or "request_return" not in available_operations(work.recruitment):
         raise ActionRefused("heval cannot ask for a return here. Write to the annotator at the panel.")
     if work.submission.state not in ("working", "submitted"):

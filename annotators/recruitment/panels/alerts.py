@@ -17,8 +17,8 @@ from annotators.recruitment.signals import collect_alerts
 from studies.models import Batch
 
 from . import ChargedFees, Funds, PanelBusy, PanelService, RequestRefused, ResultUnclear
-from .reconcile import LEFT_STATES, match_status_counts
-from .rounds import count_panel_places
+from .reconcile import LEFT_STATES, count_submissions_and_missing_by_status
+from .rounds import count_taken_panel_places
 
 MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
 # One of ten is not a meaningful rate.
@@ -49,7 +49,7 @@ def find_panel_alerts(recruitment: Recruitment) -> list[Alert]:
 
 
 def _unmatched_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    counts = match_status_counts(recruitment)
+    counts = count_submissions_and_missing_by_status(recruitment)
     total = sum(counts.values()) - counts.get("working", 0) - counts.get("left", 0)
     advice = {
         "orphan": "Check how far they got, and whether the link or a page fails. Try the link yourself.",
@@ -98,7 +98,7 @@ def _quiet_alerts(recruitment: Recruitment) -> Iterator[Alert]:
         wanted=Sum("wanted"), claimed=Sum("claimed")
     )
     has_place = (claims["claimed"] or 0) < (claims["wanted"] or 0)
-    if not has_place or (tasks["n"] and count_panel_places(recruitment).taken >= tasks["n"]):
+    if not has_place or (tasks["n"] and count_taken_panel_places(recruitment).taken >= tasks["n"]):
         return
     last_claim = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
@@ -181,7 +181,7 @@ def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None
     return ChargedFees(rewards, bonuses, tax, cached[3]), datetime.fromisoformat(cached[4])
 
 
-def waiting_payment_orders_total(recruitment: Recruitment) -> Decimal:
+def waiting_bonus_and_screen_out_total(recruitment: Recruitment) -> Decimal:
     """Return the amount still to be paid from the account: unsent bonuses and screen-outs.
 
     Rewards were reserved when the task was published.
@@ -193,7 +193,7 @@ def waiting_payment_orders_total(recruitment: Recruitment) -> Decimal:
 
 
 def _balance_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    funds, due = cached_funds(recruitment), waiting_payment_orders_total(recruitment)
+    funds, due = cached_funds(recruitment), waiting_bonus_and_screen_out_total(recruitment)
     currency = recruitment.currency or recruitment.study.currency
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(

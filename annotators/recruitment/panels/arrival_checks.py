@@ -31,7 +31,7 @@ FLAG_MESSAGES = {
 Trust = Assignment.Trust
 
 
-def arrival_key(assignment: Assignment) -> str:
+def hashed_arrival_key(assignment: Assignment) -> str:
     """Return the name of this arrival.
 
     It changes if the same person comes with another submission, and contains no panel id.
@@ -51,7 +51,7 @@ def recent_unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assig
     )
     arrivals = (
         {
-            arrival_key(assignment): assignment
+            hashed_arrival_key(assignment): assignment
             for assignment in arrivals_to_check.select_related("annotator").order_by("-pk")[:MAX_AT_ONCE]
         }
         if showing
@@ -90,7 +90,7 @@ def record_checks_and_verify_arrivals(
         (
             PanelEvent(
                 source=SOURCE,
-                external_id=arrival_key(assignment),
+                external_id=hashed_arrival_key(assignment),
                 recruitment_id=assignment.recruitment_id,
                 kind=kind,
                 body={"assignment": assignment.pk},

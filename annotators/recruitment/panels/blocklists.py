@@ -43,7 +43,7 @@ def blocklist_names(recruitment: Recruitment) -> list[str]:
     return [name] if name else []
 
 
-def annotators_barred_from_link(recruitment: Recruitment) -> QuerySet[Annotator]:
+def barred_annotators_with_panel_id(recruitment: Recruitment) -> QuerySet[Annotator]:
     """Return the people who may not take part by this link, as known to its panel.
 
     These are the people of ``is_barred_by_other_study`` and those who have started here. People who returned their
@@ -68,7 +68,7 @@ def annotators_to_block_at_panel(recruitment: Recruitment) -> QuerySet[Annotator
     """Return people to block who are in no order yet, and those of a refused order after one hour."""
     ordered = PanelBar.objects.filter(annotator=OuterRef("pk"), order__recruitment=recruitment)
     is_waiting = Q(order__state=PanelOrder.State.REFUSED, order__ended_at__lt=Now() - RETRY_AFTER)
-    return annotators_barred_from_link(recruitment).filter(~Exists(ordered.exclude(is_waiting)))
+    return barred_annotators_with_panel_id(recruitment).filter(~Exists(ordered.exclude(is_waiting)))
 
 
 def order_blocklist_additions(recruitment: Recruitment, *, by) -> int:
@@ -98,7 +98,7 @@ def order_blocklist_additions_if_published(recruitment: Recruitment) -> int:
     return order_blocklist_additions(recruitment, by=None) if is_published else 0
 
 
-def blocklist_counts(recruitment: Recruitment) -> dict[str, int]:
+def count_listed_people_and_doubtful_orders(recruitment: Recruitment) -> dict[str, int]:
     """Return how many people heval put on the panel's list, and how many of these orders were refused or are unclear."""
     orders = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")
     carried_out = PanelBar.objects.filter(order__in=orders, order__state=PanelOrder.State.DONE)

@@ -33,7 +33,7 @@ UNCREDITED_WORD, GRANTED_WORD = "no credit yet", "credit granted"
 GIVEN, COMING = "given", "coming"
 
 
-def creditable_assignments(recruitments: Iterable[Recruitment]) -> "QuerySet[SignedUpAssignment]":
+def credit_earning_assignments(recruitments: Iterable[Recruitment]) -> "QuerySet[SignedUpAssignment]":
     """Return people who reached the last page of automatically crediting links, with ``sign_up``, including later
     withdrawals.
     """
@@ -46,7 +46,7 @@ def creditable_assignments(recruitments: Iterable[Recruitment]) -> "QuerySet[Sig
 
 
 def _sign_up_filter(prefix: str = "") -> Q:
-    """Return the condition for records about the sign-up of an assignment of ``creditable_assignments``.
+    """Return the condition for records about the sign-up of an assignment of ``credit_earning_assignments``.
 
     A person with several parts has one sign-up.
     """
@@ -54,7 +54,7 @@ def _sign_up_filter(prefix: str = "") -> Q:
     return Q(**{f"{prefix}{name}": OuterRef(outer_name) for name, outer_name in names.items()})
 
 
-def order_credits(recruitment: Recruitment) -> int:
+def record_sign_ups_and_order_credits(recruitment: Recruitment) -> int:
     """Order credit for everyone who finished, once per sign-up. Return the number of new orders."""
     if not REGISTRY[recruitment.channel].credits_on_completion:
         return 0
@@ -63,7 +63,7 @@ def order_credits(recruitment: Recruitment) -> int:
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         known_submissions = PanelSubmission.objects.filter(_sign_up_filter())
         first_by_sign_up: dict[tuple[int, str], SignedUpAssignment] = {}
-        for assignment in creditable_assignments([recruitment]).filter(~Exists(known_submissions)).order_by("pk"):
+        for assignment in credit_earning_assignments([recruitment]).filter(~Exists(known_submissions)).order_by("pk"):
             first_by_sign_up.setdefault((assignment.annotator_id, assignment.sign_up), assignment)
         if first_by_sign_up:
             # Nothing has reached the panel yet. After half an hour a person should check this.
@@ -115,7 +115,7 @@ def recruitment_ids_with_pending_credits(recruitments: Iterable[Recruitment]) ->
         return set()
     stuck = PanelOrder.objects.filter(_sign_up_filter("submission__"), operation="approve", state__in=STUCK_STATES)
     credited = PanelSubmission.objects.filter(_sign_up_filter(), state=APPROVED)
-    pending = creditable_assignments(crediting).filter(~Exists(stuck), ~Exists(credited)).order_by()
+    pending = credit_earning_assignments(crediting).filter(~Exists(stuck), ~Exists(credited)).order_by()
     return set(pending.values_list("recruitment", flat=True).distinct())
 
 

@@ -21,7 +21,7 @@ from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, Submission
 from .publishing import get_panel_tasks_or_create_from_arrivals
 from .reconcile import import_submissions_and_release_places
 from .secrets import get_panel_service
-from .sync import PanelUnavailable, create_and_send_orders, recruitments_to_sync
+from .sync import PanelUnavailable, order_blocklist_credits_and_send_due_orders, recruitments_to_sync
 
 KIND = "panel_notifications"
 EVERY_SECONDS = 60  # seconds
@@ -99,7 +99,7 @@ def send_orders_and_sync_changed_submissions(
 ) -> IncrementalSyncSummary:
     """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""
     # People who started are kept out of other published tasks while notifications are processed.
-    create_and_send_orders(recruitment, service, progress)
+    order_blocklist_credits_and_send_due_orders(recruitment, service, progress)
     events = list(unhandled_events(recruitment)[:MAX_EVENTS])
     arrivals = arrival_checks.recent_unchecked_arrivals([recruitment])
     # Check new arrivals first, because their place may belong to another person.

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from annotators.models import PanelBar, PanelOrder, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import OPERATIONS
 from annotators.models.identity import get_person_id, get_person_ids, submission_id_at_panel
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import audit
 
 from . import Order, OrderNotReady, PanelBusy, PanelService, RequestRefused, ResultUnclear
@@ -113,7 +113,7 @@ def create_orders(
 
 def cancel_order(order: PanelOrder, *, by) -> bool:
     """Cancel an order that was not sent yet. Return False if it was sent."""
-    check_permission(by, Action.PANEL, order.recruitment.study)
+    check_permission_or_404(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         waiting = PanelOrder.objects.filter(pk=order.pk, state=State.WAITING, sent_at=None)
         is_taken_back = bool(waiting.update(state=State.CANCELLED, ended_at=Now()))
@@ -128,7 +128,7 @@ def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
     Return False if nothing is left to decide. This also works for a refused approval, because panels refuse work that
     was approved there before.
     """
-    check_permission(by, Action.PANEL, order.recruitment.study)
+    check_permission_or_404(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         unresolved = PanelOrder.objects.filter(pk=order.pk)
         if was_carried_out:

@@ -13,7 +13,7 @@ from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
 from annotators.models.identity import PERSON_PREFIX
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.signals import collect_obstacles
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
@@ -95,12 +95,12 @@ def panel_entry_url(recruitment: Recruitment) -> str:
     return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
 
 
-def order_publication(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
+def order_blocklist_and_publication(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
     """Order the publication: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``.
 
     Idempotent: pressing twice makes one order. Raises ActionRefused.
     """
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     if obstacles := publishing_obstacles(recruitment):
         raise ActionRefused(" ".join(obstacles))
     values = task_values | {
@@ -131,7 +131,7 @@ def order_task_stop(task: PanelTask, *, by) -> PanelOrder:
 
     Idempotent. If the panel refused the order, a new one is made.
     """
-    check_permission(by, Action.PANEL, task.recruitment.study)
+    check_permission_or_404(by, Action.PANEL, task.recruitment.study)
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])
     n = without_effect.filter(values__task=task.external_id).count()
     token = f"stop-{task.pk}" + (f"-{n}" if n else "")

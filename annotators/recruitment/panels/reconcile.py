@@ -34,7 +34,7 @@ from annotators.places import assign
 from annotators.places.receipts import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.signals import submissions_imported
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import audit
 
 from . import SubmissionSnapshot
@@ -74,8 +74,7 @@ MATCH_STATUSES = {
         "submitted at the panel, unknown in heval", "Never a reason to reject. Ask the person, and check whether they "
                                            "came by another link.",
     ),
-    "surplus": ("one panel id, two people", "The panel pays the other person. Pay this person a "
-                                                   "compensation."),
+    "surplus": ("one panel id, two people", "The panel pays the other person. Pay this person a compensation."),
     "left_after_work": ("finished in heval, returned at the panel", "The answers are kept. Ask the person "
                                                                   "whether they meant to return the task."),
     "unsent": ("finished in heval, not submitted at the panel", "Send them their completion code or return address. "
@@ -102,9 +101,11 @@ class DryRun(Exception):
     """Raised within the transaction of a dry run, so that nothing is stored."""
 
 
-def import_panel_file(recruitment: Recruitment, text: str, by, dry_run: bool = False) -> ImportSummary:
+def import_panel_file_and_release_places(
+    recruitment: Recruitment, text: str, by, dry_run: bool = False
+) -> ImportSummary:
     """Import submissions from the panel's exported file. Raises ValueError if the file is not readable."""
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     channel = REGISTRY.get(recruitment.channel)
     if channel is None or not channel.takes_file(recruitment):
         raise ValueError(
@@ -152,13 +153,13 @@ def import_submissions_and_release_places(
             releases = _store_snapshots(recruitment, listed, source, summary, assignments or {})
             if dry_run:
                 summary.released = len(releases)
-                summary.classes = match_status_counts(recruitment)
+                summary.classes = count_submissions_and_missing_by_status(recruitment)
                 raise DryRun
     except DryRun:
         return summary
     # Places have their own locks, in their own order.
     summary.released = sum(assign.release_assignment(pk, reason) for pk, reason in releases)
-    summary.classes = match_status_counts(recruitment)
+    summary.classes = count_submissions_and_missing_by_status(recruitment)
     submissions_imported.send(Recruitment, recruitment=recruitment)
     return summary
 
@@ -374,7 +375,7 @@ def _last_read_at(recruitment: Recruitment) -> datetime | None:
     return PanelSubmission.objects.filter(recruitment=recruitment).aggregate(at=Max("seen_at"))["at"]
 
 
-def match_status_counts(recruitment: Recruitment) -> dict[str, int]:
+def count_submissions_and_missing_by_status(recruitment: Recruitment) -> dict[str, int]:
     """Count the statuses, including people whom the panel does not show. The order is that of MATCH_STATUSES."""
     counts = Counter(submissions_with_match_status(recruitment).values_list("standing", flat=True))
     counts.update(match_status for _, match_status in finished_assignments_missing_at_panel(recruitment))

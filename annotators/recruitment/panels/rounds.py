@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import WORKING
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import audit
 
 from .orders import get_or_create_order
@@ -63,7 +63,7 @@ class PanelPlaceCounts:
 
 def save_round_plan(recruitment: Recruitment, *, by, people: int, round_places: int, lost_percent: int) -> PanelPlan:
     """Create or change the plan."""
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         columns: dict[str, Any] = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
         if unchanged := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
@@ -87,7 +87,7 @@ def count_further_places_needed(wanted: int, finished: int, at_work: int, lost_s
     return max(0, ceil(round((wanted - finished) / (1 - lost_share) - at_work, 9)))
 
 
-def count_panel_places(recruitment: Recruitment) -> PanelPlaceCounts:
+def count_taken_panel_places(recruitment: Recruitment) -> PanelPlaceCounts:
     """Count from the panel's submissions and heval's assignments, each person once."""
     live = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     finished = live.filter(submitted_at__isnull=False, is_late=False, replaced_at=None, withdrawn_at=None).count()
@@ -106,7 +106,7 @@ def count_panel_places(recruitment: Recruitment) -> PanelPlaceCounts:
 def round_status(plan: PanelPlan) -> RoundStatus:
     """Return the current status."""
     recruitment = plan.recruitment
-    counts = count_panel_places(recruitment)
+    counts = count_taken_panel_places(recruitment)
     is_measured = counts.used >= MIN_USED_PLACES
     lost_share = (counts.used - counts.with_finished_work) / counts.used if is_measured else plan.lost_percent / 100
     task = newest_published_task(recruitment)
@@ -186,7 +186,7 @@ def retry_refused_round(recruitment: Recruitment, by) -> bool:
 
     Return False if no refused order exists.
     """
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     task = newest_published_task(recruitment)
     if task is None or not is_last_round_refused(task):
         return False

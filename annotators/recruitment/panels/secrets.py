@@ -11,7 +11,7 @@ from django.db import transaction
 from annotators.models import PanelSecret, Recruitment
 from annotators.models.crypto import Purpose, decrypt, encrypt
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
@@ -25,12 +25,12 @@ class NoService(ActionRefused):
     """This recruitment's channel cannot contact its panel, or lacks a required secret."""
 
 
-def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
+def store_or_delete_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
     """Store secrets by name; delete those given as an empty value.
 
     The audit log records who and which, not the values.
     """
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         for name, secret in secrets.items():
             stored = PanelSecret.objects.filter(recruitment=recruitment, name=name)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from annotators.models import PanelOrder, PanelSecret, PanelSubmission, Recruitment
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
 
@@ -33,7 +33,7 @@ from . import (
 from .orders import send_due_orders
 from .publishing import effective_publication_orders, get_panel_tasks_or_create_from_arrivals
 from .reconcile import ImportSummary, import_submissions_and_release_places
-from .secrets import WEBHOOK_SECRET, get_panel_service, store_secrets
+from .secrets import WEBHOOK_SECRET, get_panel_service, store_or_delete_secrets
 
 KIND = "panel_sync"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
@@ -52,7 +52,7 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
     """
     service = get_panel_service(recruitment)
     if not dry_run:
-        create_and_send_orders(recruitment, service, progress)
+        order_blocklist_credits_and_send_due_orders(recruitment, service, progress)
     is_shown = REGISTRY[recruitment.channel].shows_submissions
     try:
         snapshots, tasks = _read_snapshots(recruitment, service, progress) if is_shown else ([], [])
@@ -107,10 +107,10 @@ def _read_snapshots(
     return snapshots, read_tasks
 
 
-def create_and_send_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
+def order_blocklist_credits_and_send_due_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
     """Order what follows from the current state, send all due orders, and store the results."""
     blocklists.order_blocklist_additions_if_published(recruitment)
-    credits.order_credits(recruitment)
+    credits.record_sign_ups_and_order_credits(recruitment)
     send_due_orders(recruitment, service, progress)
     credits.record_granted_credits(recruitment)
 
@@ -130,21 +130,21 @@ def webhook_url(recruitment: Recruitment) -> str:
 
 def subscribe_to_webhooks(recruitment: Recruitment, *, by) -> None:
     """Subscribe to the panel's notifications. Raises PanelUnavailable or NoService."""
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     try:
         secret = get_panel_service(recruitment).subscribe(webhook_url(recruitment))
     except (RequestRefused, ResultUnclear, PanelBusy) as error:
         raise PanelUnavailable(
             f"The panel does not send notifications. Check the token and the link's settings. Reason: {error}"
         ) from error
-    store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
+    store_or_delete_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
 
 
 # Optional steps of the job before it asks the panel, by argument name.
 _steps: dict[str, Callable[..., object]] = {"listens": subscribe_to_webhooks}
 
 
-def register_sync_step(name: str, step: Callable[..., object]) -> None:
+def register_optional_sync_step(name: str, step: Callable[..., object]) -> None:
     """Register ``step(recruitment, by=by)``, which runs before the panel is asked.
 
     ``schedule_sync(recruitment, **{name: True})`` requests the step. An exception in the step ends the job.
@@ -180,7 +180,7 @@ def schedule_sync(recruitment: Recruitment, *, by, min_interval_seconds: int = 5
 
     ``approves=True``: first order the approval of work finished at both. ``listens=True``: subscribe to notifications.
     """
-    check_permission(by, Action.PANEL, recruitment.study)
+    check_permission_or_404(by, Action.PANEL, recruitment.study)
     span, options = (
         int(timezone.now().timestamp()) // min_interval_seconds,
         sorted(name for name, is_wished in steps.items() if is_wished),

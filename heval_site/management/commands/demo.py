@@ -7,7 +7,11 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.startup import lock_home_and_check_port_or_exit, prepare_site, serve
+from heval_site.runtime.startup import (
+    lock_home_and_check_port_or_exit,
+    migrate_and_create_cache_and_media_folder,
+    serve,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -24,11 +28,11 @@ class Command(BaseCommand):
         if not settings.EMBEDDED:
             raise CommandError("The demo stores its data in HEVAL_HOME. Unset DATABASE_URL first.")
         lock = lock_home_and_check_port_or_exit()
-        prepare_site()
+        migrate_and_create_cache_and_media_folder()
         user, password = get_admin_or_create_with_password()
-        from heval_site.management.demo import get_or_create_demo
+        from heval_site.management.demo import get_or_create_demo_studies
 
-        demo = get_or_create_demo(user)
+        demo = get_or_create_demo_studies(user)
         login = (
             f"name {ADMIN_NAME}, password {password}"
             if password

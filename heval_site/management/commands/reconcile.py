@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
 from annotators.recruitment.panels.secrets import NoService
 from annotators.recruitment.panels.sync import PanelUnavailable, sync_panel
 
@@ -46,7 +46,7 @@ class Command(BaseCommand):
     def _reconcile_file(self, recruitment, name, is_dry):
         try:
             text = Path(name).read_text(encoding="utf-8-sig")
-            return import_panel_file(recruitment, text, None, is_dry)
+            return import_panel_file_and_release_places(recruitment, text, None, is_dry)
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}. Correct --file.") from None
         except UnicodeDecodeError:

@@ -1,6 +1,11 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.startup import is_migrated, lock_home_and_check_port_or_exit, prepare_site, serve
+from heval_site.runtime.startup import (
+    is_migrated,
+    lock_home_and_check_port_or_exit,
+    migrate_and_create_cache_and_media_folder,
+    serve,
+)
 
 
 class Command(BaseCommand):
@@ -16,7 +21,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         lock = lock_home_and_check_port_or_exit()
         if not options["no_migrate"]:
-            prepare_site()
+            migrate_and_create_cache_and_media_folder()
         elif not is_migrated():
             raise CommandError("Some migrations are not applied. Run: heval prepare")
         serve(lock)

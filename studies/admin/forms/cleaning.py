@@ -83,7 +83,7 @@ def find_lookalike_name(name: str, names: Iterable[str]) -> str | None:
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
-def add_duplicate_name_errors(forms_and_names: Iterable[tuple[forms.BaseForm, str]], noun: object) -> None:
+def add_lookalike_name_errors(forms_and_names: Iterable[tuple[forms.BaseForm, str]], noun: object) -> None:
     """Refuse names that look the same to a person: they differ only in case, width or composition."""
     seen: dict[str, str] = {}
     for form, name in forms_and_names:

@@ -9,7 +9,7 @@ from django.db.models import CharField, F, Model, Value
 from django.db.models.functions import Cast, Concat
 from django.forms.models import BaseInlineFormSet, BaseModelFormSet
 
-from studies.admin.forms.cleaning import add_duplicate_name_errors
+from studies.admin.forms.cleaning import add_lookalike_name_errors
 from studies.admin.permissions import InlinePermissions
 
 # The bases of the mixins below, while types are checked.
@@ -86,7 +86,7 @@ class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
 
     def clean(self):
         remaining = [f for f in self.forms if hasattr(f, "cleaned_data") and not f.cleaned_data.get("DELETE")]
-        add_duplicate_name_errors(
+        add_lookalike_name_errors(
             ((form, form.cleaned_data.get("name") or "") for form in remaining), self.model._meta.verbose_name
         )
         super().clean()

@@ -8,7 +8,7 @@ from studies.models import Batch, Study
 from studies.protocols import Problem
 
 from .arms import arm_problems
-from .batches import batch_problems
+from .batches import trial_batch_problems
 from .plan import contrast_problems, exclusion_rule_problems
 from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
@@ -23,7 +23,7 @@ def find_design_problems(study: Study) -> Iterator[Problem]:
     yield from problems
     # Batches can be checked only if the design can be drawn.
     if not any(problem.is_blocking for problem in problems):
-        yield from batch_problems(study, drawing)
+        yield from trial_batch_problems(study, drawing)
 
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:

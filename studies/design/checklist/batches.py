@@ -12,7 +12,7 @@ from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
 MIN_TRIAL_BATCHES = 200
 
 
-def batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
+def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
     """Yield problems that only drawn batches show: unfillable batches, and planned comparisons that no batch can answer.
 
     Trial batches are drawn until every comparison can be answered, usually after a few of them. Nothing is stored.

@@ -4,7 +4,7 @@ The new draft has the same design and the same design sha256 as the original. Pe
 read strictly. Each message names the path of the fault, such as ``sections[1].questions[0].scale``.
 """
 
-from .reading import create_draft_from_bundle, parse_bundle
+from .reading import create_draft_from_bundle, parse_bundle_json
 from .schema import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
 from .writing import bundle_text, serialize_bundle, write_bundle
 
@@ -15,7 +15,7 @@ __all__ = [
     "BundleRefused",
     "serialize_bundle",
     "bundle_text",
-    "parse_bundle",
+    "parse_bundle_json",
     "create_draft_from_bundle",
     "write_bundle",
 ]

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.image_storage import storing_images
 from studies.models import Study, audit
@@ -17,8 +17,8 @@ from .storing import store_bundle_as_draft
 
 def create_draft_from_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     """Make a new draft from a bundle, owned by this user. Raise BundleRefused; then nothing was written."""
-    check_permission(owner, Action.CREATE)
-    value = parse_bundle(data) if isinstance(data, bytes | str) else data
+    check_permission_or_404(owner, Action.CREATE)
+    value = parse_bundle_json(data) if isinstance(data, bytes | str) else data
     bundle = BundleValidator(value)
     bundle.check()
     with storing_images(bundle.images, bundle.images.__getitem__), transaction.atomic():
@@ -28,7 +28,7 @@ def create_draft_from_bundle(data: bytes | str | dict[str, Any], owner: Any) -> 
     return study
 
 
-def parse_bundle(data: bytes | str) -> dict[str, Any]:
+def parse_bundle_json(data: bytes | str) -> dict[str, Any]:
     """Parse the JSON of a bundle strictly: no duplicate keys, no NaN, no characters that a database cannot store."""
     if len(data) > MAX_BUNDLE_BYTES:
         raise BundleRefused([f"The file has {len(data):,} bytes. At most {MAX_BUNDLE_BYTES:,} are allowed."])

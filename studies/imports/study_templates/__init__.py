@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from studies.imports.bundle import create_draft_from_bundle, parse_bundle
+from studies.imports.bundle import create_draft_from_bundle, parse_bundle_json
 from studies.models import Study, new_seed
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
@@ -203,7 +203,7 @@ TEMPLATES_BY_SLUG = {blueprint.slug: blueprint for blueprint in STUDY_TEMPLATES}
 
 def load_template_bundle(template: StudyTemplate) -> dict[str, Any]:
     """Return the template as a bundle."""
-    return parse_bundle(template.text)
+    return parse_bundle_json(template.text)
 
 
 def create_draft_from_template(template: StudyTemplate, owner: Any) -> Study:

@@ -93,7 +93,7 @@ def _without_field(refused: TextRefused) -> str:
     return str(refused).removeprefix("text: ")
 
 
-def parse_integer_cell(value: Any, column: str | None) -> int | None:
+def parse_non_negative_integer_cell(value: Any, column: str | None) -> int | None:
     """Return a whole number that the database can store, or None if the cell is empty."""
     if value is None or value == "":
         return None

@@ -15,7 +15,14 @@ from studies.models import Output
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import LANGUAGE_TAG, is_blank
 
-from .cells import CellRefused, ColumnLayout, RecordReader, parse_integer_cell, parse_name_cell, parse_text_cell
+from .cells import (
+    CellRefused,
+    ColumnLayout,
+    RecordReader,
+    parse_name_cell,
+    parse_non_negative_integer_cell,
+    parse_text_cell,
+)
 from .options import Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -276,7 +283,7 @@ def _output(options: Options, system: Any, column: str, parts: dict[str, Any], c
         text,
         image,
         is_empty,
-        parse_integer_cell(parts.get("sample"), columns.get("sample")),
+        parse_non_negative_integer_cell(parts.get("sample"), columns.get("sample")),
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
@@ -299,9 +306,9 @@ def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) 
         raise CellRefused(column, "must not be empty.")
     return BatchCells(
         key,
-        parse_integer_cell(values.get(cells.get("position", "")), cells.get("position")),
+        parse_non_negative_integer_cell(values.get(cells.get("position", "")), cells.get("position")),
         parse_name_cell(values.get(cells.get("arm", "")), cells.get("arm"), 50),
-        parse_integer_cell(values.get(cells.get("section", "")), cells.get("section")),
+        parse_non_negative_integer_cell(values.get(cells.get("section", "")), cells.get("section")),
     )
 
 

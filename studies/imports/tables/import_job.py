@@ -77,7 +77,7 @@ def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback 
     upload.save()
 
 
-def commit_upload(
+def import_upload_and_delete_file(
     study: Study, upload: Upload, by, progress: ProgressCallback = no_progress, job: Job | None = None
 ) -> None:
     """Write what the dry run reported. If the study has changed since, store a new report and raise StudyChanged."""
@@ -99,7 +99,7 @@ def commit_upload(
 def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
     """Dry-run or import the upload: at once if it is small, otherwise by a job. Return the job, or None if it is done."""
     if upload.size <= SMALL_BYTES:
-        (commit_upload if is_confirmed else dry_run_upload)(study, upload, by)
+        (import_upload_and_delete_file if is_confirmed else dry_run_upload)(study, upload, by)
         return None
     if is_confirmed and (writing := _unfinished_writing(upload)):
         return writing
@@ -149,7 +149,7 @@ def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> d
     is_confirmed = bool(job.arguments["is_confirmed"])
     if not (is_confirmed and upload.is_confirmed):
         if is_confirmed:
-            commit_upload(job.study, upload, job.by, progress, job)
+            import_upload_and_delete_file(job.study, upload, job.by, progress, job)
         else:
             dry_run_upload(job.study, upload, job.by, progress)
     report = upload.report or {}
@@ -159,6 +159,6 @@ def dry_run_or_import_upload_job(job: Job, progress: jobs.ProgressReporter) -> d
 
 
 @jobs.register_periodic(60 * 60)
-def purge_old_uploads() -> int:
+def purge_old_upload_files() -> int:
     """Delete uploads that are older than one day."""
     return uploads.purge_old_files()

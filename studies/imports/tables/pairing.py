@@ -49,7 +49,7 @@ class Pairing:
         )
 
 
-def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
+def pair_texts_by_attributes_and_length(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
     """Turn the rows of a file (``system``, ``text``, attributes) into rows of pairs. Note problems in ``rows.problems``."""
     problems = rows.problems
     pairing = Pairing()

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import transaction
 
-from studies.access import Action, check_permission
-from studies.imports.preparation import prepare_and_filter_stimuli
+from studies.access import Action, check_permission_or_404
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.models import AuditEvent, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.archives import Archive, read_zip
@@ -21,7 +21,7 @@ from .columns import StimulusReader, known_column_names
 from .existing import load_existing_stimuli
 from .images import ImportedImages
 from .options import Options
-from .pairing import pair_texts
+from .pairing import pair_texts_by_attributes_and_length
 from .plan import ImportPlan
 from .result import ImportReport
 from .writing import StudyChanged, reason_not_importable, write_import_plan
@@ -51,7 +51,7 @@ def import_stimuli_file(
     A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
     now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing.
     """
-    check_permission(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, study)
     options = options or Options()
     if refusal := reason_not_importable(study):
         raise lifecycle.ActionRefused(refusal)
@@ -62,7 +62,7 @@ def import_stimuli_file(
         report.problems = rows.problems
         pairing = None
         if options.makes_pairs:
-            rows, pairing = pair_texts(rows, options, study.seed)
+            rows, pairing = pair_texts_by_attributes_and_length(rows, options, study.seed)
         images = stack.enter_context(ImportedImages(archive, stores=not is_dry_run))
         journal = None if is_dry_run else stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii"))
         plan = ImportPlan(study, options, load_existing_stimuli(study), images, report, journal)
@@ -91,7 +91,7 @@ def import_stimuli_file(
             )
             study.refresh_from_db()
             if study.preparation:
-                prepared = prepare_and_filter_stimuli(study, study.preparation, by=by)
+                prepared = prepare_stimuli_and_delete_dropped_prompts(study, study.preparation, by=by)
                 report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()

@@ -148,6 +148,6 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
         yield Problem(f"{n_wrong} ready-made items do not have exactly two outputs.", "batches")
 
 
-def pair_key(x: str, y: str) -> str:
+def unordered_pair_key(x: str, y: str) -> str:
     """Return the key of a pair, made from both names, as in the claims of ``analysis.data.planned_labels``."""
     return "\x1f".join(sorted((x, y)))

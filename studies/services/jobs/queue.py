@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from studies import signals
-from studies.access import Action, check_owner_or_admin, check_permission
+from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
 from studies.models import Job, audit
 
 from .registry import kind_of, validate_json_value
@@ -45,9 +45,9 @@ def wake_runners() -> None:
 def request_cancel(job: Job, by) -> bool:
     """Cancel a waiting job now, or a running job at its next progress report. Return False if it has already ended."""
     if job.study_id is not None:
-        check_permission(by, Action.CANCEL, job.study_id)
+        check_permission_or_404(by, Action.CANCEL, job.study_id)
     else:
-        check_owner_or_admin(by, job.by_id)
+        check_owner_or_admin_or_404(by, job.by_id)
     row = Job.objects.filter(pk=job.pk)
     with transaction.atomic():
         is_new = row.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.coding import record
-from analysis.coding.samples import read_coded_samples, refusal_reasons_by_assignment, reviewed_assignment_ids
+from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
@@ -96,7 +96,7 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
         items[0].assignment_id: "reviewed: Copied, Vague",
         items[1].assignment_id: "reviewed: Mismatch",
     }
-    assert len(reviewed_assignment_ids(samples)) == 8
+    assert len(decided_review_assignment_ids(samples)) == 8
     found = tables(made(study))
     rows = {row["label"]: row for row in found["coding_agreement_1"]["rows"]}
     assert rows["Vague"]["estimate"] == 1.0 and rows["any reason"]["agreement"] == 0.875

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.coding.hints import flag_near_duplicates, reviewer_hints, reviewer_hints_by_row
+from analysis.coding.hints import flag_nearly_but_not_identical_texts, reviewer_hints, reviewer_hints_by_row
 
 pytestmark = pytest.mark.django_db
 # Hints
@@ -68,17 +68,17 @@ def test_what_others_wrote_nearly_the_same_is_noticed_above_the_declared_share()
 
     whole = " ".join(LONG)
     # One word in the middle breaks 5 of 12 runs: 7 of 12 are shared, above one half. Two words far apart break 10.
-    assert flag_near_duplicates([(1, whole), (2, changed(7))]) == [True, True]
-    assert flag_near_duplicates([(1, whole), (2, changed(5, 10))]) == [False, False]
+    assert flag_nearly_but_not_identical_texts([(1, whole), (2, changed(7))]) == [True, True]
+    assert flag_nearly_but_not_identical_texts([(1, whole), (2, changed(5, 10))]) == [False, False]
     # At one half exactly (a word at place 5 and its neighbour: 6 broken runs of 12) it is not above it.
-    assert flag_near_duplicates([(1, whole), (2, changed(5, 6))]) == [False, False]
+    assert flag_nearly_but_not_identical_texts([(1, whole), (2, changed(5, 6))]) == [False, False]
     # One's own words, word for word the same, and what is too short to say: not this flag's.
-    assert flag_near_duplicates([(1, whole), (1, changed(7))]) == [False, False]
-    assert flag_near_duplicates([(1, whole), (2, whole.upper())]) == [False, False]
-    assert flag_near_duplicates([(1, "a b c d e f"), (2, "a b c d e g")]) == [False, False]
+    assert flag_nearly_but_not_identical_texts([(1, whole), (1, changed(7))]) == [False, False]
+    assert flag_nearly_but_not_identical_texts([(1, whole), (2, whole.upper())]) == [False, False]
+    assert flag_nearly_but_not_identical_texts([(1, "a b c d e f"), (2, "a b c d e g")]) == [False, False]
     # A short one that stands whole within a long one.
-    assert flag_near_duplicates([(1, " ".join(LONG[:9])), (2, whole)]) == [True, False]
+    assert flag_nearly_but_not_identical_texts([(1, " ".join(LONG[:9])), (2, whole)]) == [True, False]
     assert reviewer_hints_by_row([(1, "", whole), (2, "", changed(7))], {}) == [("near_duplicate",)] * 2
     # A text that a whole crowd passed on is noticed, however many pass it on.
     crowd = [(n, f"{whole} {n}") for n in range(120)]
-    assert all(flag_near_duplicates(crowd))
+    assert all(flag_nearly_but_not_identical_texts(crowd))

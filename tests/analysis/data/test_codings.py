@@ -9,8 +9,8 @@ import pytest
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.data.codings import CODING_COLUMNS, hash_codings
-from analysis.data.exports import csv_blocks, jsonl_blocks
+from analysis.data.codings import CODING_COLUMNS, coding_rows_sha256_and_count
+from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import write_archive
 from analysis.report.build import build_report
@@ -50,7 +50,7 @@ def closed(study) -> Study:
 
 
 def rows_of(study, **options) -> list[dict]:
-    lines = b"".join(jsonl_blocks("codings", Selection(study, **options))).decode().splitlines()
+    lines = b"".join(jsonl_blocks_with_summary_line("codings", Selection(study, **options))).decode().splitlines()
     return [json.loads(line) for line in lines[:-1]]
 
 
@@ -66,7 +66,8 @@ def test_every_coding_is_a_row_and_coders_are_seats(study):
     assert "carl" not in text + json.dumps(rows) and "rambled" not in text and "w0" not in text
     # With the assignment and the slot a row finds the explanation among the answers.
     answers = [
-        json.loads(line) for line in b"".join(jsonl_blocks("responses", Selection(study))).decode().splitlines()[:-1]
+        json.loads(line)
+        for line in b"".join(jsonl_blocks_with_summary_line("responses", Selection(study))).decode().splitlines()[:-1]
     ]
     by_place = {(row["assignment"], row["slot"]): row for row in answers}
     assert all(by_place[row["assignment"], row["slot"]]["text"].startswith("=It rambled") for row in rows)
@@ -87,7 +88,7 @@ def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_
     before = build_report(study, {"resamples": 99})
     assert (before["data"]["codings_n"], before["data"]["codings_sha256"]) == (
         7,
-        hash_codings(Selection(study, ("live",)))[0],
+        coding_rows_sha256_and_count(Selection(study, ("live",)))[0],
     )
     item = study.coding_samples.get().items.order_by("number").last()
     record.store_coding(item, user("carl"), [FIRST], False, 0)

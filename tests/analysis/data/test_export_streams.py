@@ -123,7 +123,7 @@ def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
 
     def in_python(form, responses):
         for assignment, received, *rest in fetch_raw_rows(answer_cells(responses, escape_formulas=form.is_guarded)):
-            cells = tuple(exports.json_cell(cell) for cell in rest)
+            cells = tuple(exports.json_number_or_text(cell) for cell in rest)
             yield assignment, str(received), form.encode_answers([cells])[0]
 
     monkeypatch.setattr(exports, "_answer_lines", in_python)

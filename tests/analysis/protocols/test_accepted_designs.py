@@ -19,7 +19,7 @@ from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.participation.simulate import CrowdSettings, simulate_answers
 from studies.design.draw import DrawnBatch, store_drawn_batches
-from studies.design.workload import batch_workloads
+from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
 from studies.services import lifecycle
@@ -181,7 +181,7 @@ def asked_on_pages(assignment):
 
 def checked_workload(study):
     """The estimate of each batch is what its pages asked for; pay an hour follows from it."""
-    estimated = {int(one.batch): one for one in batch_workloads(study)}
+    estimated = {int(one.batch): one for one in estimate_stored_or_trial_batch_workloads(study)}
     exposures = {
         exposure: (output.text, item, output.prompt.text)
         for output in Output.objects.filter(system__study=study).select_related("prompt")

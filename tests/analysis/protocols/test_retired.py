@@ -7,9 +7,9 @@ import pytest
 
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
-from analysis.data.planned_labels import read_planned_labels
+from analysis.data.planned_labels import read_planned_labels_of_claimed_batches
 from analysis.report.build import build_report
-from analysis.report.stopping import stopping_state
+from analysis.report.stopping import compute_stopping_state
 from annotators.places import top_ups
 from studies.models import Item, Study
 from studies.services import lifecycle
@@ -80,11 +80,11 @@ def test_a_plan_holds_it_for_those_alone_who_are_asked():
     retire(study, first)
     choosing(study, "b", lambda item: "beta"), choosing(study, "c", lambda item: "beta")
     (batch,) = first.placements.values_list("batch", flat=True)
-    claims = read_planned_labels(study).rows
+    claims = read_planned_labels_of_claimed_batches(study).rows
     assert claims["is_given"].all(), "who was not asked owes nothing"
     assert claims.groupby("claim").size().tolist() == [2, 2, 1]
     assert claims["is_retired"].tolist().count(True) == 1
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
+    (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert look.estimate.estimate == 1.0
 
 
@@ -94,11 +94,11 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     items = list(Item.objects.filter(study=study).order_by("number"))
     choosing(study, "a", lambda item: "beta")
     choosing(study, "b", lambda item: "alpha" if item == items[1].pk else "beta")
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
+    (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
     assert top_ups.settle_or_top_up_study_items(study) == 0
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
+    (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})
     (effort,) = [
@@ -115,5 +115,5 @@ def test_one_that_nobody_answered_stands_in_nobodys_way():
     study = choice_study(prompts=4, m=4, target_n=1, settings={"stopping": "first", "strategy": "one"})
     retire(study, Item.objects.filter(study=study).order_by("number").first())
     choosing(study, "a", lambda item: "beta")
-    (look,) = stopping_state(Study.objects.get(pk=study.pk)).statuses
+    (look,) = compute_stopping_state(Study.objects.get(pk=study.pk)).statuses
     assert len(look.evidence) == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.protocols.spa.answers import read_section_answers
+from analysis.protocols.spa.answers import read_section_answers_by_annotator
 from studies.models import Contrast, Section
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_spa, draft_study
@@ -43,7 +43,7 @@ def block(blocks, name, mode="recommended"):
 
 
 def test_answers_are_put_by_comparison_and_direction(section):
-    answers = read_section_answers(both(section), section)
+    answers = read_section_answers_by_annotator(both(section), section)
     assert [one.key for one in answers.comparisons] == ["beta > alpha, section 1", "gamma > beta, section 1"]
     assert answers.xy[:, 0].tolist() == XY and answers.yx[:, 0].tolist() == YX
     assert pd.isna(answers.xy[:, 1]).all()
@@ -53,7 +53,7 @@ def test_a_person_counts_once_at_their_last_batch(section):
     first = frame_of(section, [(1, "beta", "alpha", 10)])
     second = frame_of(section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2)
     frame = pd.concat([second, first])
-    assert read_section_answers(frame, section).xy[:, 0].tolist() == [90]
+    assert read_section_answers_by_annotator(frame, section).xy[:, 0].tolist() == [90]
 
 
 def test_the_last_batch_that_counts_is_taken(section):
@@ -63,7 +63,7 @@ def test_the_last_batch_that_counts_is_taken(section):
         section, [(2, "beta", "alpha", 90)], annotator="a1", ordinal=2, is_kept=False, is_kept_paper=False
     )
     frame = pd.concat([second, first])
-    assert read_section_answers(frame, section).xy[:, 0].tolist() == [10]
+    assert read_section_answers_by_annotator(frame, section).xy[:, 0].tolist() == [10]
     for mode in ("recommended", "paper"):
         estimate = block(analysed("spa", frame, [section]), "spa.pairs", mode).estimates[0]
         assert (estimate.n, estimate.estimate) == (1, pytest.approx(0.1))

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels
+from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels_of_claimed_batches
 from analysis.report import stopping
-from analysis.report.stopping import apply_stopping_rules, stopping_state, submit_stopping_checks
+from analysis.report.stopping import apply_stopping_rules, compute_stopping_state, submit_stopping_checks
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, top_ups
@@ -39,23 +39,23 @@ def test_units_wait_for_the_first_open_claim():
     slow = claimed(study, "slow")
     choosing(study, "quick", lambda item: "beta")
     apply_stopping_rules(study)
-    assert stopping_state(now(study)).statuses[0].evidence == ()
+    assert compute_stopping_state(now(study)).statuses[0].evidence == ()
     assign.release_assignment(slow.pk, "expired")
-    assert len(stopping_state(now(study)).statuses[0].evidence) == 1  # who left without a word is passed over
+    assert len(compute_stopping_state(now(study)).statuses[0].evidence) == 1  # who left without a word is passed over
 
 
 def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
     study = choice_study(target_n=5, prompts=12, m=2)
     left = choosing(study, "left", lambda item: "beta", until="s1.p2")
     assign.release_assignment(left.pk, "expired")
-    (found,) = stopping_state(now(study)).statuses
+    (found,) = compute_stopping_state(now(study)).statuses
     assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
     # The place goes to somebody else; what is sent afterwards is late, and was not there when the claim was passed.
     assert claimed(study, "next").batch_id == left.batch_id
     open_page(left, "s1.p2")
     answered(left, "s1.p2")
     assert Assignment.objects.get(pk=left.pk).is_late
-    claims = read_planned_labels(now(study)).rows
+    claims = read_planned_labels_of_claimed_batches(now(study)).rows
     assert claims["is_given"].tolist().count(True) == 1
 
 
@@ -64,7 +64,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     gone = choosing(study, "gone", lambda item: "beta")
     apply_stopping_rules(study)
     withdraw_annotator(gone)
-    assert read_planned_labels(now(study)).rows["is_given"].sum() == 0
+    assert read_planned_labels_of_claimed_batches(now(study)).rows["is_given"].sum() == 0
 
 
 def test_third_labels_stand_outside_the_queue():
@@ -74,9 +74,9 @@ def test_third_labels_stand_outside_the_queue():
     choosing(study, "c", lambda item: "beta")
     assign_claim_queue_numbers(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
-    claims = read_planned_labels(now(study)).rows
+    claims = read_planned_labels_of_claimed_batches(now(study)).rows
     assert claims["is_top_up"].sum() == 2
-    (found,) = stopping_state(now(study)).statuses
+    (found,) = compute_stopping_state(now(study)).statuses
     assert len(found.evidence) == 2
 
 
@@ -191,7 +191,7 @@ def test_labels_of_other_pairs_are_not_among_those_that_are_left():
     for number in range(people):
         submitted(study, f"p{number}")
     shown = apply_stopping_rules(study)["looks"]
-    rows = read_planned_labels(study).rows
+    rows = read_planned_labels_of_claimed_batches(study).rows
     assert len(shown) == 2 and set(rows.groupby("annotator")["pair"].nunique()) == {1}
     for one in shown:
         assert 2 <= one["n"] < people

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import choice_simulation as simulation
-from analysis.stats.choice import Strategy, estimate_mean_effort, item_decisions
+from analysis.stats.choice import Strategy, estimate_mean_labels_to_decision, item_decisions
 from analysis.stats.choice_simulation._agents import _votes
 from analysis.stats.results import json_safe
 from analysis.stats.sequential import (
@@ -138,7 +138,7 @@ def check_table(mu, made, capability_from=0.8):
     for case in GOLDEN["table_3"]:
         if (case["mu"], case["capability_from"]) != (mu, capability_from):
             continue
-        found = estimate_mean_effort(made[case["strategy"]], mode="paper", rng=rng())
+        found = estimate_mean_labels_to_decision(made[case["strategy"]], mode="paper", rng=rng())
         assert found.detail["share_decided"] == 1 and found.detail["share_a"] == 1
         own = made[case["strategy"]].n_labels.std() / math.sqrt(found.n)
         for mean, (low, high) in (
@@ -177,7 +177,7 @@ def test_the_published_intervals_hold_one_draw_of_requests_fixed():
     )
     assert np.std(means) > 3 * (high - low) / 2 / stats.norm.ppf(0.995)
     made = simulation.simulate_effort_of_agents(papers_agents(0.25, n=1500), strategy, runs=100, rng=rng())
-    assert estimate_mean_effort(made, rng=rng()).has_warning("same_requests")
+    assert estimate_mean_labels_to_decision(made, rng=rng()).has_warning("same_requests")
 
 
 @pytest.mark.slow
@@ -208,7 +208,9 @@ def test_a_plan_of_one_label_an_item_is_the_exact_table():
     mean = 0.25 * (cut[1] - cut[0]) + SD * (density[0] - density[1]) - cut[0] + (1 - cut[1])
     table = simulation.exact_verdict_probabilities((1 + 0.9 * mean) / 2, rule)
     assert abs(made.n_labels.mean() - table.mean_n) < 4 * made.n_labels.std() / math.sqrt(3000)
-    assert not made.is_same_requests and not estimate_mean_effort(made, rng=rng()).has_warning("same_requests")
+    assert not made.is_same_requests and not estimate_mean_labels_to_decision(made, rng=rng()).has_warning(
+        "same_requests"
+    )
 
 
 def test_the_rule_of_thumb_is_about_right():

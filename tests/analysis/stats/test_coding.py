@@ -203,7 +203,7 @@ def test_bad_codings_are_named():
     with pytest.raises(ValueError, match="distance: 'dice'"):
         coding.label_set_alpha([1], ["a"], [{"x"}], distance="dice", rng=rng())
     with pytest.raises(ValueError, match="rule"):
-        coding.merged_label_counts([1], ["a"], [{"x"}], ["x"], rule="majority")
+        coding.merged_label_counts_of_coded_units([1], ["a"], [{"x"}], ["x"], rule="majority")
     assert call([], [], [], ["x"], rng=rng())[0].status == "no_data"
     assert coding.label_set_alpha([], [], [], rng=rng()).status == "no_data"
 
@@ -214,18 +214,18 @@ def test_the_rule_by_which_coders_are_merged_is_explicit():
     wanted = {"union": [[1, 1], [0, 1]], "intersection": [[1, 0], [0, 1]], "both_counted": [[2, 1], [0, 1]]}
     assert set(wanted) == set(coding.MERGE_RULES)
     for rule, counts in wanted.items():
-        assert coding.merged_label_counts(units, coders, sets, ["x", "y"], rule=rule).tolist() == counts
+        assert coding.merged_label_counts_of_coded_units(units, coders, sets, ["x", "y"], rule=rule).tolist() == counts
 
 
 def test_shares_of_categories_are_of_labels_and_sum_to_one():
     counts = rng(3).integers(0, 3, (60, 5)).astype(float)
     counts[0] = [0, 0, 0, 0, 4]
-    found = coding.category_shares(counts, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999)
+    found = coding.label_shares_by_category(counts, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999)
     assert [one.settings["category"] for one in found] == ["form", "content"]
     assert_allclose(found[0].estimate, counts[:, :2].sum() / counts[:, :4].sum())
     assert_allclose(sum(one.estimate for one in found), 1)
     assert found[0].n_rows == counts[:, :4].sum() and found[0].n == int((counts[:, :4].sum(axis=1) > 0).sum())
-    everything = coding.category_shares(counts, LABELS, CODEBOOK, rng=rng(), resamples=999)
+    everything = coding.label_shares_by_category(counts, LABELS, CODEBOOK, rng=rng(), resamples=999)
     assert len(everything) == 3 and everything[0].estimate < found[0].estimate
     # The interval is that of resampled comments, with all their labels.
     draw, kept = rng(4), counts[counts[:, :4].sum(axis=1) > 0]
@@ -240,25 +240,27 @@ def test_conditions_differ_in_shares_with_an_interval():
     draw = rng(5)
     x = (draw.random((150, 5)) < [0.1, 0.1, 0.3, 0.2, 0.1]).astype(float)
     y = (draw.random((150, 5)) < [0.3, 0.2, 0.1, 0.1, 0.1]).astype(float)
-    form, content = coding.category_share_differences(
+    form, content = coding.label_share_differences_by_category(
         x, y, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999
     )
     assert form.interval.high < 0 < content.interval.low
     assert_allclose(form.estimate, form.detail["share_x"] - form.detail["share_y"])
     assert_allclose(form.estimate + content.estimate, 0, atol=1e-12)
-    back = coding.category_share_differences(y, x, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999)
+    back = coding.label_share_differences_by_category(
+        y, x, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999
+    )
     assert_allclose(back[0].estimate, -form.estimate)
 
 
 def test_shares_without_labels_or_without_variety_are_statuses():
-    nothing = coding.category_shares(np.zeros((3, 5)), LABELS, CODEBOOK, rng=rng())
+    nothing = coding.label_shares_by_category(np.zeros((3, 5)), LABELS, CODEBOOK, rng=rng())
     assert {one.status for one in nothing} == {"no_data"}
-    only_form = coding.category_shares([[1, 0, 0, 0, 0]] * 9, LABELS, CODEBOOK, rng=rng(), resamples=99)
+    only_form = coding.label_shares_by_category([[1, 0, 0, 0, 0]] * 9, LABELS, CODEBOOK, rng=rng(), resamples=99)
     assert [(one.status, one.estimate, one.interval) for one in only_form[:2]] == [
         ("zero_variance", 1.0, None),
         ("zero_variance", 0.0, None),
     ]
-    against = coding.category_share_differences(
+    against = coding.label_share_differences_by_category(
         np.zeros((3, 5)), [[1, 0, 0, 0, 0]], LABELS, CODEBOOK, rng=rng(), resamples=99
     )
     assert {one.status for one in against} == {"no_data"}
@@ -269,7 +271,7 @@ def test_shares_without_labels_or_without_variety_are_statuses():
         (LABELS[:3], CODEBOOK, [], "labels: 3 labels"),
     ):
         with pytest.raises(ValueError, match=word):
-            coding.category_shares(np.ones((2, 5)), labels, codebook, excluded=excluded, rng=rng())
+            coding.label_shares_by_category(np.ones((2, 5)), labels, codebook, excluded=excluded, rng=rng())
 
 
 def test_the_transformed_interval_of_kappa_covers():

@@ -91,7 +91,9 @@ def test_two_separate_cycles_are_both_named():
 def test_the_published_cycle_sum():
     number = {name: position for position, name in enumerate("ABCDE")}
     pairs = [(number[pair[0]], number[pair[2]]) for pair in TABLE_1["p"]]
-    (found,) = coherence.cycle_log_odds_sums([list(TABLE_1["p"].values())], pairs, np.empty((0, 5)), n_systems=5)
+    (found,) = coherence.fundamental_cycle_log_odds_sums(
+        [list(TABLE_1["p"].values())], pairs, np.empty((0, 5)), n_systems=5
+    )
     assert_allclose(found.estimate, TABLE_1["cycle_logit_sum"], atol=1e-9)
     assert_allclose(found.detail["implied_framing"], TABLE_1["implied_framing_intercept"], atol=1e-9)
     assert sorted(found.detail["cycle"]) == [0, 1, 2, 3, 4]
@@ -102,7 +104,7 @@ def test_one_bradley_terry_scale_sums_to_zero_around_every_cycle():
     strengths = np.array([0.9, 0.2, -0.1, -0.8, 0.4])
     pairs = list(combinations(range(5), 2))
     values = 1 / (1 + np.exp(-np.array([[strengths[x] - strengths[y] for x, y in pairs]])))
-    found = coherence.cycle_log_odds_sums(values, pairs, np.empty((0, 10)), n_systems=5)
+    found = coherence.fundamental_cycle_log_odds_sums(values, pairs, np.empty((0, 10)), n_systems=5)
     assert len(found) == 10 - 5 + 1
     assert_allclose([estimate.estimate for estimate in found], 0, atol=1e-12)
 
@@ -121,7 +123,7 @@ def test_resamples_without_a_sum_are_told_and_left_out():
     one_answered = np.array([[0.9, 0.9, 0.2], [0.8, 0.8, 0.3], *[[np.nan, 0.7, 0.4], [np.nan, 0.6, 0.5]] * 2])
     draws = coherence.bootstrap_pair_means(one_answered, resamples=999, rng=np.random.default_rng(0))
     missing = np.isnan(draws[:, 0])
-    (found,) = coherence.cycle_log_odds_sums(one_answered, pairs, draws, n_systems=3)
+    (found,) = coherence.fundamental_cycle_log_odds_sums(one_answered, pairs, draws, n_systems=3)
     defined = np.log(draws[~missing] / (1 - draws[~missing])).sum(axis=1)
     assert found.interval.low == pytest.approx(np.quantile(defined, 0.025)) and 0 < missing.mean() < 0.5
     (warning,) = [one for one in found.warnings if one.code == "undefined_resamples"]
@@ -129,12 +131,12 @@ def test_resamples_without_a_sum_are_told_and_left_out():
     # Where a resample's mean is 1 its sum is infinite: an interval without it would be too narrow.
     extreme = np.array([[1.0, 0.9, 0.2], [1.0, 0.8, 0.3], [0.2, 0.7, 0.4]])
     draws = coherence.bootstrap_pair_means(extreme, resamples=999, rng=np.random.default_rng(0))
-    (found,) = coherence.cycle_log_odds_sums(extreme, pairs, draws, n_systems=3)
+    (found,) = coherence.fundamental_cycle_log_odds_sums(extreme, pairs, draws, n_systems=3)
     assert found.estimate is not None and found.interval is None and found.has_warning("undefined_resamples")
 
 
 def test_a_mean_of_one_has_no_log_odds():
-    (found,) = coherence.cycle_log_odds_sums([[1.0, 0.5, 0.5]], TRIANGLE, np.empty((0, 3)), n_systems=3)
+    (found,) = coherence.fundamental_cycle_log_odds_sums([[1.0, 0.5, 0.5]], TRIANGLE, np.empty((0, 3)), n_systems=3)
     assert (found.status, found.estimate) == ("not_identified", None)
 
 

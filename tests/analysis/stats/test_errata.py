@@ -179,7 +179,8 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     assert np.mean(made["stays"].n_requests != made["first"].n_requests) > 0.1
     # The decided alone: the runs that would have taken longest are left out of the mean.
     paper, ours = (
-        choice.estimate_mean_effort(made["stays"], mode=mode, rng=rng()) for mode in ("paper", "recommended")
+        choice.estimate_mean_labels_to_decision(made["stays"], mode=mode, rng=rng())
+        for mode in ("paper", "recommended")
     )
     assert paper.estimate < ours.estimate and paper.has_warning("decided_only") and paper.detail["share_decided"] < 0.95
     # The miscount: two votes for the second system were paid as three.
@@ -246,7 +247,8 @@ def test_g12_the_class_model_lets_random_clickers_go_and_neutral_answers_need_a_
     # "Binarised at .5" says nothing of an answer of .5: as wrong answers they make a careful annotator noisy.
     answers, is_positive = [1, 1, 0.5, 0.5, 0.5, 0.5, 0.5], [True] * 7
     counted = {
-        rule: mixture.count_test_answers(answers, is_positive, ["a"] * 7, neutral=rule) for rule in ("skip", "wrong")
+        rule: mixture.count_test_answers_by_annotator_and_type(answers, is_positive, ["a"] * 7, neutral=rule)
+        for rule in ("skip", "wrong")
     }
     noisy = {
         rule: bool(

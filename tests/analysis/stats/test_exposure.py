@@ -12,7 +12,7 @@ XY, YX = np.array(GOLDEN["xy_percent"]), np.array(GOLDEN["yx_percent"])
 
 
 def study(xy=XY, yx=YX, **more):
-    return exposure.exposure_study(xy, yx, **more)
+    return exposure.preference_by_n_outputs_seen(xy, yx, **more)
 
 
 def test_the_table_the_steps_and_the_trend_agree_with_the_references():
@@ -122,7 +122,7 @@ def test_a_preference_that_saturates_shows_diminishing_returns():
     rng = np.random.default_rng(1)
     columns = [generators.simulate_spa_answers(400, p, annotator_sd=0.1, rng=rng) for p in (0.72, 0.58, 0.68, 0.72)]
     xy, yx = (np.concatenate([getattr(c, side)[0] for c in columns], axis=1) for side in ("xy_percent", "yx_percent"))
-    found = exposure.exposure_study(xy, yx)
+    found = exposure.preference_by_n_outputs_seen(xy, yx)
     assert found.overconfidence.estimate > 0.1 and found.overconfidence.test.pvalue_adjusted < 0.001
     assert found.diminishing_returns.estimate < 0 and found.diminishing_returns.pvalue < 0.01
     assert found.as_dict()["recommended_least"] == 4

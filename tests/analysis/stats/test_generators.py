@@ -119,7 +119,7 @@ def test_references_undo_each_annotators_use_of_the_scale():
 
 @pytest.mark.parametrize("d_prime,criterion", [(1.0, 0.3), (0.0, -0.4)])
 def test_answers_have_the_sensitivity_and_the_criterion_asked_for(d_prime, criterion):
-    made = generators.simulate_human_like_ratings(
+    made = generators.simulate_human_likeness_ratings(
         20_000, 6, d_prime=d_prime, criterion=criterion, annotator_sd=0, text_sd=0, rng=rng(8)
     )
     truth = made.is_machine[made.texts]
@@ -133,11 +133,11 @@ def test_answers_have_the_sensitivity_and_the_criterion_asked_for(d_prime, crite
 
 
 def test_spread_criteria_and_texts_pull_the_pooled_sensitivity_down():
-    made = generators.simulate_human_like_ratings(40_000, 2, d_prime=1.0, annotator_sd=0.8, text_sd=0, rng=rng(9))
+    made = generators.simulate_human_likeness_ratings(40_000, 2, d_prime=1.0, annotator_sd=0.8, text_sd=0, rng=rng(9))
     truth, says = made.is_machine[made.texts], made.ratings[0] > 2.5
     pooled = special.ndtri(says[truth].mean()) - special.ndtri(says[~truth].mean())
     assert abs(pooled - 1 / math.sqrt(1 + 0.8**2)) < 0.02
-    shared = generators.simulate_human_like_ratings(
+    shared = generators.simulate_human_likeness_ratings(
         400, 5, d_prime=0.0, n_texts=20, text_sd=1.0, annotator_sd=0, rng=rng(9)
     )
     assert icc((shared.ratings[0] > 2.5).ravel().astype(float), shared.texts.ravel()) > 0.2
@@ -145,9 +145,11 @@ def test_spread_criteria_and_texts_pull_the_pooled_sensitivity_down():
 
 def test_texts_are_machine_in_the_share_asked_for():
     for share in (0.0, 0.3, 0.5, 1.0):
-        made = generators.simulate_human_like_ratings(40, 5, d_prime=1.0, n_texts=100, machine_share=share, rng=rng())
+        made = generators.simulate_human_likeness_ratings(
+            40, 5, d_prime=1.0, n_texts=100, machine_share=share, rng=rng()
+        )
         assert abs(made.is_machine.mean() - share) < 0.011
-    per_person = generators.simulate_human_like_ratings(40, 4, d_prime=1.0, n_texts=100, rng=rng())
+    per_person = generators.simulate_human_likeness_ratings(40, 4, d_prime=1.0, n_texts=100, rng=rng())
     assert set(per_person.is_machine[per_person.texts].sum(axis=1)) == {2}
 
 
@@ -199,7 +201,7 @@ def test_ends_of_the_scale_and_no_spread_are_allowed():
         lambda seed: generators.simulate_spa_answers(9, 0.6, runs=3, acquiescence_share=0.2, rng=rng(seed)).xy_percent,
         lambda seed: generators.simulate_likert_ratings(9, 2, [0.0, 0.5], runs=3, rng=rng(seed)).ratings,
         lambda seed: generators.simulate_continuous_ratings(9, 2, [0.4, 0.5], runs=3, rng=rng(seed)).ratings,
-        lambda seed: generators.simulate_human_like_ratings(9, 2, d_prime=0.5, runs=3, rng=rng(seed)).ratings,
+        lambda seed: generators.simulate_human_likeness_ratings(9, 2, d_prime=0.5, runs=3, rng=rng(seed)).ratings,
         lambda seed: generators.simulate_choice_answers(9, 2, mean_difficulty=0.2, runs=3, rng=rng(seed)).chose_a,
         lambda seed: generators.simulate_leaderboard_answers(9, [0.5, 0.6], runs=3, rng=rng(seed)).values,
     ],
@@ -228,13 +230,16 @@ NAN = float("nan")
         (lambda: generators.simulate_continuous_ratings(9, 2, [1.5], rng=rng()), "utilities"),
         (lambda: generators.simulate_continuous_ratings(9, 2, [0.5], low_percent=90, rng=rng()), "low_percent: 90"),
         (
-            lambda: generators.simulate_human_like_ratings(9, 2, d_prime=0, machine_share=2, rng=rng()),
+            lambda: generators.simulate_human_likeness_ratings(9, 2, d_prime=0, machine_share=2, rng=rng()),
             "machine_share: 2",
         ),
         (lambda: generators.simulate_choice_answers(9, 2, mean_difficulty=2, rng=rng()), "mean_difficulty: 2"),
         (lambda: generators.simulate_choice_answers(9, 2, mean_difficulty=0, spread=NAN, rng=rng()), "spread: nan"),
-        (lambda: generators.simulate_human_like_ratings(9, 2, d_prime=NAN, rng=rng()), "d_prime: nan"),
-        (lambda: generators.simulate_human_like_ratings(9, 2, d_prime=1, criterion=NAN, rng=rng()), "criterion: nan"),
+        (lambda: generators.simulate_human_likeness_ratings(9, 2, d_prime=NAN, rng=rng()), "d_prime: nan"),
+        (
+            lambda: generators.simulate_human_likeness_ratings(9, 2, d_prime=1, criterion=NAN, rng=rng()),
+            "criterion: nan",
+        ),
         (lambda: generators.simulate_continuous_ratings(9, 2, [0.5], low_percent=NAN, rng=rng()), "low_percent: nan"),
         (lambda: generators.simulate_likert_ratings(9, 2, [0.0], thresholds=[NAN, 0], rng=rng()), "thresholds"),
         (

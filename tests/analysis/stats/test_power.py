@@ -171,7 +171,7 @@ def test_two_shares_keep_their_power_from_n_on():
     saw = [power.two_proportions_power(0.1, 0.4, size, size) for size in (24, 25, 26)]
     assert saw[1] < 0.6 <= min(saw[0], saw[2])
     assert power.n_for_two_proportions(0.1, 0.4, power=0.6) == (26, 26)
-    distance = power.two_proportions_detectable_difference(0.5, 93, 93)
+    distance = power.two_proportions_detectable_increase(0.5, 93, 93)
     assert_allclose(power.two_proportions_power(0.5 + distance, 0.5, 93, 93), 0.8, atol=1e-6)
 
 
@@ -237,10 +237,10 @@ def test_a_tail_that_is_not_a_number_counts_as_its_limit():
         (lambda: power.proportion_power(0.5, 10, null=1), "null: 1"),
         (lambda: power.n_for_proportion(0.5), "p: no number"),
         (lambda: power.n_for_proportion(0.5001), "more than"),
-        (lambda: power.proportion_detectable_difference(5), "too few units"),
+        (lambda: power.proportion_detectable_increase(5), "too few units"),
         (lambda: power.two_proportions_power(0.5, 0.5, 0, 3), "n_x: 0"),
         (lambda: power.n_for_two_proportions(0.5, 0.5), "p_x"),
-        (lambda: power.two_proportions_detectable_difference(1.0, 30, 30), "too few units"),
+        (lambda: power.two_proportions_detectable_increase(1.0, 30, 30), "too few units"),
         (lambda: power.paired_proportions_power(0.7, 0.6, 10), "only_x"),
         (lambda: power.n_for_paired_proportions(0.2, 0.2), "only_x"),
         (lambda: power.anova_detectable_effect([9, 9], tests=0), "tests: 0"),

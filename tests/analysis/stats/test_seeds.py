@@ -29,9 +29,9 @@ def test_children_are_independent_and_do_not_depend_on_how_many_were_asked():
 
 def test_the_hash_of_the_rows_knows_their_content_and_not_their_order():
     rows = [("b", 1, 0.5), ("a", None, 0.25), ("c", 1, 0.5)]
-    assert seeds.rows_sha256(rows) == seeds.rows_sha256(rows[::-1])
-    assert seeds.rows_sha256(rows) != seeds.rows_sha256(rows[:2])
-    assert seeds.rows_sha256([("a,b",)]) != seeds.rows_sha256([("a", "b")])
+    assert seeds.unordered_rows_sha256(rows) == seeds.unordered_rows_sha256(rows[::-1])
+    assert seeds.unordered_rows_sha256(rows) != seeds.unordered_rows_sha256(rows[:2])
+    assert seeds.unordered_rows_sha256([("a,b",)]) != seeds.unordered_rows_sha256([("a", "b")])
 
 
 def test_nan_settings_have_one_canonical_form():

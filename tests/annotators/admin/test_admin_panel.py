@@ -11,7 +11,7 @@ from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import NoService, get_panel_service, store_secrets
+from annotators.recruitment.panels.secrets import NoService, get_panel_service, store_or_delete_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -79,7 +79,7 @@ def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel
 
 
 def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recruitment, panel):
-    store_secrets(recruitment, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     assignment = submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     panel.shown["T"] = [
@@ -100,7 +100,7 @@ def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recru
 
 def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recruitment, panel):
     """A panel may refuse each approval for which the account has no money: nobody should open a hundred pages then."""
-    store_secrets(recruitment, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     panel.shown["T"], panel.faults = [SubmissionSnapshot("T", "S1", "W", "submitted")], ["refused", ""]
@@ -195,7 +195,7 @@ def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
 
 
 def test_a_person_says_what_became_of_an_order(client, recruitment, panel):
-    store_secrets(recruitment, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     order, waiting = (
         get_or_create_order(recruitment, "stop", "s1", by=None, task="T"),

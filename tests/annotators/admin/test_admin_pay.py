@@ -15,7 +15,7 @@ from annotators.places import assign
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -174,7 +174,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
         and "Type the total" not in seen
     )
     assert "has no panel token" in sent(client, recruitment, order="1", total="1.60")
-    store_secrets(recruitment, {"token": "t"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "t"}, by=None)
     assert "3 payments, <b>1.60 USD</b>" in page(client, recruitment)
     assert "Enter it as shown" in sent(client, recruitment, order="1", total="all")
     assert "The total is now 1.60, but you entered 1.59." in sent(client, recruitment, order="1", total="1.59")
@@ -190,7 +190,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
 
 def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
-    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     done = submitted(study, "a", recruitment=recruitment)
     ledger.update_ledger(recruitment, by=None)
     assert "not submitted at the panel" not in page(client, recruitment)

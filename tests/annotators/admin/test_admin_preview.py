@@ -8,7 +8,7 @@ from django.test import Client
 
 from annotators.admin.preview import PreviewPage, build_preview_html
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from annotators.places.draft_test_runs import erase_test_data, start_test_run
+from annotators.places.draft_test_runs import erase_test_run_data, start_test_run
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Output, Placement
 from studies.services.lifecycle import ActionRefused
 from tests import builders, players
@@ -139,7 +139,7 @@ def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, stud
         outcome = players.answered(assignment, key)
         assert outcome.sent is None
     assert Response.objects.exists() and Assignment.objects.get().submitted_at
-    assert erase_test_data(study) == 1
+    assert erase_test_run_data(study) == 1
     assert rows() == before
     start_test_run(study, owner)
     builders.launched(study, owner)
@@ -152,7 +152,7 @@ def test_two_tries_stand_beside_each_other(study, owner):
     first, second = start_test_run(study, owner), start_test_run(study, owner)
     assert first.batch.number != second.batch.number and first.annotator != second.annotator
     assert Item.objects.filter(number__lt=FIRST_TEST_NUMBER).count() == 0
-    assert erase_test_data(study) == 2
+    assert erase_test_run_data(study) == 2
     assert not (Item.objects.exists() or Exposure.objects.exists() or Placement.objects.exists())
     assert not Annotator.objects.exists() and not PageVisit.objects.exists()
 
@@ -163,7 +163,7 @@ def test_items_made_by_hand_stay_when_tries_go(study, owner):
         study=study, section=study.sections.get(protocol="spa"), number=1, prompt=prompt, content="by hand"
     )
     start_test_run(study, owner)
-    erase_test_data(study)
+    erase_test_run_data(study)
     assert list(study.items.all()) == [made]
 
 

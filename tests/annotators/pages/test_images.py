@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from analysis.data.export_codebook import build_export_codebook
-from analysis.data.exports import jsonl_blocks
+from analysis.data.exports import jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.assignment_rows import assignment_row_chunks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
@@ -147,7 +147,8 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
         (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")
         assert "i2.A" in column["meaning"]
     rows = [
-        json.loads(line) for line in b"".join(jsonl_blocks("responses", Selection(study))).decode().splitlines()[:-1]
+        json.loads(line)
+        for line in b"".join(jsonl_blocks_with_summary_line("responses", Selection(study))).decode().splitlines()[:-1]
     ]
     mine = {row["page"]: row["unseen"] for row in rows if row["unseen"]}
     assert mine == {keys[0]: "i1;i1.A", keys[2]: "i3;i3.A"}

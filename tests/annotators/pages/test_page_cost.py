@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit
 from annotators.pages.record import full_page_state, partial_page_state
-from annotators.pages.sequence import get_itinerary
+from annotators.pages.sequence import get_section_itinerary
 from annotators.places import assign
 from studies.protocols import REGISTRY, Protocol
 from tests.bench.protocol_pages import bytes_beside_stimuli
@@ -104,7 +104,7 @@ def test_no_more_is_read_at_a_late_page_than_at_an_early_one():
 def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
     study = rating_study(target_n=1)
     assignment = claimed(study, "w")
-    assert get_itinerary(assignment).fixed is not None
+    assert get_section_itinerary(assignment).fixed is not None
 
     def pages(self, section, items, answers):
         every = Protocol.pages(self, section, items, answers)
@@ -112,7 +112,7 @@ def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
 
     monkeypatch.setattr(type(REGISTRY["rating"]), "pages", pages)
     other = claimed(rating_study(target_n=1), "w")
-    assert get_itinerary(other).fixed is None
+    assert get_section_itinerary(other).fixed is None
     assert answered(other, "s1.p1", **{"s1.q1.i1.A": "5"}).next_key == "s1.p2"
     assert len(full_page_state(other).steps) == PAGES
 

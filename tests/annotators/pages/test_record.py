@@ -22,7 +22,7 @@ from annotators.pages.record import (
     PageOutOfOrder,
     full_page_state,
     record_page_answers,
-    save_page_draft,
+    save_page_draft_and_extend_deadline,
 )
 from annotators.places import assign
 from annotators.views.lookup import get_page_assignment_or_404_and_allow_framing
@@ -314,7 +314,7 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
     as_read = get_page_assignment_or_404_and_allow_framing(RequestFactory().post("/"), assignment.code, page.key)
-    save_page_draft(fresh(assignment), page.key, form(active="90"))
+    save_page_draft_and_extend_deadline(fresh(assignment), page.key, form(active="90"))
     record_page_answers(as_read, page.key, form(active="7", **plausible(assignment)))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
 
@@ -322,12 +322,14 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
 def test_a_draft_is_kept_until_the_page_is_recorded(study):
     assignment = at_questions(study)
     open_page(assignment)
-    save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
+    save_page_draft_and_extend_deadline(
+        fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"})
+    )
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.active_seconds) == ({"s2.q1": ["40"]}, "one", 12)
     answered(assignment, "s2.ask")
     with pytest.raises(ConflictingAnswers):
-        save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
+        save_page_draft_and_extend_deadline(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
     assert PageVisit.objects.get(pk=visit.pk).draft is None
 
 
@@ -338,7 +340,7 @@ def test_a_draft_of_a_recorded_page_that_says_what_is_stored_is_no_conflict(stud
     record_page_answers(fresh(assignment), "s2.ask", sent)
     for draft in (sent, form(active="3")):
         with pytest.raises(AlreadyStored):
-            save_page_draft(fresh(assignment), "s2.ask", draft)
+            save_page_draft_and_extend_deadline(fresh(assignment), "s2.ask", draft)
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft is None
 
 
@@ -346,7 +348,7 @@ def test_a_draft_makes_a_missing_visit_again(study):
     assignment = at_questions(study)
     before = PageVisit.objects.get(assignment=assignment, key="s2.read")
     PageVisit.objects.filter(pk=before.pk).update(layout="one")
-    save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40"}))
+    save_page_draft_and_extend_deadline(fresh(assignment), "s2.ask", form(**{"s2.q1": "40"}))
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.shown_at) == ({"s2.q1": ["40"]}, "one", None)
 
@@ -366,7 +368,7 @@ def test_a_draft_is_kept_whole_or_refused(study, data, kept):
     assignment = at_questions(study)
     open_page(assignment)
     with nullcontext() if kept else pytest.raises(DraftTooLong):
-        save_page_draft(fresh(assignment), "s2.ask", QueryDict(data))
+        save_page_draft_and_extend_deadline(fresh(assignment), "s2.ask", QueryDict(data))
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft == kept
 
 

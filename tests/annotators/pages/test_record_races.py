@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import record_page_answers, save_page_draft
+from annotators.pages.record import record_page_answers, save_page_draft_and_extend_deadline
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import Study
@@ -104,7 +104,7 @@ MEANWHILE = {
     "the same is sent": (lambda a: record_page_answers(fresh(a), KEY, form(**sent())), NEXT, [3, 3], ""),
     "something else is sent": (lambda a: record_page_answers(fresh(a), KEY, form(**sent("5"))), 409, [5, 5], ""),
     "a draft is saved": (
-        lambda a: save_page_draft(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})),
+        lambda a: save_page_draft_and_extend_deadline(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})),
         NEXT,
         [3, 3],
         "",

@@ -14,7 +14,7 @@ from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import ChargedFees, PanelBusy, RequestRefused
 from annotators.recruitment.panels.alerts import cached_fees, refresh_cached_fees
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import sync_panel
 from studies.models import Arm
 from tests.admin_pages import logged_in
@@ -130,7 +130,7 @@ def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
         service = ProlificService(TOKEN, {}, fake.url)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(REGISTRY["prolific"]), "service", lambda self, recruitment, secrets: service)
-            store_secrets(at_prolific, {"token": TOKEN}, by=None)
+            store_or_delete_secrets(at_prolific, {"token": TOKEN}, by=None)
             sync_panel(at_prolific, lambda *_: None, dry_run=True)
             assert cached_fees(at_prolific) is None
             sync_panel(at_prolific, lambda *_: None)

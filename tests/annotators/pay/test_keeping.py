@@ -12,7 +12,7 @@ from annotators import tasks
 from annotators.models import Assignment, PanelSubmission, Payment
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
-from annotators.pay.id_retention import ids_retained_past_erasure_time
+from annotators.pay.id_retention import ids_retained_for_pay_past_erasure_time
 from annotators.recruitment.panels.alerts import find_panel_alerts
 from annotators.recruitment.panels.orders import get_or_create_order
 from heval_site.runtime import doctor
@@ -124,7 +124,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     closed_long_ago(recruitment.study, 29)
     assert (
         not any("beyond the erasure date" in words for words in told())
-        and ids_retained_past_erasure_time(recruitment) is None
+        and ids_retained_for_pay_past_erasure_time(recruitment) is None
     )
     closed_long_ago_again(recruitment.study, 31)
     tasks.erase_person_ids()
@@ -152,7 +152,7 @@ def test_who_never_had_an_id_of_a_panel_is_owed_and_nothing_is_kept(recruitment)
     closed_long_ago(recruitment.study, 31)
     recruitment.refresh_from_db()
     assert recruitment.study.state == "closed" and Payment.objects.get().state == "due"
-    assert ids_retained_past_erasure_time(recruitment) is None and find_panel_alerts(recruitment) == []
+    assert ids_retained_for_pay_past_erasure_time(recruitment) is None and find_panel_alerts(recruitment) == []
 
 
 def test_erasing_asks_the_same_for_one_and_for_many(recruitment):

@@ -22,7 +22,7 @@ from annotators.participation.parts import parts_overview_context
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
 from annotators.pay.ledger import ExtraPayment, order_due_payments_at_panel, payments_orderable_at_panel, update_ledger
-from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, outcome_labels_without_pay_rule
+from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, outcome_labels_missing_required_pay_rule
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.orders import get_or_create_order, send_due_orders
@@ -51,7 +51,7 @@ def brief(recruitment):
 def half(study, recruitment, person, pages=2):
     """Somebody who sends so many pages and no more."""
     mine = claimed(study, person, recruitment)
-    assign.mark_assignment_started(mine)
+    assign.mark_started_and_extend_deadline(mine)
     for _ in range(pages):
         answered(mine)
     return Assignment.objects.get(pk=mine.pk)
@@ -328,7 +328,7 @@ def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
 def test_nobody_is_refused_by_default_and_promises_only_rise():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
-    assert outcome_labels_without_pay_rule(recruitment) == [
+    assert outcome_labels_missing_required_pay_rule(recruitment) == [
         "screened out",
         "failed the checks",
         "no place left",

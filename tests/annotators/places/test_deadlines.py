@@ -200,7 +200,7 @@ def test_the_first_page_says_how_long_its_place_is_kept_whoever_was_first(study)
     mine = claimed(study, "w")
     first, second = row(mine), row(mine)
     for one in (first, second):
-        assign.mark_assignment_started(one)
+        assign.mark_started_and_extend_deadline(one)
         kept = Assignment.objects.get(pk=mine.pk).reserved_until
         assert abs((one.reserved_until - kept).total_seconds()) < 1 and one.started_at
     assert (kept - timezone.now()).total_seconds() > 35 * 60

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 
 def labels_of(study) -> Counter:
     """How many labels each item has that count."""
-    rows = Response.objects.filter(assignment__in=top_ups.assignments_with_counted_labels(study))
+    rows = Response.objects.filter(assignment__in=top_ups.submitted_and_not_replaced_assignments(study))
     return Counter(rows.values_list("item", flat=True))
 
 
@@ -201,7 +201,7 @@ def test_an_item_never_gets_a_fourth_label_whoever_races(people, threads):
     assert max(places_of(study).values()) <= 3
     for item in Item.objects.filter(study=study).annotate(n=Count("placements")):
         rows = Response.objects.filter(
-            assignment__in=top_ups.assignments_with_counted_labels(study), item=item
+            assignment__in=top_ups.submitted_and_not_replaced_assignments(study), item=item
         ).order_by("received_at", "pk")
         chosen = list(rows.values_list("chosen__output__system", flat=True))
         assert (len(chosen) == 3) == (chosen[0] != chosen[1]), chosen

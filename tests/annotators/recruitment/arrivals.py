@@ -3,7 +3,7 @@
 from django.test import Client
 
 from annotators.models import Assignment, Recruitment
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from tests.builders import spa_study, user
 from tests.players import answered
 
@@ -12,7 +12,7 @@ PEOPLE = {name: f"{n:x}f1a" * 6 for n, name in enumerate(("done", "half", "gone"
 
 def recruited(channel: str, secrets: dict, **settings) -> Recruitment:
     made = Recruitment.objects.create(study=spa_study(user("owner")), channel=channel, settings=settings)
-    store_secrets(made, secrets, by=None)
+    store_or_delete_secrets(made, secrets, by=None)
     return made
 
 

@@ -33,7 +33,7 @@ from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
 from annotators.recruitment.panels.orders import get_or_create_order
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.services import jobs
 from tests.addresses import addresses, filled
 from tests.annotators.recruitment.people_of_channels import Case
@@ -95,7 +95,7 @@ class Follower:
                 type(self.channel), "service", lambda channel, recruitment, secrets: self.panel if secrets else None
             )
             for door in (self.door, self.full):
-                store_secrets(door, dict.fromkeys(self.channel.secrets, "f" * 32), by=None)
+                store_or_delete_secrets(door, dict.fromkeys(self.channel.secrets, "f" * 32), by=None)
 
     def _link(self, study):
         pool = f"pool of {self.case.slug}"

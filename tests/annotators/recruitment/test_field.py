@@ -272,7 +272,7 @@ def test_looking_at_a_link_uses_nothing_up():
 def test_who_never_starts_holds_a_place_for_the_start_alone():
     study = spa_study(target_n=2, start_window_seconds=600, idle_seconds=7200)
     waiting, started = claimed(study, "W1"), claimed(study, "W2")
-    assign.mark_assignment_started(started)
+    assign.mark_started_and_extend_deadline(started)
     seconds = {}
     for one in (waiting, started):
         one.refresh_from_db()

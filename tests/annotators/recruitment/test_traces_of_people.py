@@ -34,7 +34,7 @@ from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, incremental_sync, sync
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
+from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_or_delete_secrets
 from heval_site.runtime import logs
 from studies.models import Job, Study
 from studies.services import jobs
@@ -143,7 +143,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert PanelSubmission.objects.filter(assignment__in=[done, paid, share, out, live]).count() == 5
         they.is_clean("shown by the panel")
     if they.channel.sends_webhooks:
-        store_secrets(they.door, {WEBHOOK_SECRET: "h" * 32}, by=None)
+        store_or_delete_secrets(they.door, {WEBHOOK_SECRET: "h" * 32}, by=None)
         person = they.person("finishes")
         message = WebhookMessage(
             "event-1", they.arrival("finishes").ids["session"], person, "AWAITING REVIEW", "submission.status.change"

@@ -6,7 +6,7 @@ from django.test import Client
 from annotators.models import Assignment, PanelOrder, PanelTask
 from annotators.pay.verdicts.decisions import get_work_by_assignment, reject_work
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels.reconcile import match_status_counts
+from annotators.recruitment.panels.reconcile import count_submissions_and_missing_by_status
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job
 from studies.services import jobs
@@ -21,7 +21,7 @@ def asked(recruitment, **how) -> dict:
     jobs.run_job(schedule_sync(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
     Job.objects.filter(kind="panel_sync").update(request_token=None)
-    return match_status_counts(recruitment)
+    return count_submissions_and_missing_by_status(recruitment)
 
 
 def test_prolific(settings):

@@ -104,7 +104,7 @@ def choice_cells():
 def _share(rng) -> bool | None:
     annotators = np.repeat(np.arange(30), 20)
     chance = np.clip(0.5 + rng.normal(0, 0.15, 30), 0, 1)[annotators]
-    return rejected(choice.preference_share((rng.random(600) < chance).astype(float), annotators))
+    return rejected(choice.annotator_weighted_preference_share((rng.random(600) < chance).astype(float), annotators))
 
 
 def _beta_binomial(rng) -> bool:

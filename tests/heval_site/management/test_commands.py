@@ -77,7 +77,10 @@ def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
 @pytest.mark.parametrize("command", ["up", "demo"])
 def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
     """Once the demo made its administrator first, and nobody ever saw the password."""
-    monkeypatch.setattr(f"heval_site.management.commands.{command}.prepare_site", lambda: pytest.fail("prepared"))
+    monkeypatch.setattr(
+        f"heval_site.management.commands.{command}.migrate_and_create_cache_and_media_folder",
+        lambda: pytest.fail("prepared"),
+    )
     settings.EMBEDDED, settings.LISTEN, settings.HEVAL_HOME = True, "127.0.0.1", tmp_path
     with socket.create_server(("127.0.0.1", 0)) as other:
         settings.PORT = other.getsockname()[1]

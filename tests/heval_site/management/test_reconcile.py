@@ -5,7 +5,7 @@ from django.core.management import CommandError, call_command
 
 from annotators.models import PanelSubmission, PanelTask
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import spa_study, user
 from tests.players import submitted
@@ -48,7 +48,7 @@ def test_a_file_is_rehearsed_and_read(recruitment, tmp_path, capsys):
 def test_the_service_is_asked(recruitment, panel, capsys):
     with pytest.raises(CommandError, match="has no panel token"):
         call_command("reconcile", recruitment.key)
-    store_secrets(recruitment, {"token": "t"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     panel.shown["T"] = [SubmissionSnapshot("T", "S1", "W", "approved")]
     assert "     1 approved or rejected" in said(capsys, recruitment.key)

@@ -145,5 +145,5 @@ def test_an_address_forges_no_line_and_moves_no_terminal(formatter):
 @pytest.mark.parametrize("text", ["a", "/", "x://a:", "http://a", "/p", "?/"])
 def test_a_long_message_is_redacted_at_once(text):
     begun = time.process_time()
-    logs.redact(text * 50_000)
+    logs.redact_url_secrets(text * 50_000)
     assert time.process_time() - begun < 1

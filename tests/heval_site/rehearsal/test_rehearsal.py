@@ -13,7 +13,7 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.secrets import store_secrets, stored_secret_dates
+from annotators.recruitment.panels.secrets import store_or_delete_secrets, stored_secret_dates
 from heval_site.rehearsal import network_guard, runner
 from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
@@ -67,7 +67,9 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     study = study or spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
     recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
     panel = REGISTRY[channel].stand_in(recruitment, entry_url(recruitment))
-    store_secrets(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
+    store_or_delete_secrets(
+        recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None
+    )
     with panel:
         site.PROLIFIC_API = panel.url
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
@@ -119,7 +121,7 @@ def test_channels_without_a_service(site, channel, wanted):
 
 
 def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
-    monkeypatch.setattr("annotators.places.assign.can_place_become_free", lambda study: True)
+    monkeypatch.setattr("annotators.places.assign.can_places_become_free_or_be_added", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
     assert row["is_ok"] and row["in_heval"] == "full", row
@@ -212,7 +214,7 @@ def folders(tmp_path, monkeypatch):
 def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
     study = spa_draft(owner=user("owner"), m=1, both=False)
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
-    store_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
     kept, events = stored_secret_dates(recruitment), AuditEvent.objects.count()
     call_command("rehearse", recruitment.key, "--robots", "11", "--json")
     printed = capsys.readouterr().out

@@ -50,7 +50,7 @@ LINES = {
             on(ruled("answered", question="fluent", options=["maybe"])),
         ),
     ],
-    f"{D}:batch_problems": [
+    f"{D}:trial_batch_problems": [
         ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),
         ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
     ],

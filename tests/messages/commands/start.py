@@ -167,7 +167,7 @@ LINES = {
     f"{RUNTIME}:get_or_create_site_secret": [
         ("no_such_secret cannot be stored (Permission denied)", "Make the folder writable", not_stored),
     ],
-    f"{RUNTIME}:prepare_site": [
+    f"{RUNTIME}:migrate_and_create_cache_and_media_folder": [
         ("This database is from a version before 0.1.0", "run “heval prepare” there", prepared),
     ],
     f"{RUNTIME}:check_schema_age": [

@@ -2,7 +2,7 @@
 
 from django.test import override_settings
 
-from annotators.recruitment.panels.secrets import get_panel_service, store_secrets
+from annotators.recruitment.panels.secrets import get_panel_service, store_or_delete_secrets
 from tests.admin_pages import logged_in
 from tests.messages.forms.scenarios import CHANNELS, link, link_saved, link_url, me, said, says_refused
 
@@ -24,7 +24,7 @@ def troubles(channel, **settings):
 
 def sona_with_token(token):
     one = link("sona", settings={"site": "x.sona-systems.com", "experiment_id": "1"})
-    store_secrets(one, {"credit_token": token}, by=None)
+    store_or_delete_secrets(one, {"credit_token": token}, by=None)
     return one
 
 

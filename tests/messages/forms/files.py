@@ -272,7 +272,7 @@ def with_token(is_due=False, **data):
     from pytest import MonkeyPatch
 
     from annotators.models import Payment
-    from annotators.recruitment.panels.secrets import store_secrets
+    from annotators.recruitment.panels.secrets import store_or_delete_secrets
     from tests.annotators.pay.submissions import shown
     from tests.annotators.recruitment.pretend import Pretend, speaks
 
@@ -280,7 +280,7 @@ def with_token(is_due=False, **data):
         speaks(patch, Pretend())
         patch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"bonus"}))
         one = link("generic", launched())
-        store_secrets(one, {"token": "t"}, by=None)
+        store_or_delete_secrets(one, {"token": "t"}, by=None)
         if is_due:
             done = players.submitted(one.study, "a", recruitment=one)
             shown(one, (done, "submitted"))

@@ -8,9 +8,9 @@ from pytest import MonkeyPatch
 
 from annotators.models import PanelOrder, PanelTask, Recruitment
 from annotators.participation import link_actions
-from annotators.recruitment.panels.publishing import order_publication
-from annotators.recruitment.panels.reconcile import import_panel_file
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.publishing import order_blocklist_and_publication
+from annotators.recruitment.panels.reconcile import import_panel_file_and_release_places
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Study
 from tests import builders, players
 from tests.admin_pages import logged_in
@@ -63,7 +63,7 @@ def used_link():
 
 
 def token_kept(one):
-    store_secrets(one, {"token": "t"}, by=None)
+    store_or_delete_secrets(one, {"token": "t"}, by=None)
     return one
 
 
@@ -104,7 +104,7 @@ def published(change=lambda one: None, make=launched, **more):
 
 def other_values(one):
     values = {"title": "t", "description": "d", "minutes": 9, "reward": Decimal("1.00"), "currency": "USD", "places": 2}
-    order_publication(one, by=None, **values)
+    order_blocklist_and_publication(one, by=None, **values)
 
 
 def without_https(client, url, one):
@@ -253,14 +253,14 @@ LINES = {
             at_panel(without_https, "panel/publish/"),
         ),
     ],
-    f"{CHANNELS}:order_publication": [
+    f"{CHANNELS}:order_blocklist_and_publication": [
         ("An earlier order to publish with other values is still open", "Wait until it ends", published(other_values))
     ],
-    f"{CHANNELS}:import_panel_file": [
+    f"{CHANNELS}:import_panel_file_and_release_places": [
         (
             "This link accepts no exported file",
             "Enter the file's columns",
-            says_refused(lambda: import_panel_file(link(), "x", None)),
+            says_refused(lambda: import_panel_file_and_release_places(link(), "x", None)),
         )
     ],
     f"{PANEL_PAGES}:panel": [

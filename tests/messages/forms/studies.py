@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis.models import ApiToken
-from studies.access import Action, check_permission
+from studies.access import Action, check_permission_or_404
 from studies.imports.tables import uploads
 from studies.models import ExclusionRule, Job, StudyMember
 from studies.services.practice import create_practice_item_and_delete_test_runs as create_practice_item
@@ -120,7 +120,9 @@ def denied(about, action, is_staff=True, scope=""):
         type(colleague).objects.filter(pk=colleague.pk).update(is_staff=is_staff)
         colleague.refresh_from_db()
         token = ApiToken(user=colleague, study=study, scope=scope) if scope else None
-        return says_refused(lambda: check_permission(colleague, action, about(study), token=token), PermissionDenied)()
+        return says_refused(
+            lambda: check_permission_or_404(colleague, action, about(study), token=token), PermissionDenied
+        )()
 
     return scenario
 
@@ -182,7 +184,7 @@ LINES = {
         ),
         ("A study needs at least one owner", "Give one person this role", study_saved(**{"members-0-role": "viewer"})),
     ],
-    "studies/access:check_permission": [
+    "studies/access:check_permission_or_404": [
         (
             "Your account does not have this permission",
             "Ask an administrator",
@@ -227,7 +229,7 @@ LINES = {
         ("This is not a language tag", "Enter one such as en", study_saved(language="en_GB!")),
         ("This is not a currency code", "Enter three letters", study_saved(currency="12")),
     ],
-    f"{ADMIN}:add_duplicate_name_errors": [
+    f"{ADMIN}:add_lookalike_name_errors": [
         ("Another system has this name: “alpha”", "Choose another name", row_added("systems", 3, name="ALPHA"))
     ],
     CLEAN: [

@@ -9,7 +9,7 @@ from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels.orders import send_due_orders
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import StudyMember
 from tests import builders, players
 from tests.admin_pages import logged_in
@@ -31,7 +31,7 @@ def with_work(act, answers=(1, 2, 90), has_token=True):
             one = link("generic", launched())
             StudyMember.objects.create(study=one.study, user=colleague(), role="editor")
             if has_token:
-                store_secrets(one, {"token": "t"}, by=None)
+                store_or_delete_secrets(one, {"token": "t"}, by=None)
             PanelTask.objects.create(recruitment=one, external_id="T")
             submission = sent(one)
             checks(submission, *answers)

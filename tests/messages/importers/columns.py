@@ -52,7 +52,7 @@ LINES = {
         ("is missing: you ticked “The file contains ready-made batches”", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
-    f"{TABLES}:parse_integer_cell": [
+    f"{TABLES}:parse_non_negative_integer_cell": [
         ("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))
     ],
     f"{TABLES}:_flag": [("must be true or false, not 'maybe'", "must be true or false", bad("flag odd"))],
@@ -81,7 +81,7 @@ LINES = {
             options_of(Options, max_length_difference=-1),
         ),
     ],
-    f"{TABLES}:pair_texts": [
+    f"{TABLES}:pair_texts_by_attributes_and_length": [
         ("pairs need exactly two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),
         (
             "no two texts of the two systems have equal attributes",

@@ -2,7 +2,7 @@
 
 from pytest import MonkeyPatch
 
-from studies.imports.preparation import prepare_and_filter_stimuli, preview_preparation
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.models import Item
 from tests import builders
 from tests.messages.importers.scenarios import FILES, IMAGE, REFUSALS, file, shown_by, small
@@ -45,7 +45,7 @@ def length(**settings):
 
 def launched():
     study = builders.launched(builders.spa_draft(with_surveys=False, with_rating=False))
-    return shown_by(lambda: prepare_and_filter_stimuli(study, {}, by=None))
+    return shown_by(lambda: prepare_stimuli_and_delete_dropped_prompts(study, {}, by=None))
 
 
 def used():
@@ -55,7 +55,9 @@ def used():
     section = builders.add_spa(study, m=2)
     Item.objects.create(study=study, section=section, number=1, prompt=prompt, kind="test", content="c")
     return shown_by(
-        lambda: prepare_and_filter_stimuli(study, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
+        lambda: prepare_stimuli_and_delete_dropped_prompts(
+            study, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None
+        )
     )
 
 
@@ -101,7 +103,7 @@ LINES = {
     f"{FILES}:parse_record": [
         ("prompt_filters[1] begins_with: text is missing", "Add it", filtered({"filter": "begins_with"})),
     ],
-    "studies/imports:prepare_and_filter_stimuli": [
+    "studies/imports:prepare_stimuli_and_delete_dropped_prompts": [
         ("Stimuli can only be prepared in a draft", "Clone the study", launched)
     ],
     "studies/imports:_delete_prompts": [

@@ -5,8 +5,13 @@ from types import SimpleNamespace
 from django.urls import reverse
 
 from annotators.models import Exclusion
-from annotators.places.draft_test_runs import create_test_assignment, draw_first_batch, start_test_run
-from annotators.places.exclusions import exclude_assignments, lift_exclusion, open_replacement_places, release_place
+from annotators.places.draft_test_runs import create_test_batch_and_assignment, draw_first_batch, start_test_run
+from annotators.places.exclusions import (
+    exclude_assignments,
+    lift_exclusion,
+    open_next_batches_or_create_copies,
+    release_place,
+)
 from studies.models import Arm
 from studies.services import lifecycle
 from tests import builders, players
@@ -124,7 +129,7 @@ def two_studies(study, done):
 
 
 def a_try(study):
-    exclude_assignments([create_test_assignment(study)], "too_fast", None)
+    exclude_assignments([create_test_batch_and_assignment(study)], "too_fast", None)
 
 
 LINES = {
@@ -140,8 +145,12 @@ LINES = {
             refused(draft, lambda s: (strange_protocol(s), draw_first_batch(s))),
         ),
     ],
-    f"{PLACES}:create_test_assignment": [
-        ("Test runs are possible only in a draft", "Open the study's link", refused(launched, create_test_assignment))
+    f"{PLACES}:create_test_batch_and_assignment": [
+        (
+            "Test runs are possible only in a draft",
+            "Open the study's link",
+            refused(launched, create_test_batch_and_assignment),
+        )
     ],
     f"{PLACES}:start_test_run": [
         ("The study is archived", "Bring it back first", refused(archived, lambda s: start_test_run(s, None)))
@@ -197,7 +206,7 @@ LINES = {
         ),
         ("This exclusion is already undone", "You do not need to do anything", with_test(reversed_twice(False))),
     ],
-    f"{PLACES}:open_replacement_places": [
+    f"{PLACES}:open_next_batches_or_create_copies": [
         (
             "Places can be opened only while a study is launched or paused, but it is closing",
             "Exclude without opening the place again",
@@ -211,7 +220,7 @@ LINES = {
         (
             "The study is capped at 4 places, and 4 are open or taken",
             "clone the study",
-            with_test(lambda s, done: open_replacement_places(s, [done], None), make=small_cap),
+            with_test(lambda s, done: open_next_batches_or_create_copies(s, [done], None), make=small_cap),
         ),
     ],
     f"{PLACES}:release_place": [

@@ -19,7 +19,7 @@ from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.imports.tables import import_job, uploads
 from studies.models import Job, StudyMember, audit
 from studies.services import lifecycle
@@ -180,7 +180,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/change/", "recruitment")
     speaks(monkeypatch, Pretend())
-    store_secrets(recruitment, {"token": "t"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "t"}, by=None)
     shown = (("S1", "1", "submitted"), ("S2", "gone elsewhere", "submitted"), ("S3", "2", "working"))
     import_submissions_and_release_places(
         recruitment,

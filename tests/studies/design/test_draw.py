@@ -17,7 +17,7 @@ from studies.design.draw import (
     seeded_random,
     store_drawn_batches,
 )
-from studies.design.workload import batch_workloads
+from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Arm, ArmSystem, Output, Section
 from studies.stimuli.texts import word_count
 from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft
@@ -129,7 +129,7 @@ def test_places_that_make_no_blocks_are_refused_before_the_launch(wanted, words)
     assert [p.text for p in find_design_problems(study) if p.field == "arms" and words in p.text]
     with pytest.raises(ArmSharesRefused, match=words):
         draw_batches(study, 0, 1)
-    assert batch_workloads(study) == []
+    assert estimate_stored_or_trial_batch_workloads(study) == []
 
 
 def test_arms_whose_places_are_not_the_target_are_pointed_at():
@@ -144,7 +144,7 @@ def test_the_burden_of_an_arm_is_that_of_its_own_sections(is_launched):
     study = humanlike_draft(conditions=("none", "examples", "comparison"), domains=("news",), target_n=6)
     if is_launched:
         study = launched(study)
-    found = {(burden.questions, burden.words) for burden in batch_workloads(study)}
+    found = {(burden.questions, burden.words) for burden in estimate_stored_or_trial_batch_workloads(study)}
     # Five texts of 20 words with an answer and a reason each; three practice texts, or pairs, and a guess for each.
     words = [sorted(w for q, w in found if q == n) for n in (10, 13)]
     assert {questions for questions, _ in found} == {10, 13} and len(words[0]) == 1 and len(words[1]) == 2
@@ -217,7 +217,7 @@ def test_the_burden_counts_what_each_arm_shows_and_planted_references_where_they
     }
     assert words == {"output": {21}, "prompt": {5}}
     n_rated = 2 * study.sections.get(position=2).questions.count()
-    assert {(burden.words, burden.questions) for burden in batch_workloads(study)} == {
+    assert {(burden.words, burden.questions) for burden in estimate_stored_or_trial_batch_workloads(study)} == {
         (6 * 5 + 4 * 2 * 21 + 2 * 3 * 21, 2 + 3 * n_rated),
         (6 * 5 + 4 * 2 * 21 + 2 * 2 * 21, 2 + 2 * n_rated),
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.imports.preparation import prepare_and_filter_stimuli, preview_preparation
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.models import AuditEvent, Output
 from studies.services.lifecycle import ActionRefused
 from tests.builders import launched, spa_draft
@@ -26,7 +26,7 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
         {"tokeniser_quotes": 1, "tokenised_spacing": 1},
     )
     assert texts(study)["ada", "p1", 0] == TOKENISED[0]["text"] and report.examples[0].after == '"So;" it went (on).'
-    prepare_and_filter_stimuli(study, SETTINGS, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, SETTINGS, by=None)
     output = Output.objects.get(system__name="ada", prompt__key="p1")
     assert (output.text, output.original) == ('"So;" it went (on).', TOKENISED[0]["text"])
     study.refresh_from_db()
@@ -34,10 +34,10 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
     event = AuditEvent.objects.filter(verb="prepare stimuli").get()
     assert event.data["outputs"] == 1 and event.data["settings"] == study.preparation
     assert (
-        not prepare_and_filter_stimuli(study, SETTINGS, by=None).has_changes
+        not prepare_stimuli_and_delete_dropped_prompts(study, SETTINGS, by=None).has_changes
         and AuditEvent.objects.filter(verb="prepare stimuli").count() == 1
     )
-    prepare_and_filter_stimuli(study, {}, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, {}, by=None)
     output.refresh_from_db()
     study.refresh_from_db()
     assert (output.text, output.original, study.preparation) == (TOKENISED[0]["text"], "", {})
@@ -45,11 +45,11 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
 
 def test_prompts_keep_their_original_too(study, put):
     put(table([long("p1", "ada", "(Laughing) he went.") | {"prompt_text": "[WP] A cat."}]))
-    prepare_and_filter_stimuli(study, {"normalisation": {"leading_tag": True}}, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, {"normalisation": {"leading_tag": True}}, by=None)
     prompt = study.prompts.get()
     assert (prompt.text, prompt.attributes) == ("A cat.", {"original_text": "[WP] A cat."})
     assert texts(study)["ada", "p1", 0] == "(Laughing) he went."  # a tag in front is a prompt's
-    prepare_and_filter_stimuli(study, {}, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, {}, by=None)
     prompt.refresh_from_db()
     assert (prompt.text, prompt.attributes) == ("[WP] A cat.", {})
 
@@ -76,7 +76,9 @@ def test_lengths_follow_those_that_are_read_together(spa, put):
         "b.jsonl",
         makes_batches=True,
     )
-    prepare_and_filter_stimuli(spa, {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}}, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(
+        spa, {"length": {"manner": "longest_of_others", "trimmed": ["ada"]}}, by=None
+    )
     assert contents(spa) == {"r1": [("p1", "One.", "Mmmmm.")], "r2": [("p1", "One. Two.", "Mmmmmmmm mm.")]}
 
 
@@ -84,7 +86,7 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
     put(table([long("p1", "ada", "A") | {"prompt_text": "Why?"}, long("p2", "ada", "B")]))
     settings = {"prompt_filters": [{"filter": "has_no_question"}]}
     assert [each.key for each in preview_preparation(study, settings).dropped] == ["p1"] and study.prompts.count() == 2
-    prepare_and_filter_stimuli(study, settings, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, settings, by=None)
     assert list(study.prompts.values_list("key", flat=True)) == ["p2"] and Output.objects.count() == 1
     assert AuditEvent.objects.get(verb="prepare stimuli").data["dropped"] == [
         ["p1", "has_no_question", "has a question mark"]
@@ -94,13 +96,13 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
 def test_a_prompt_in_a_batch_is_not_filtered_away(spa, put):
     put(lines([wide("r1", "p1", ada="A", bo="B") | {"prompt_text": "Why?"}]), "b.jsonl", makes_batches=True)
     with pytest.raises(ActionRefused, match="p1"):
-        prepare_and_filter_stimuli(spa, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
+        prepare_stimuli_and_delete_dropped_prompts(spa, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
     assert spa.prompts.exists()
 
 
 def test_what_is_imported_later_is_prepared_as_declared(study, put):
     put(table(LONG))
-    prepare_and_filter_stimuli(study, SETTINGS, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, SETTINGS, by=None)
     study.refresh_from_db()
     report = sound(put(table([long("p9", "ada", "``Hm''")]), "later.csv"))
     assert texts(study)["ada", "p9", 0] == '"Hm"' and "prepared" in {f.kind for f in report.findings}
@@ -111,6 +113,6 @@ def test_what_is_imported_later_is_prepared_as_declared(study, put):
 def test_a_launched_study_is_not_prepared(db):
     study = launched(spa_draft(prompts=12))
     with pytest.raises(ActionRefused, match="only be prepared in a draft"):
-        prepare_and_filter_stimuli(study, SETTINGS, by=None)
+        prepare_stimuli_and_delete_dropped_prompts(study, SETTINGS, by=None)
     study.refresh_from_db()
     assert study.preparation == {}

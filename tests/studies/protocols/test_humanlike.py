@@ -333,7 +333,7 @@ def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
     from annotators.admin.preview import render_preview_page
-    from annotators.places.draft_test_runs import erase_test_data, start_test_run
+    from annotators.places.draft_test_runs import erase_test_run_data, start_test_run
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))
@@ -345,7 +345,11 @@ def test_every_page_can_be_previewed_and_tried():
     assignment = start_test_run(study, None, arm)
     while (key := full_page_state(assignment).next_key) is not None:
         assert answered(assignment, key, comment="because").sent is None
-    assert erase_test_data(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
+    assert (
+        erase_test_run_data(study) == 1
+        and study.items.filter(kind="practice").count() == 6
+        and study.items.count() == 6
+    )
 
 
 def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():

@@ -4,7 +4,7 @@ import pytest
 
 from annotators.models import Response
 from annotators.pages.presentation import build_shown_page, responses_as_form_data
-from annotators.pages.record import record_page_answers, save_page_draft
+from annotators.pages.record import record_page_answers, save_page_draft_and_extend_deadline
 from studies.design.checklist import find_design_problems
 from studies.models import Output, Question, Study
 from studies.protocols import REGISTRY
@@ -249,7 +249,7 @@ def test_words_that_the_sentence_does_not_have_leave_the_sentence(assignment, wo
 
 def test_a_mark_with_a_severity_alone_is_none_and_a_draft_comes_back(assignment):
     key = open_page(assignment)[1].key
-    save_page_draft(assignment, key, form(**row(1, "3", "style")))
+    save_page_draft_and_extend_deadline(assignment, key, form(**row(1, "3", "style")))
     _, page, asks = open_page(assignment)
     shown = build_shown_page(assignment, page, asks, draft_form_data=assignment.visits.get(key=key).draft)
     marks = [field for field in shown.all_fields if isinstance(field.field, ErrorMarkField)]

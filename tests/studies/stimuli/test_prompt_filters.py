@@ -16,7 +16,7 @@ from studies.stimuli.prompt_filters import (
     WordLimits,
     filter_as_json,
     parse_prompt_filter,
-    prompt_filter_results,
+    per_prompt_filter_results,
 )
 from studies.stimuli.settings_records import SettingsRefused
 
@@ -53,7 +53,7 @@ def test_prompts_are_dropped_by_the_first_filter_they_fail_in_the_order_given():
         ("p3", "[EU] You wake up?"),
         ("p4", "[WP] You wake up"),
     ]
-    found = prompt_filter_results(prompts, SPA_PROMPT_FILTERS)
+    found = per_prompt_filter_results(prompts, SPA_PROMPT_FILTERS)
     assert [(each.key, each.passes, each.filter) for each in found] == [
         ("p1", True, ""),
         ("p2", False, "has_no_question"),

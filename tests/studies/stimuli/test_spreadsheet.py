@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from studies.stimuli.spreadsheet import csv_text, escape_formula
+from studies.stimuli.spreadsheet import escape_formula, formula_safe_csv_text
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
@@ -19,4 +19,4 @@ def test_other_texts_and_numbers_stay_as_they_are(cell):
 
 def test_a_file_quotes_what_csv_needs_and_leaves_out_what_is_unknown():
     rows = [("a", "b"), ("=HYPERLINK(1,2)", None), (-2, 'say "no"')]
-    assert csv_text(rows) == 'a,b\n"\'=HYPERLINK(1,2)",\n-2,"say ""no"""\n'
+    assert formula_safe_csv_text(rows) == 'a,b\n"\'=HYPERLINK(1,2)",\n-2,"say ""no"""\n'

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, tables
-from analysis.protocols.blocks.cells import expectation_outcome, tested_direction_symbol
+from analysis.protocols.blocks.cells import expectation_outcome, verdict_direction_symbol
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.spa.layouts import rule_effects_table
@@ -70,11 +70,11 @@ def test_an_estimate_in_one_line():
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert tested_direction_symbol(ESTIMATE, 0.5) == ">" and tested_direction_symbol(ESTIMATE, 0.5, True) == ">"
+    assert verdict_direction_symbol(ESTIMATE, 0.5) == ">" and verdict_direction_symbol(ESTIMATE, 0.5, True) == ">"
     unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert tested_direction_symbol(unclear, 0.5) == "?" and tested_direction_symbol(unclear, 0.5, True) == "~"
-    assert tested_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
-    assert tested_direction_symbol(None, 0.5) == ""
+    assert verdict_direction_symbol(unclear, 0.5) == "?" and verdict_direction_symbol(unclear, 0.5, True) == "~"
+    assert verdict_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+    assert verdict_direction_symbol(None, 0.5) == ""
 
 
 @pytest.mark.parametrize(

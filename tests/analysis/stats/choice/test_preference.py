@@ -56,19 +56,19 @@ def test_a_place_that_never_changed_says_nothing():
 
 def test_the_unit_of_a_preference_is_the_annotator():
     chosen, _, _, annotators = study(lean=0.2)
-    found = choice.preference_share(chosen, annotators)
+    found = choice.annotator_weighted_preference_share(chosen, annotators)
     means = [chosen[annotators == who].mean() for who in range(40)]
     reference = stats.ttest_1samp(means, 0.5)
     assert_allclose([found.estimate, found.pvalue], [np.mean(means), reference.pvalue])
     assert (found.n, found.n_rows) == (40, 600)
     assert found.sensitivity[-1].analysis == "choice.preference.label_weighted"
     assert_allclose(found.sensitivity[-1].estimate, chosen.mean())
-    once = choice.preference_share(chosen[::15], annotators[::15])
+    once = choice.annotator_weighted_preference_share(chosen[::15], annotators[::15])
     assert_allclose(once.pvalue, stats.binomtest(int(chosen[::15].sum()), 40).pvalue)
-    assert choice.preference_share([], []).status == "no_data"
-    always = choice.preference_share([1, 1, 1, 1], [1, 1, 2, 2])
+    assert choice.annotator_weighted_preference_share([], []).status == "no_data"
+    always = choice.annotator_weighted_preference_share([1, 1, 1, 1], [1, 1, 2, 2])
     assert (always.status, always.test, always.interval.method) == ("ok", None, "betting")
-    swapped = choice.preference_share(1 - chosen, annotators)
+    swapped = choice.annotator_weighted_preference_share(1 - chosen, annotators)
     assert_allclose([swapped.estimate, swapped.pvalue], [1 - found.estimate, found.pvalue])
 
 
@@ -76,7 +76,7 @@ def test_all_annotators_have_the_same_weight_and_ties_count_half():
     draw = rng(3)
     annotators = np.repeat(np.arange(24), draw.integers(1, 12, 24))
     chosen = draw.choice([0.0, 0.5, 1.0], len(annotators), p=[0.3, 0.2, 0.5])
-    found = choice.preference_share(chosen, annotators)
+    found = choice.annotator_weighted_preference_share(chosen, annotators)
     means = [chosen[annotators == who].mean() for who in range(24)]
     reference = stats.ttest_1samp(means, 0.5)
     assert_allclose([found.estimate, found.pvalue], [np.mean(means), reference.pvalue])
@@ -86,9 +86,9 @@ def test_all_annotators_have_the_same_weight_and_ties_count_half():
 
 def test_items_are_a_sample_from_five_on():
     chosen, _, items, annotators = study(lean=0.2)
-    found = choice.preference_share(chosen, annotators, items)
-    few = choice.preference_share(chosen, annotators, items % 4)
-    people = choice.preference_share(chosen, annotators)
+    found = choice.annotator_weighted_preference_share(chosen, annotators, items)
+    few = choice.annotator_weighted_preference_share(chosen, annotators, items % 4)
+    people = choice.annotator_weighted_preference_share(chosen, annotators)
     assert found.settings["population"] == "people and prompts" and few.settings["population"] == "people"
     assert found.detail["n_prompts"] == 60 and few.detail["n_prompts"] == 4
     assert_allclose([found.estimate, few.estimate], people.estimate)

@@ -29,7 +29,7 @@ def test_the_published_kappas_are_those_of_the_place_chosen(shared, batch):
     assert len(set(annotators)) == wanted["workers"]
     place = choice.preference_share_difference_by_position(chosen, first, annotators)
     assert abs(place.detail["share_first"] - 0.5) < 0.02
-    assert choice.preference_share(chosen, annotators).interval.low > 0.5
+    assert choice.annotator_weighted_preference_share(chosen, annotators).interval.low > 0.5
 
 
 @pytest.mark.shared
@@ -46,7 +46,7 @@ def test_tables_6_and_7_come_out_of_the_real_labels_in_both_conventions(shared, 
         made = choice.effort_from_resampled_labels(
             votes, n, strategy, rule=rules[case["delta"]], reading=case["reading"], runs=runs, rng=rng(checked)
         )
-        found = choice.estimate_mean_effort(made, mode="paper", rng=rng())
+        found = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=rng())
         error = case["sd"] * math.sqrt(1 / 4000 + 1 / runs) / math.sqrt(case["decided"])
         assert abs(found.estimate - case["mean"]) <= 4 * error + 1e-9, case
         share = case["decided"]
@@ -79,7 +79,7 @@ def test_a_hundred_runs_agree_with_another_implementation(shared, batch):
             made = choice.effort_from_resampled_labels(
                 votes, n, strategy, rule=rule, reading=reading, runs=2000, rng=rng(5)
             )
-            found = choice.estimate_mean_effort(made, mode="paper", rng=rng())
+            found = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=rng())
             spread = float(np.std(made.n_labels[made.n_requests > 0]))
             assert abs(found.estimate - row[name]) <= max(0.05 * row[name], 4 * spread / 10), (delta, name)
     wanted = GOLDEN["most_active"][batch]

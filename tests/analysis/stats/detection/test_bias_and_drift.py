@@ -73,7 +73,7 @@ def test_histograms_count_annotators_and_ratings():
     ratings, truth, who, _ = study(21)
     correct = detection.score_correct_answers(says_of(ratings), truth)
     correct[:2] = np.nan
-    found = detection.correct_count_histogram(correct, who)
+    found = detection.correct_count_histograms_by_n_items(correct, who)
     assert [one["n_items"] for one in found] == [4, 6]
     assert sum(found[1]["counts"]) == found[1]["n_annotators"] == 79
     assert_allclose(found[1]["expected_by_chance"], 79 * stats.binom.pmf(range(7), 6, 0.5))

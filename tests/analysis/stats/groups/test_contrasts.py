@@ -131,7 +131,7 @@ def test_the_smallest_detectable_difference_stands_beside_a_contrast():
 
 def test_the_condition_model_is_the_saturated_regression():
     values, arms, domains, who, items = answers(7, n_annotators=120)
-    model = groups.condition_model(values, arms, domains, who, items, reference="none")
+    model = groups.condition_by_domain_model(values, arms, domains, who, items, reference="none")
     means = pd.DataFrame({"v": values, "a": arms, "d": domains}).groupby(["a", "d"])["v"].mean()
     assert len(model.cells) == 6 and len(model.effects) == 2 and len(model.by_domain) == 4
     for cell in model.cells:
@@ -153,7 +153,7 @@ def test_the_interaction_is_the_wald_test_of_the_regression():
     )
     names = [name for name in fit.params.index if ":" in name]
     wanted = fit.f_test(np.eye(len(fit.params))[[list(fit.params.index).index(name) for name in names]])
-    found = groups.condition_model(values, arms, domains, who, reference="none").interaction
+    found = groups.condition_by_domain_model(values, arms, domains, who, reference="none").interaction
     # CR1 there, the jackknife here: with 30 annotators in each of six cells their ratio is known.
     ratio = (179 / 180) ** 2 * (30 / 29) ** 2 * (1080 - 6) / (1080 - 1)
     hotelling = (179 - 2 + 1) / 179
@@ -161,27 +161,29 @@ def test_the_interaction_is_the_wald_test_of_the_regression():
     assert found.detail["df_within"] == 178
     assert found.detail["df_between"] == wanted.df_num
     # Where every row has an item of its own, items are rows and two ways are one.
-    alone = groups.condition_model(values, arms, domains, who, np.arange(len(values)), reference="none").interaction
+    alone = groups.condition_by_domain_model(
+        values, arms, domains, who, np.arange(len(values)), reference="none"
+    ).interaction
     assert_allclose(alone.test.statistic, float(np.squeeze(wanted.fvalue)) / ratio, rtol=1e-9)
 
 
 def test_condition_model_edge_cases():
     values, arms, domains, who, items = answers(9, n_annotators=30)
     with pytest.raises(ValueError, match="reference: 'nobody'"):
-        groups.condition_model(values, arms, domains, who, items, reference="nobody")
-    one_domain = groups.condition_model(values, arms, ["x"] * len(values), who, items, reference="none")
+        groups.condition_by_domain_model(values, arms, domains, who, items, reference="nobody")
+    one_domain = groups.condition_by_domain_model(values, arms, ["x"] * len(values), who, items, reference="none")
     assert one_domain.interaction.status == "not_applicable"
     assert_allclose(one_domain.effects[0].estimate, one_domain.by_domain[0].estimate)
     hole = (arms == "pairs") & (domains == "news")
-    holed = groups.condition_model(
+    holed = groups.condition_by_domain_model(
         values[~hole], arms[~hole], domains[~hole], who[~hole], items[~hole], reference="none"
     )
     assert holed.interaction.status == "no_data"
     assert [cell.status for cell in holed.cells].count("no_data") == 1
-    few = groups.condition_model(values, arms, domains, who % 5, reference="none")
+    few = groups.condition_by_domain_model(values, arms, domains, who % 5, reference="none")
     assert few.interaction.status == "not_identified"
     split = np.where((arms == "none") & (domains == "news"), 1.0, values)
-    separated = groups.condition_model(split, arms, domains, who, items, reference="none", link="logit")
+    separated = groups.condition_by_domain_model(split, arms, domains, who, items, reference="none", link="logit")
     assert separated.interaction.status == "separation"
 
 
@@ -194,7 +196,7 @@ def test_contrasts_and_interactions_keep_their_level_where_annotators_and_texts_
         arms, domains = who % 4, who // 4 % 3
         texts = 40 * domains + draw.integers(0, 40, 800)
         lean = draw.normal(0, 0.4, 160)[who] + draw.normal(0, 0.4, 120)[texts]
-        model = groups.condition_model(
+        model = groups.condition_by_domain_model(
             (lean + draw.normal(0, 1, 800) > 0).astype(float), arms, domains, who, texts, reference=0
         )
         rejected += [model.interaction.pvalue < 0.05, model.effects[0].pvalue < 0.05, model.by_domain[0].pvalue < 0.05]

@@ -64,7 +64,7 @@ def test_the_papers_mode_changes_the_scores_only():
 
 def test_distances_from_a_planned_reference_are_adjusted_within_the_plan():
     _, data = board_of(rng(20), [0.0, 0.1, 0.3])
-    found = leaderboard.differences_from_reference(*data, reference="s0", planned=["s0", "s1", "s2", "s3"])
+    found = leaderboard.differences_from_reference_in_points(*data, reference="s0", planned=["s0", "s1", "s2", "s3"])
     assert list(found) == ["s1", "s2", "s3"]
     assert found["s3"].status == "no_data" and found["s3"].test is None
     assert found["s2"].test.family_size == 3

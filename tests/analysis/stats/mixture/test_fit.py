@@ -183,11 +183,11 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="rule"):
         mixture.is_noisy([0.5], rule="above")
     with pytest.raises(ValueError, match="model"):
-        mixture.screen_annotators([[1, 1]], [[1, 1]], model="class_learned3", rng=rng())
+        mixture.screen_annotators_by_question_type([[1, 1]], [[1, 1]], model="class_learned3", rng=rng())
     with pytest.raises(ValueError, match="mode"):
-        mixture.screen_annotators([[1, 1]], [[1, 1]], mode="ours", rng=rng())
+        mixture.screen_annotators_by_question_type([[1, 1]], [[1, 1]], mode="ours", rng=rng())
     with pytest.raises(ValueError, match=r"successes: expected shape \(n, 2\)"):
-        mixture.screen_annotators([1, 1], [1, 1], rng=rng())
+        mixture.screen_annotators_by_question_type([1, 1], [1, 1], rng=rng())
     with pytest.raises(ValueError, match="method"):
         mixture.fit_beta_mixture([1], [1], n_components=1, method="bayes", rng=rng())
     with pytest.raises(ValueError, match="n_components"):

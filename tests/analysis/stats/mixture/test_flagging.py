@@ -33,12 +33,14 @@ def test_what_is_done_with_a_neutral_answer_decides_who_is_flagged():
     values = [0.5] * 4 + [1.0] * 6
     outcome = {}
     for neutral in ("wrong", "skip"):
-        counted = mixture.count_test_answers(values, [True] * 10, ["w"] * 10, neutral=neutral)
+        counted = mixture.count_test_answers_by_annotator_and_type(values, [True] * 10, ["w"] * 10, neutral=neutral)
         outcome[neutral] = (
             counted.successes[0, 0],
             counted.trials[0, 0],
             bool(
-                mixture.screen_annotators(counted.successes, counted.trials, model="rate_fixed1", rng=rng()).flagged[0],
+                mixture.screen_annotators_by_question_type(
+                    counted.successes, counted.trials, model="rate_fixed1", rng=rng()
+                ).flagged[0],
             ),
         )
     assert outcome == {"wrong": (6, 10, True), "skip": (6, 6, False)}
@@ -50,8 +52,8 @@ def test_screening_flags_the_random_clickers_that_the_papers_fixed_model_lets_go
     # Twenty people who click at random, with 8 of 20 right on either type, among 40 careful ones.
     right = np.array([[8, 8]] * 20 + [[19, 20]] * 40)
     asked = np.full((60, 2), 20)
-    paper = mixture.screen_annotators(right, asked, model="class_fixed2", mode="paper", rng=rng())
-    ours = mixture.screen_annotators(right, asked, rng=rng(), starts=3)
+    paper = mixture.screen_annotators_by_question_type(right, asked, model="class_fixed2", mode="paper", rng=rng())
+    ours = mixture.screen_annotators_by_question_type(right, asked, rng=rng(), starts=3)
     assert ours.model == "class_learned2" and ours.beside.model == "rate_fixed2"
     assert not paper.flagged.any()
     assert ours.flagged[:20].all() and not ours.flagged[20:].any()

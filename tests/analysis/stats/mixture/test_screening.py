@@ -25,18 +25,20 @@ def test_answers_are_scored_by_type():
 
 
 def test_a_tally_counts_each_annotator_and_names_them_in_order():
-    counted = mixture.count_test_answers(
+    counted = mixture.count_test_answers_by_annotator_and_type(
         [1, 0, 0.5, 0, None], [True, True, True, False, True], ["b", "a", "a", "b", "a"]
     )
     assert counted.annotators == ("a", "b")
     assert counted.successes.tolist() == [[0, 0], [1, 1]]
     assert counted.trials.tolist() == [[1, 0], [1, 1]]
     assert counted.skipped.tolist() == [[1, 0], [0, 0]]
-    assert mixture.count_test_answers([], np.array([], dtype=bool), []).successes.shape == (0, 2)
+    assert mixture.count_test_answers_by_annotator_and_type([], np.array([], dtype=bool), []).successes.shape == (0, 2)
 
 
 def test_noisy_on_one_type_is_noisy():
-    found = mixture.screen_annotators([[10, 0], [0, 10], [10, 10]], [[10, 10]] * 3, model="rate_fixed2", rng=rng())
+    found = mixture.screen_annotators_by_question_type(
+        [[10, 0], [0, 10], [10, 10]], [[10, 10]] * 3, model="rate_fixed2", rng=rng()
+    )
     assert found.flagged.tolist() == [True, True, False]
     assert_allclose(found.combined, 1 - (1 - found.posteriors[:, 0]) * (1 - found.posteriors[:, 1]))
     assert found.beside is None
@@ -47,8 +49,8 @@ def test_relabelling_annotators_changes_nothing():
     asked = draw.integers(5, 30, (60, 2))
     right = draw.binomial(asked, np.where(draw.random((60, 1)) < 0.15, 0.4, 0.97))
     order = draw.permutation(60)
-    plain = mixture.screen_annotators(right, asked, rng=rng(), starts=3)
-    mixed = mixture.screen_annotators(right[order], asked[order], rng=rng(), starts=3)
+    plain = mixture.screen_annotators_by_question_type(right, asked, rng=rng(), starts=3)
+    mixed = mixture.screen_annotators_by_question_type(right[order], asked[order], rng=rng(), starts=3)
     assert plain.model == "class_learned2"
     assert plain.flagged[order].tolist() == mixed.flagged.tolist()
     assert_allclose(plain.posteriors[order], mixed.posteriors, atol=1e-6)
@@ -63,12 +65,16 @@ def test_a_learned_model_waits_for_thirty_annotators_with_five_answers_of_each_t
 
 
 def test_the_paper_mode_learns_by_its_own_algorithm_and_flags_above_the_cutoff():
-    found = mixture.screen_annotators([[5, 0]], [[5, 1]], model="rate_learned1", mode="paper", rng=rng())
+    found = mixture.screen_annotators_by_question_type(
+        [[5, 0]], [[5, 1]], model="rate_learned1", mode="paper", rng=rng()
+    )
     assert (found.settings["rule"], found.fits[0].settings["method"]) == ("more_than", "em")
     wanted = next(case for case in GOLDEN["fits"] if case["name"] == "k1_single_perfect_worker")
     assert_allclose(found.posteriors[0, 0], wanted["rate_p_noisy"][0], atol=1e-9)
     at_the_point = {
-        mode: mixture.screen_annotators([[0, 1]], [[1, 1]], model="rate_uniform", mode=mode, rng=rng()).flagged[0]
+        mode: mixture.screen_annotators_by_question_type(
+            [[0, 1]], [[1, 1]], model="rate_uniform", mode=mode, rng=rng()
+        ).flagged[0]
         for mode in ("paper", "recommended")
     }
     assert at_the_point == {"paper": False, "recommended": True}
@@ -77,20 +83,24 @@ def test_the_paper_mode_learns_by_its_own_algorithm_and_flags_above_the_cutoff()
 def test_nobody_is_flagged_for_a_type_answered_without_a_mistake(monkeypatch):
     monkeypatch.setitem(mixture.PRIORS, "fixed2", NARROW)
     counts = [[300, 0]], [[300, 0]]
-    assert mixture.screen_annotators(*counts, model="class_fixed2", mode="paper", rng=rng()).flagged.tolist() == [True]
-    found = mixture.screen_annotators(*counts, model="class_fixed2", rng=rng())
+    assert mixture.screen_annotators_by_question_type(
+        *counts, model="class_fixed2", mode="paper", rng=rng()
+    ).flagged.tolist() == [True]
+    found = mixture.screen_annotators_by_question_type(*counts, model="class_fixed2", rng=rng())
     assert found.flagged.tolist() == [False] and found.spared == (0,)
     assert [warning.code for warning in found.warnings] == ["perfect_spared"]
 
 
 def test_uninformative_priors_carry_a_warning():
-    found = mixture.screen_annotators([[4, 4]], [[5, 5]], model="rate_jeffreys", rng=rng())
+    found = mixture.screen_annotators_by_question_type([[4, 4]], [[5, 5]], model="rate_jeffreys", rng=rng())
     assert [warning.code for warning in found.warnings] == ["uninformative_prior"]
 
 
 def test_a_screening_is_plain_json_also_without_anybody():
     for counts in (([[5, 4]], [[5, 5]]), ([], [])):
-        body = mixture.screen_annotators(*counts, model="class_learned2", rng=rng(), starts=2).as_dict()
+        body = mixture.screen_annotators_by_question_type(
+            *counts, model="class_learned2", rng=rng(), starts=2
+        ).as_dict()
         json.dumps(body, allow_nan=False)
     assert body["status"] == "no_data" and body["reason"]
 

@@ -85,11 +85,13 @@ def test_ratings_are_planned_with_the_analysis_of_ratings():
     )
     x, y, who = made.ratings[0, ..., 0].ravel(), made.ratings[0, ..., 1].ravel(), np.repeat(np.arange(20), 4)
     captured = captured_outcomes(
-        lambda **more: planning.plan_rating(20, 4, 0.5, annotator_taste_sd=0.5, n_prompts=16, **more), seed=4, runs=3
+        lambda **more: planning.simulate_rating_power(20, 4, 0.5, annotator_taste_sd=0.5, n_prompts=16, **more),
+        seed=4,
+        runs=3,
     )
     same(captured, 0, ratings.probability_of_superiority(x, y, who, prompts=made.prompts.ravel()))
     captured = captured_outcomes(
-        lambda **more: planning.plan_rating(
+        lambda **more: planning.simulate_rating_power(
             20, 4, 0.5, estimator="mean_difference", annotator_taste_sd=0.5, n_prompts=16, **more
         ),
         seed=4,
@@ -98,11 +100,11 @@ def test_ratings_are_planned_with_the_analysis_of_ratings():
     same(captured, 0, ratings.paired_mean_difference(x, y, who, prompts=made.prompts.ravel(), scale=(1, 5)))
     made = generators.simulate_likert_ratings(20, 4, [0.5, 0.0], runs=3, rng=rng(4))
     captured = captured_outcomes(
-        lambda **more: planning.plan_rating(20, 4, 0.5, estimator="mean_difference", **more), seed=4, runs=3
+        lambda **more: planning.simulate_rating_power(20, 4, 0.5, estimator="mean_difference", **more), seed=4, runs=3
     )
     x, y = made.ratings[0, ..., 0].ravel(), made.ratings[0, ..., 1].ravel()
     same(captured, 0, ratings.paired_mean_difference(x, y, who, scale=(1, 5)))
-    captured = captured_outcomes(lambda **more: planning.plan_rating(20, 4, 0.5, **more), seed=4, runs=3)
+    captured = captured_outcomes(lambda **more: planning.simulate_rating_power(20, 4, 0.5, **more), seed=4, runs=3)
     same(captured, 0, ratings.probability_of_superiority(x, y, who))
 
 
@@ -112,7 +114,9 @@ def test_few_prompts_and_few_people_are_planned_as_they_are_reported(estimator, 
     # A large effect, so that some runs are at the ceiling, where bets replace the t test.
     made = generators.simulate_likert_ratings(n_annotators, 3, [2.5, 0.0], runs=6, n_prompts=n_prompts, rng=rng(5))
     captured = captured_outcomes(
-        lambda **more: planning.plan_rating(n_annotators, 3, 2.5, estimator=estimator, n_prompts=n_prompts, **more),
+        lambda **more: planning.simulate_rating_power(
+            n_annotators, 3, 2.5, estimator=estimator, n_prompts=n_prompts, **more
+        ),
         5,
         6,
     )
@@ -149,13 +153,17 @@ def test_means_over_people_at_once_give_the_numbers_of_each_run_alone(n, bounds)
 
 
 def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():
-    made = generators.simulate_human_like_ratings(30, 5, d_prime=0.6, n_texts=50, runs=2, rng=rng(5))
+    made = generators.simulate_human_likeness_ratings(30, 5, d_prime=0.6, n_texts=50, runs=2, rng=rng(5))
     says = detection.ratings_to_machine_answers(made.ratings[0].ravel())
     truth, who, texts = made.is_machine[made.texts.ravel()], np.repeat(np.arange(30), 5), made.texts.ravel()
-    captured = captured_outcomes(lambda **more: planning.plan_human_likeness(30, 5, 0.6, n_texts=50, **more), 5, 2)
+    captured = captured_outcomes(
+        lambda **more: planning.simulate_human_likeness_power(30, 5, 0.6, n_texts=50, **more), 5, 2
+    )
     same(captured, 0, detection.clustered_accuracy(detection.score_correct_answers(says, truth), who, texts))
     captured = captured_outcomes(
-        lambda **more: planning.plan_human_likeness(30, 5, 0.6, n_texts=50, measure="sensitivity", **more), 5, 2
+        lambda **more: planning.simulate_human_likeness_power(30, 5, 0.6, n_texts=50, measure="sensitivity", **more),
+        5,
+        2,
     )
     same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, resamples=19, rng=rng()))
 
@@ -163,14 +171,20 @@ def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():
 @pytest.mark.parametrize("n_each", [1, 5])
 def test_choices_are_planned_with_the_analysis_of_choices(n_each):
     made = generators.simulate_choice_answers(40, n_each, mean_difficulty=0.3, runs=3, rng=rng(6))
-    captured = captured_outcomes(lambda **more: planning.plan_choice(40, n_each, 0.3, **more), 6, 3)
+    captured = captured_outcomes(lambda **more: planning.simulate_choice_power(40, n_each, 0.3, **more), 6, 3)
     for row in range(3):
-        same(captured, row, choice.preference_share(made.chose_a[row].ravel(), np.repeat(np.arange(40), n_each)))
+        same(
+            captured,
+            row,
+            choice.annotator_weighted_preference_share(made.chose_a[row].ravel(), np.repeat(np.arange(40), n_each)),
+        )
 
 
 def test_leaderboards_and_utilities_are_planned_with_their_analyses():
     made = generators.simulate_leaderboard_answers(60, [0.8, 0.7], n_annotators=20, runs=2, rng=rng(7))
-    captured = captured_outcomes(lambda **more: planning.plan_leaderboard(60, 0.1, n_annotators=20, **more), 7, 2)
+    captured = captured_outcomes(
+        lambda **more: planning.simulate_leaderboard_power(60, 0.1, n_annotators=20, **more), 7, 2
+    )
     alone = leaderboard.score_difference_in_points(
         made.values[0].ravel(),
         np.repeat(["x", "y"], 60),
@@ -182,7 +196,7 @@ def test_leaderboards_and_utilities_are_planned_with_their_analyses():
     same(captured, 0, alone)
     rated = generators.simulate_continuous_ratings(25, 3, [0.6, 0.4], violating_share=0.1, runs=2, rng=rng(8))
     captured = captured_outcomes(
-        lambda **more: planning.plan_expected_utility(25, 3, 0.2, violating_share=0.1, **more), 8, 2
+        lambda **more: planning.simulate_expected_utility_power(25, 3, 0.2, violating_share=0.1, **more), 8, 2
     )
     ends = [rated.reference_minimum[0][:, None], rated.reference_maximum[0][:, None]]
     means = []
@@ -215,7 +229,7 @@ def test_probabilities_are_planned_with_the_analysis_of_probabilities():
     made = generators.simulate_spa_answers(30, [0.6, 0.5], annotator_sd=0.2, order_sd=0.15, runs=2, rng=rng(9))
     for mode, tau in [("recommended", None), ("recommended", 1.1), ("paper", None), ("paper", 1.1)]:
         captured = captured_outcomes(
-            lambda mode=mode, tau=tau, **more: planning.plan_spa(
+            lambda mode=mode, tau=tau, **more: planning.simulate_spa_power(
                 30, [0.6, 0.5], mode=mode, tau=tau, annotator_sd=0.2, order_sd=0.15, **more
             ),
             9,

@@ -16,7 +16,9 @@ from tests.analysis.stats.planning.options import options, within
 def test_simulations_beyond_the_bounds_are_refused_before_they_start(runs, n, said):
     started = []
     with pytest.raises(ValueError, match=said):
-        planning.plan_spa(n, 0.6, rng=rng(), options=options(runs=runs, progress=lambda *at: started.append(at)))
+        planning.simulate_spa_power(
+            n, 0.6, rng=rng(), options=options(runs=runs, progress=lambda *at: started.append(at))
+        )
     assert started == []
     with pytest.raises(ValueError, match="too large a study"):
         planning.validate_simulation_size(1, 50_000_001)
@@ -26,7 +28,7 @@ def test_simulations_beyond_the_bounds_are_refused_before_they_start(runs, n, sa
 @pytest.mark.parametrize("find_detectable", [False, True])
 def test_progress_is_told_in_order_to_the_end(find_detectable):
     told = []
-    planning.plan_choice(
+    planning.simulate_choice_power(
         20,
         3,
         0.5,
@@ -43,7 +45,7 @@ def test_progress_is_told_in_order_to_the_end(find_detectable):
 def test_a_cancelled_job_stops_at_the_next_block():
     told = []
     with pytest.raises(planning.SimulationCancelled, match="after 30 of 200 runs"):
-        planning.plan_spa(
+        planning.simulate_spa_power(
             20,
             0.6,
             rng=rng(),
@@ -53,33 +55,36 @@ def test_a_cancelled_job_stops_at_the_next_block():
 
 
 def test_the_same_seed_gives_the_same_plan_whoever_watches():
-    first = planning.plan_spa(30, 0.6, rng=rng(11), options=options(find_detectable=True))
-    watched = planning.plan_spa(
+    first = planning.simulate_spa_power(30, 0.6, rng=rng(11), options=options(find_detectable=True))
+    watched = planning.simulate_spa_power(
         30,
         0.6,
         rng=rng(11),
         options=options(find_detectable=True, progress=lambda *_: None, is_cancelled=lambda: False),
     )
     assert first == watched
-    assert first != planning.plan_spa(30, 0.6, rng=rng(12), options=options(find_detectable=True))
+    assert first != planning.simulate_spa_power(30, 0.6, rng=rng(12), options=options(find_detectable=True))
 
 
 @pytest.mark.parametrize(
     "call,named",
     [
-        (lambda: planning.plan_spa(9, 0.6, mode="other", rng=rng()), "mode: 'other'"),
-        (lambda: planning.plan_rating(9, 2, 0.5, estimator="other", rng=rng()), "estimator: 'other'"),
-        (lambda: planning.plan_human_likeness(9, 2, 0.5, measure="other", rng=rng()), "measure: 'other'"),
-        (lambda: planning.plan_expected_utility(9, 2, 0.5, utility=0.9, rng=rng()), "difference: 0.5 around 0.9"),
-        (lambda: planning.plan_group_sequential(0.1, 0.3, [80, 40]), "looks"),
-        (lambda: planning.plan_group_sequential(0.1, 0.3, [1, 40]), "looks"),
-        (lambda: planning.plan_group_sequential(0.1, 0.3, [20.5, 40]), "looks"),
-        (lambda: planning.plan_group_sequential(0.1, 0.3, [math.nan, 40]), "looks"),
-        (lambda: planning.plan_group_sequential(math.nan, 0.3, [20, 40]), "difference: nan"),
-        (lambda: planning.plan_mean(math.nan, 0.3, 30), "effect: nan"),
-        (lambda: planning.plan_mean(math.inf, 0.3, 30), "effect: inf"),
-        (lambda: planning.plan_two_groups(math.nan, 30, 30, sd_x=0.3), "difference: nan"),
-        (lambda: planning.plan_mean(0.1, 0.0, 30), "sd: 0"),
+        (lambda: planning.simulate_spa_power(9, 0.6, mode="other", rng=rng()), "mode: 'other'"),
+        (lambda: planning.simulate_rating_power(9, 2, 0.5, estimator="other", rng=rng()), "estimator: 'other'"),
+        (lambda: planning.simulate_human_likeness_power(9, 2, 0.5, measure="other", rng=rng()), "measure: 'other'"),
+        (
+            lambda: planning.simulate_expected_utility_power(9, 2, 0.5, mean_utility=0.9, rng=rng()),
+            "difference: 0.5 around 0.9",
+        ),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [80, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [1, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [20.5, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [math.nan, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(math.nan, 0.3, [20, 40]), "difference: nan"),
+        (lambda: planning.compute_mean_test_power(math.nan, 0.3, 30), "effect: nan"),
+        (lambda: planning.compute_mean_test_power(math.inf, 0.3, 30), "effect: inf"),
+        (lambda: planning.compute_two_group_test_power(math.nan, 30, 30, sd_x=0.3), "difference: nan"),
+        (lambda: planning.compute_mean_test_power(0.1, 0.0, 30), "sd: 0"),
         (lambda: planning.PlanOptions(tests=0), "tests: 0"),
     ],
 )

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.django_db
 
 def test_places_are_counted_by_where_they_stand(study):
     players.submitted(study, "1")
-    assign.mark_assignment_started(players.submitted(study, "2", until="s2.ask"))
+    assign.mark_started_and_extend_deadline(players.submitted(study, "2", until="s2.ask"))
     looking = players.claimed(study, "3")
     gone = players.claimed(study, "4")
     assign.release_assignment(gone.pk, "returned")
     total, arms = monitor.count_places_by_arm(study)
     assert (total.wanted, total.submitted, total.started, total.reserved, total.free) == (4, 1, 1, 1, 1)
     # As everywhere: started is who was shown the first page.
-    assign.mark_assignment_started(looking)
+    assign.mark_started_and_extend_deadline(looking)
     assert (monitor.count_places_by_arm(study)[0].started, monitor.count_places_by_arm(study)[0].reserved) == (2, 0)
     assert total.released == (("returned", 1),)
     assert [(arm.name, arm.submitted, arm.free) for arm in arms] == [("all", 1, 1)]

@@ -23,7 +23,7 @@ from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.orders import send_due_orders
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Arm, Study, StudyMember
 from studies.services import lifecycle
 from studies.services.copying import clone_study
@@ -66,7 +66,7 @@ def world(service):
     panel, by_hand = recruitment_of(study), recruitment(study, currency="EUR", reward=Decimal("2.00"))
     for link in (panel, by_hand):
         promised(link, **EARLY)
-    store_secrets(panel, {"token": "t"}, by=None)
+    store_or_delete_secrets(panel, {"token": "t"}, by=None)
 
     # Nobody is written down who does not agree.
     assert Client().post(f"/e/{by_hand.key}/", {"start": "1"}).status_code == 422
@@ -90,7 +90,7 @@ def world(service):
     exclude_assignments([done["gus"], late], "misunderstood", owner)
     lift_exclusion(taken_back, owner)
     assert (
-        analysis_tasks.open_replacement_places() == 3
+        analysis_tasks.open_places_replacing_excluded_annotators() == 3
     )  # who withdrew after the end, who was too fast, who was left out
     submitted(study, "robot 1", origin="robot")
     claimed(study, "robot 2", origin="robot")

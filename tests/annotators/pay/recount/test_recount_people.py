@@ -19,7 +19,7 @@ from annotators.models import (
     Response,
 )
 from studies.admin import workflow
-from studies.design.workload import batch_workloads
+from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -145,10 +145,13 @@ def test_what_batches_ask_is_read_off_their_placements(world):
             )  # one screening question, one pair asked both ways, one comment
             reward = batch.arm.reward if batch.arm.reward is not None else study.reward
             found[str(batch.number)] = (words, 4, pytest.approx(minutes), pytest.approx(float(reward) * 60 / minutes))
-    told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in batch_workloads(study)}
+    told = {
+        one.batch: (one.words, one.questions, one.minutes, one.per_hour)
+        for one in estimate_stored_or_trial_batch_workloads(study)
+    }
     assert told == found and len(found) > 18
     loads = workflow.min_median_max_batch_burdens(study)
-    by_minutes = sorted(one.minutes for one in batch_workloads(study))
+    by_minutes = sorted(one.minutes for one in estimate_stored_or_trial_batch_workloads(study))
     assert [one.burden.minutes for one in loads] == [
         by_minutes[0],
         by_minutes[(len(by_minutes) - 1) // 2],

@@ -20,7 +20,7 @@ EARLY = {"screened_out": "0.30", "failed_checks": "all", "full": "0.10", "fault"
 
 def started(study, person, link, pages=2, **answers) -> Assignment:
     mine = claimed(study, person, link)
-    assign.mark_assignment_started(mine)
+    assign.mark_started_and_extend_deadline(mine)
     for _ in range(pages):
         answered(mine)
     return Assignment.objects.get(pk=mine.pk)
@@ -38,7 +38,7 @@ def finished_late(study, person, link, taken_by) -> Assignment:
 
 def screened_out(study, person, link) -> Assignment:
     mine = claimed(study, person, link)
-    assign.mark_assignment_started(mine)
+    assign.mark_started_and_extend_deadline(mine)
     answered(mine, **{"s1.q1": "no"})
     return Assignment.objects.get(pk=mine.pk)
 

@@ -9,7 +9,7 @@ from annotators.models.identity import store_person_id
 from annotators.pay.verdicts.decisions import get_work_by_submission
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Expected, Item, Placement, StudyMember
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import spa_study, user
@@ -30,7 +30,7 @@ def recruitment(panel):
     study = spa_study(user("owner"), target_n=20)
     StudyMember.objects.create(study=study, user=user("colleague"), role=StudyMember.Role.EDITOR)
     made = recruitment_of(study)
-    store_secrets(made, {"token": "t"}, by=None)
+    store_or_delete_secrets(made, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=made, external_id="T")
     return made
 

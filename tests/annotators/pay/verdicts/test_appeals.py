@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal, unanswered_appeals
+from annotators.pay.verdicts.appeals import answer_appeal, appeals_awaiting_answer, create_appeal
 from annotators.pay.verdicts.decisions import approve_work, order_return_request, reject_work, reverse_rejection
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
@@ -107,11 +107,14 @@ def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recr
         at=timezone.now() - timedelta(days=20),
         due_at=timezone.now() - timedelta(days=6),
     )
-    assert [(row.pk, row.is_late) for row in unanswered_appeals([recruitment])] == [(late.pk, True), (soon.pk, False)]
+    assert [(row.pk, row.is_late) for row in appeals_awaiting_answer([recruitment])] == [
+        (late.pk, True),
+        (soon.pk, False),
+    ]
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected")
     assert "passed without an answer" in last_page(one.assignment)
     reverse_rejection(Verdict.objects.get(pk=late.verdict_id), user("owner"))
-    assert list(unanswered_appeals([recruitment])) == [soon]
+    assert list(appeals_awaiting_answer([recruitment])) == [soon]
 
 
 def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
@@ -294,9 +297,9 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
 
 
 def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
-    from annotators.recruitment.panels.secrets import store_secrets
+    from annotators.recruitment.panels.secrets import store_or_delete_secrets
 
-    store_secrets(recruitment, {"token": ""}, by=None)
+    store_or_delete_secrets(recruitment, {"token": ""}, by=None)
     one = sent(recruitment)
     approve_work(work(one), user("owner"))
     assert not PanelOrder.objects.exists()

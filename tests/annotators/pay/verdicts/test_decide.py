@@ -23,7 +23,7 @@ from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import AuditEvent
 from studies.services.lifecycle import ActionRefused
 from tests.builders import user
@@ -248,7 +248,7 @@ def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, pa
     assert PanelOrder.objects.get().operation == "request_return"
     with pytest.raises(ActionRefused, match="asked already"):
         order_return_request(work(one), "Again?", user("owner"))
-    store_secrets(recruitment, {"token": ""}, by=None)
+    store_or_delete_secrets(recruitment, {"token": ""}, by=None)
     with pytest.raises(ActionRefused, match="cannot ask"):
         order_return_request(work(one), "Again?", user("owner"))
 
@@ -273,7 +273,7 @@ def test_times_are_said_in_words():
 
 
 def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
-    store_secrets(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
+    store_or_delete_secrets(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
     one = sent(recruitment, "W1")
     update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "due"

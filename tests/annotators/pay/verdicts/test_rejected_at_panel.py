@@ -9,7 +9,12 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.pay.ledger import update_ledger
-from annotators.pay.verdicts.appeals import answer_appeal, create_appeal, eligible_appeal_answerers, unanswered_appeals
+from annotators.pay.verdicts.appeals import (
+    answer_appeal,
+    appeals_awaiting_answer,
+    create_appeal,
+    eligible_appeal_answerers,
+)
 from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
 from annotators.pay.verdicts.decisions import approve_work, effective_rejection, reject_work, reverse_rejection
 from annotators.pay.verdicts.status import work_status
@@ -164,12 +169,12 @@ def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clien
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     made = appealed(shown)
     update_ledger(recruitment, by=None)
-    assert not Payment.objects.exists() and list(unanswered_appeals([recruitment])) == [made]
+    assert not Payment.objects.exists() and list(appeals_awaiting_answer([recruitment])) == [made]
     shows(shown, "approved")
     update_ledger(recruitment, by=None)
     assert Payment.objects.get(assignment=shown.assignment).state == "paid"
     assert stages_of(last_page(shown.assignment)) == ["Received", "Approved", "Paid"]
-    assert effective_rejection(shown.assignment) is None and not list(unanswered_appeals([recruitment]))
+    assert effective_rejection(shown.assignment) is None and not list(appeals_awaiting_answer([recruitment]))
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
     assert "o answer is needed" in page and "<textarea" not in page
     made.refresh_from_db()

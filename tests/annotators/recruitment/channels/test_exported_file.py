@@ -12,7 +12,7 @@ from annotators.pay.verdicts.appeals import create_appeal
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.alerts import find_panel_alerts
-from annotators.recruitment.panels.reconcile import match_status_counts
+from annotators.recruitment.panels.reconcile import count_submissions_and_missing_by_status
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted
@@ -256,7 +256,9 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
     standing = {"matched": 1, "decided": 1, "left": 1, "orphan": 1, "unknown": 1, "unsent": 1, "unreadable": 1}
     for n in range(2):
         assert uploaded(client, recruitment, text).status_code == 302
-        assert match_status_counts(recruitment) == standing and PanelSubmission.objects.count() == 6, n
+        assert (
+            count_submissions_and_missing_by_status(recruitment) == standing and PanelSubmission.objects.count() == 6
+        ), n
         again = uploaded(client, recruitment, text, "look").content.decode()
         assert (
             "6 submissions in the file: 0 new, 0 changed, 0 matched to assignments, 0 places would be released" in again
@@ -317,9 +319,9 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     recruitment = link_of()
     for n in range(4):
         came(recruitment, f"w{n}", f"s{n}")
-    assert match_status_counts(recruitment) == {} and find_panel_alerts(recruitment) == []
+    assert count_submissions_and_missing_by_status(recruitment) == {} and find_panel_alerts(recruitment) == []
     uploaded(client, recruitment, f"{HEAD}\nw0,s0,Completed,\nw1,s1,Completed,\n")
-    assert match_status_counts(recruitment) == {"matched": 2, "unsent": 2}
+    assert count_submissions_and_missing_by_status(recruitment) == {"matched": 2, "unsent": 2}
     assert [(one.kind, one.problem) for one in find_panel_alerts(recruitment)] == [
         ("unsent", "2 of 4 are finished in heval but not submitted at the panel.")
     ]

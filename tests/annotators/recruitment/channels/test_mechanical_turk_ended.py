@@ -23,8 +23,11 @@ from annotators.models import (
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import import_submissions_and_release_places, match_status_counts
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.reconcile import (
+    count_submissions_and_missing_by_status,
+    import_submissions_and_release_places,
+)
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import recruitments_to_sync
 from studies.models import AuditEvent
 from tests.admin_pages import logged_in
@@ -47,7 +50,7 @@ def door():
     """One person approved and paid, one rejected there, one whose bonus was ordered, one whose approval was never sent."""
     study = spa_study(user("owner"), target_n=6)
     door = promised(recruitment(study, "mturk", settings=SETTINGS, currency="USD"))
-    store_secrets(door, {"key_id": "AKIA", "key": "secret"}, by=None)
+    store_or_delete_secrets(door, {"key_id": "AKIA", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=door, external_id="heval-0123456789abcdef01234567", places=9)
     now = timezone.now()
     sent = {"state": "done", "sent_at": now, "ended_at": now}
@@ -145,7 +148,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         text = answer.getvalue().decode()
         assert not [one for one in words if one not in text], address
     assert build_report(door.study, {"resamples": 99})["n"]["kept"] == 4
-    (money,) = pay_report.build_pay_report(door.study)["links"]
+    (money,) = pay_report.build_pay_report_by_arm_and_link(door.study)["links"]
     assert (money["paid"], money["ordered"], money["due"]) == ("5.00", "1.00", "2.50")
 
 
@@ -172,10 +175,10 @@ def test_the_file_of_its_site_is_read(door):
     row = "3HIT1,$2.50,3ASG3,A3WORKER,Approved,Tue May 05 11:52:41 PDT 2026,R1\n"
     channel = REGISTRY["mturk"]
     assert channel.takes_file(door)
-    before = match_status_counts(door)
+    before = count_submissions_and_missing_by_status(door)
     summary = import_submissions_and_release_places(door, channel.read_export(door, head + row), "file")
     assert (summary.seen, summary.new, summary.changed) == (1, 0, 1)
-    assert match_status_counts(door)["decided"] == before["decided"] + 1
+    assert count_submissions_and_missing_by_status(door)["decided"] == before["decided"] + 1
     assert payments()[2] == ("base", Decimal("2.50"), "approval", "paid")
     # The task under which it was published stays.
     assert set(PanelSubmission.objects.values_list("task__external_id", flat=True)) == {
@@ -185,7 +188,7 @@ def test_the_file_of_its_site_is_read(door):
 
 def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     other = recruitment(door.study, "prolific")
-    store_secrets(other, {"token": "t"}, by=None)
+    store_or_delete_secrets(other, {"token": "t"}, by=None)
     PanelOrder.objects.create(recruitment=other, operation="stop", token="stop-1", values={"task": "T"})
     events = AuditEvent.objects.count()
     ended()

@@ -15,11 +15,11 @@ from annotators.recruitment.panels.alerts import (
     cached_funds,
     find_panel_alerts,
     refresh_cached_funds,
-    waiting_payment_orders_total,
+    waiting_bonus_and_screen_out_total,
 )
 from annotators.recruitment.panels.orders import get_or_create_order
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from heval_site.runtime import doctor
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -38,7 +38,7 @@ def recruitment():
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    store_secrets(made, {"token": "a-token"}, by=None)
+    store_or_delete_secrets(made, {"token": "a-token"}, by=None)
     return made
 
 
@@ -173,10 +173,10 @@ class Account(Pretend):
 def test_money_is_held_against_what_is_to_be_paid(recruitment):
     came(recruitment, *PEOPLE[:3])
     shows(recruitment, PEOPLE[:3])
-    assert waiting_payment_orders_total(recruitment) == 0, "Prolific put the rewards aside when it published"
+    assert waiting_bonus_and_screen_out_total(recruitment) == 0, "Prolific put the rewards aside when it published"
     row = PanelSubmission.objects.first()
     get_or_create_order(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
-    assert waiting_payment_orders_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
+    assert waiting_bonus_and_screen_out_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
     for told in (PanelBusy("Later."), None):
         refresh_cached_funds(recruitment, Account(told))
         assert cached_funds(recruitment) is None

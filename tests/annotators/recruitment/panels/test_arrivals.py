@@ -17,7 +17,7 @@ from annotators.recruitment.panels.arrival_checks import (
     VERIFIED,
     classify_arrival,
 )
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Job
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -39,7 +39,7 @@ def recruitment(fake):
     made = Recruitment.objects.create(
         study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
     )
-    store_secrets(made, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(made, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -148,7 +148,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
 
 def test_a_token_that_is_wrong_throws_doubt_on_nobody(fake, recruitment):
     came(recruitment, fake.take(PanelTask.objects.get().external_id, PERSON))
-    store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     looked()
     assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
 

@@ -12,7 +12,7 @@ from annotators.recruitment.panels.secrets import (
     WEBHOOK_SECRET,
     decrypt_panel_secret,
     has_service_secret,
-    store_secrets,
+    store_or_delete_secrets,
 )
 from studies.models import Job
 from studies.services import jobs
@@ -48,7 +48,7 @@ def recruitment(fake):
         pool="panel",
         settings={"code_complete": "A2K7PQ"},
     )
-    store_secrets(made, {"token": TOKEN, WEBHOOK_SECRET: SECRET}, by=None)
+    store_or_delete_secrets(made, {"token": TOKEN, WEBHOOK_SECRET: SECRET}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -108,7 +108,7 @@ def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
     PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     assert sent(recruitment).status_code == 404
     other = Recruitment.objects.create(study=recruitment.study, channel="open_link")
-    store_secrets(other, {WEBHOOK_SECRET: SECRET}, by=None)
+    store_or_delete_secrets(other, {WEBHOOK_SECRET: SECRET}, by=None)
     assert sent(other).status_code == 404 and not PanelEvent.objects.exists()
 
 
@@ -180,7 +180,7 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
         PanelEvent.objects.create(
             source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
         )
-    store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     look = incremental_sync.schedule_incremental_sync(recruitment)
     jobs.run_job(look.pk)
     look.refresh_from_db()

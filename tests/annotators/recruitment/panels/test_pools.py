@@ -15,13 +15,13 @@ from annotators.places import assign
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import blocklists
 from annotators.recruitment.panels.blocklists import (
-    annotators_barred_from_link,
     annotators_to_block_at_panel,
+    barred_annotators_with_panel_id,
     blocklist_name,
     order_blocklist_additions,
 )
-from annotators.recruitment.panels.publishing import order_publication
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.publishing import order_blocklist_and_publication
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job, Study
 from studies.services import jobs
@@ -39,7 +39,7 @@ def changed(study, **columns) -> Study:
 
 def link(study, channel="prolific", secrets=None, pool="panel") -> Recruitment:
     made = Recruitment.objects.create(study=study, channel=channel, pool=pool, settings={"code_complete": "A2K7PQ"})
-    store_secrets(made, secrets or {"token": TOKEN}, by=None)
+    store_or_delete_secrets(made, secrets or {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -100,7 +100,9 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
     known(submitted(before, PEOPLE[5]), PEOPLE[5])
     Annotator.objects.filter(external_id=assign.hash_person_id("panel", PEOPLE[5])).update(pool="another")
     codes = {assign.hash_person_id("panel", person): n for n, person in enumerate(PEOPLE)}
-    found = {codes[external] for external in annotators_barred_from_link(here).values_list("external_id", flat=True)}
+    found = {
+        codes[external] for external in barred_annotators_with_panel_id(here).values_list("external_id", flat=True)
+    }
     assert found == {0, 2}
     refused = {
         n
@@ -111,7 +113,9 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
     changed(study, batches_per_annotator=2)
     assert {
         codes[e]
-        for e in annotators_barred_from_link(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)
+        for e in barred_annotators_with_panel_id(Recruitment.objects.get(pk=here.pk)).values_list(
+            "external_id", flat=True
+        )
     } == {0}
 
 
@@ -134,7 +138,7 @@ def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
         annotators_to_block_at_panel(here).count() == 4 == order_blocklist_additions(here, by=None)
         and order_blocklist_additions(here, by=None) == 0
     )
-    assert blocklists.blocklist_counts(here) == {"listed": 0, "doubtful": 1}
+    assert blocklists.count_listed_people_and_doubtful_orders(here) == {"listed": 0, "doubtful": 1}
 
 
 def test_a_panel_without_lists_is_ordered_nothing():
@@ -161,7 +165,7 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         here = link(study)
         another = fake.group(f"{blocklist_name(study)}x")
         fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
-        order_publication(here, by=None, **wanted())
+        order_blocklist_and_publication(here, by=None, **wanted())
         schedule_sync(here, by=None)
         run_jobs()
         schedule_sync(here, by=None)

@@ -9,12 +9,12 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.publishing import (
     get_panel_tasks_or_create_from_arrivals,
-    order_publication,
+    order_blocklist_and_publication,
     order_task_stop,
     publishing_obstacles,
     publishing_warnings,
 )
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
@@ -37,7 +37,7 @@ def recruitment_of(study=None, channel="prolific", **columns) -> Recruitment:
     made = Recruitment.objects.create(
         study=study or spa_study(user("owner")), channel=channel, settings=CODES, **columns
     )
-    store_secrets(made, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -103,12 +103,12 @@ def test_a_stop_that_the_panel_refused_is_ordered_anew(settings):
 
 def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
-    first = order_publication(recruitment, by=None, **wanted())
-    assert order_publication(recruitment, by=None, **wanted()) == first
+    first = order_blocklist_and_publication(recruitment, by=None, **wanted())
+    assert order_blocklist_and_publication(recruitment, by=None, **wanted()) == first
     with pytest.raises(ActionRefused, match="is still open"):
-        order_publication(recruitment, by=None, **wanted(places=10))
+        order_blocklist_and_publication(recruitment, by=None, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    assert order_publication(recruitment, by=None, **wanted(places=10)).token != first.token
+    assert order_blocklist_and_publication(recruitment, by=None, **wanted(places=10)).token != first.token
 
 
 def test_what_stands_against_publishing_is_told(settings):
@@ -118,7 +118,7 @@ def test_what_stands_against_publishing_is_told(settings):
     told = " ".join(publishing_obstacles(draft))
     assert all(words in told for words in ("There is no code for people who complete", "not launched", "https://"))
     with pytest.raises(ActionRefused, match="not launched"):
-        order_publication(draft, by=None, **wanted())
+        order_blocklist_and_publication(draft, by=None, **wanted())
     assert not PanelOrder.objects.exists()
 
 
@@ -143,7 +143,7 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
         == ["T7"]
         == [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)]
     )
-    order = order_publication(recruitment, by=None, **wanted())
+    order = order_blocklist_and_publication(recruitment, by=None, **wanted())
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=order.made_at, ended_at=order.made_at)
     claimed(recruitment.study, "U", recruitment, external_ids={"person": "U", "task": "T8"})
     assert [task.external_id for task in get_panel_tasks_or_create_from_arrivals(recruitment)] == ["T7"]

@@ -16,13 +16,13 @@ from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUncle
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
+    count_submissions_and_missing_by_status,
     finished_assignments_missing_at_panel,
     import_submissions_and_release_places,
     is_same_receipt,
-    match_status_counts,
     submissions_with_match_status,
 )
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import PanelUnavailable, recruitments_to_sync, schedule_all_syncs, sync_panel
 from studies.models import Batch, Job
 from studies.services import jobs
@@ -98,7 +98,9 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
         "S-odd": "unreadable", "S-other": "left",
     }  # fmt: skip
     assert (summary.seen, summary.new, summary.linked, summary.confirmed, summary.released) == (12, 12, 9, 4, 1)
-    assert summary.classes == match_status_counts(recruitment) and set(summary.classes) <= set(MATCH_STATUSES)
+    assert summary.classes == count_submissions_and_missing_by_status(recruitment) and set(summary.classes) <= set(
+        MATCH_STATUSES
+    )
     for name in ("sent", "paid", "auto", "refused"):
         assert Assignment.objects.get(pk=people[name].pk).trust == "confirmed"
     back = Assignment.objects.get(pk=begun["back"].pk)
@@ -141,7 +143,10 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
     import_submissions_and_release_places(
         recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service"
     )
-    assert match_status_counts(recruitment) == {"matched": 1, "surplus": 1} and PanelSubmission.objects.count() == 2
+    assert (
+        count_submissions_and_missing_by_status(recruitment) == {"matched": 1, "surplus": 1}
+        and PanelSubmission.objects.count() == 2
+    )
 
 
 def test_finished_here_and_never_sent(recruitment):
@@ -150,7 +155,7 @@ def test_finished_here_and_never_sent(recruitment):
     assert finished_assignments_missing_at_panel(recruitment) == [], (
         "without a token or a file nothing is known of the panel"
     )
-    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     assert [(row.pk, word) for row, word in finished_assignments_missing_at_panel(recruitment)] == [
         (early.pk, "unsent")
     ]
@@ -158,7 +163,7 @@ def test_finished_here_and_never_sent(recruitment):
         recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service"
     )
     assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
-    assert recent.pk and match_status_counts(recruitment) == {"working": 1, "unsent": 1}
+    assert recent.pk and count_submissions_and_missing_by_status(recruitment) == {"working": 1, "unsent": 1}
     import_submissions_and_release_places(recruitment, [shown("early", "S1")], "service")
     assert standing(recruitment)["S1"] == "matched"
 
@@ -181,9 +186,11 @@ def test_where_no_session_tells_a_file_that_is_read_again_takes_no_place_from_wh
     assert import_submissions_and_release_places(recruitment, gone, "file").released == 1
     back = came(recruitment, "A", session and "S2", finishes=False)
     assert import_submissions_and_release_places(recruitment, gone, "file").released == 0
-    assert Assignment.objects.get(pk=back.pk).released_reason == "" and match_status_counts(recruitment) == {"left": 1}
+    assert Assignment.objects.get(pk=back.pk).released_reason == "" and count_submissions_and_missing_by_status(
+        recruitment
+    ) == {"left": 1}
     import_submissions_and_release_places(recruitment, [shown("A", "A" if session else "S1")], "file")
-    assert match_status_counts(recruitment) == {"orphan": 1}
+    assert count_submissions_and_missing_by_status(recruitment) == {"orphan": 1}
 
 
 def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
@@ -211,7 +218,7 @@ def test_a_look_costs_the_same_queries_for_one_and_for_many(recruitment, django_
         look = [shown(f"W{i}", f"S{i}") for i in range(n)]
         with django_assert_max_num_queries(34):
             assert import_submissions_and_release_places(recruitment, look, "service").seen == n
-    assert match_status_counts(recruitment) == {"matched": 1, "unknown": 59}
+    assert count_submissions_and_missing_by_status(recruitment) == {"matched": 1, "unknown": 59}
 
 
 def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
@@ -232,7 +239,7 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     assert get_person_id(stranger) is None
     ids = set(PanelSubmission.objects.values_list("external_id", flat=True))
     assert len(ids) == 2 and all(name.startswith("erased-") for name in ids)
-    assert match_status_counts(recruitment) == {"decided": 1, "unknown": 1}
+    assert count_submissions_and_missing_by_status(recruitment) == {"decided": 1, "unknown": 1}
     tasks.erase_person_ids()
     assert set(PanelSubmission.objects.values_list("external_id", flat=True)) == ids
 
@@ -244,7 +251,7 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     assignment = came(recruitment, "W", "S1")
     panel.shown["T"] = [shown("W", "S1"), shown("X", "S2")]
     assert schedule_all_syncs() == 0
-    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
+    store_or_delete_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
     assert schedule_all_syncs() == 1 and schedule_all_syncs() == 1
     job = Job.objects.get(kind="panel_sync")
     jobs.run_job(job.pk)
@@ -288,7 +295,7 @@ def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruit
     from tests.annotators.closed_studies import closed_long_ago
 
     speaks(monkeypatch, Pretend())
-    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    store_or_delete_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     import_submissions_and_release_places(
         recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service"
     )

@@ -11,10 +11,10 @@ from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recr
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import SubmissionSnapshot, rounds
-from annotators.recruitment.panels.publishing import order_publication
+from annotators.recruitment.panels.publishing import order_blocklist_and_publication
 from annotators.recruitment.panels.reconcile import import_submissions_and_release_places
 from annotators.recruitment.panels.rounds import count_further_places_needed, order_next_round
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
@@ -36,14 +36,14 @@ def recruitment(db):
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    store_secrets(made, {"token": TOKEN}, by=None)
+    store_or_delete_secrets(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
 @pytest.fixture
 def task(recruitment):
     """Published from here, with four places."""
-    order = order_publication(recruitment, by=None, **PUBLISHED, places=4)
+    order = order_blocklist_and_publication(recruitment, by=None, **PUBLISHED, places=4)
     now = timezone.now()
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=now, ended_at=now, result={"task": "T"})
     return PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
@@ -224,7 +224,7 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
     cache.clear()
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
-        order_publication(recruitment, by=None, **PUBLISHED, places=2)
+        order_blocklist_and_publication(recruitment, by=None, **PUBLISHED, places=2)
         rounds.save_round_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
 
         def asked():

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from studies.design.draw import item_content_hash
-from studies.imports.preparation import prepare_and_filter_stimuli
+from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts
 from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Study
 from studies.stimuli.images import encode_image, store_image
@@ -60,7 +60,7 @@ def whole(db, tmp_path, settings):
     Output.objects.create(system=alpha, prompt=prompt, sample=1, text="**b**", format="markdown", language="fr")
     _add_ready_made(study, tmp_path)
     _add_test_item(study, spa)
-    prepare_and_filter_stimuli(study, {"normalisation": {"tokeniser_quotes": True}}, by=None)
+    prepare_stimuli_and_delete_dropped_prompts(study, {"normalisation": {"tokeniser_quotes": True}}, by=None)
     return Study.objects.get(pk=study.pk)
 
 

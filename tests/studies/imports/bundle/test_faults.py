@@ -10,7 +10,7 @@ from studies.imports.bundle import (
     BundleRefused,
     bundle_text,
     create_draft_from_bundle,
-    parse_bundle,
+    parse_bundle_json,
     serialize_bundle,
 )
 from studies.models import Section, Study
@@ -210,7 +210,7 @@ def test_a_wrong_bundle_is_refused_by_the_path_of_its_fault(study, change, said)
 )
 def test_what_is_no_bundle_is_refused(data, said):
     with pytest.raises(BundleRefused, match=said) as refused:
-        parse_bundle(data)
+        parse_bundle_json(data)
     str(refused.value).encode()
 
 

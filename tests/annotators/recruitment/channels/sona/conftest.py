@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 
 from annotators.recruitment.channels.sona.service import SonaService
-from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.secrets import store_or_delete_secrets
 from tests.annotators.recruitment.channels.sona.stand_in import SECRETS, SETTINGS, SONA, FakeSona
 from tests.builders import recruitment, spa_study, user
 
@@ -23,7 +23,7 @@ def door(fake, db, monkeypatch):
     cache.clear()
     study = spa_study(user("owner"), target_n=9, prompts=40, batches_per_annotator=3)
     made = recruitment(study, "sona", settings=SETTINGS, reward=Decimal(0))
-    store_secrets(made, SECRETS, by=None)
+    store_or_delete_secrets(made, SECRETS, by=None)
     monkeypatch.setattr(
         type(SONA),
         "service",

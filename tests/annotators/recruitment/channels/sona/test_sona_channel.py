@@ -5,7 +5,7 @@ import pytest
 from annotators.models import Assignment, Recruitment
 from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.panels.secrets import decrypt_panel_secret, store_secrets
+from annotators.recruitment.panels.secrets import decrypt_panel_secret, store_or_delete_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -43,7 +43,7 @@ def test_only_who_completed_is_led_to_the_credit():
     ends = "https://yourschool.sona-systems.com/"
     assert SONA.way_back(door, "complete", {"session": "40351"}, "R").url == ends
     assert "Store it on the panel page" in SONA.problems(door)[0]
-    store_secrets(door, SECRETS, by=None)
+    store_or_delete_secrets(door, SECRETS, by=None)
     backs = {outcome: SONA.way_back(door, outcome, {"session": "40351"}, "R") for outcome in OUTCOMES}
     assert backs["complete"].url == CREDIT
     assert {back.url for outcome, back in backs.items() if outcome != "complete"} == {ends}
@@ -93,7 +93,7 @@ def test_settings_that_are_not_sonas_are_refused(changes, field):
 @pytest.mark.django_db
 def test_the_token_is_on_the_last_page_alone():
     door = recruitment(spa_study(target_n=1), "sona", settings=SETTINGS)
-    store_secrets(door, SECRETS, by=None)
+    store_or_delete_secrets(door, SECRETS, by=None)
     robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
     end = [response for response in robot.responses if b"Thank you" in response.content]

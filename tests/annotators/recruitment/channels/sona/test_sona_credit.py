@@ -19,7 +19,7 @@ from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.panels import alerts, credits, incremental_sync
 from annotators.recruitment.panels.orders import cancel_order
 from annotators.recruitment.panels.reconcile import submissions_with_match_status
-from annotators.recruitment.panels.secrets import get_panel_service, store_secrets
+from annotators.recruitment.panels.secrets import get_panel_service, store_or_delete_secrets
 from annotators.recruitment.panels.sync import sync_panel
 from studies.models import AuditEvent, Job
 from studies.services import jobs
@@ -223,7 +223,7 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
 
 
 def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, fake):
-    store_secrets(door, {"credit_token": ""}, by=None)
+    store_or_delete_secrets(door, {"credit_token": ""}, by=None)
     one = finished(door)
     looked()
     assert not fake.asked and not PanelSubmission.objects.exists() and not PanelOrder.objects.exists()
@@ -233,7 +233,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
     )
     # Kept later, it serves those who finished before.
-    store_secrets(door, SECRETS, by=None)
+    store_or_delete_secrets(door, SECRETS, by=None)
     looked()
     assert fake.granted == {"40351"}
 
@@ -242,7 +242,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
 def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_job_fails():
     cache.clear()
     door = recruitment(spa_study(target_n=1), "sona", settings={})
-    store_secrets(door, SECRETS, by=None)
+    store_or_delete_secrets(door, SECRETS, by=None)
     one = finished(door)
     assert not credits.recruitment_ids_with_pending_credits([door]) and credits.credit_status(one) == ""
     looked()
