@@ -29,7 +29,6 @@ METHODS = {
     "rating.sign_test": ("ratings: sign test", 0.5),
     "rating.wilcoxon": ("ratings: Wilcoxon, symmetry about 0", 0.0),
     "rating.cumulative_logit": ("ratings: cumulative logit (log odds ratio)", 0.0),
-    "rating.crossed_mixed": ("ratings: mixed model, annotators and prompts crossed", 0.0),
     "rating.mean_difference": ("ratings: difference of means", 0.0),
     "rating.mean_difference.by_annotator": ("ratings: difference of means, for exactly these prompts", 0.0),
     "rating.mean_difference.equivalence": ("ratings: equivalence of means", 0.0),

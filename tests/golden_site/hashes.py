@@ -179,7 +179,7 @@ def stored() -> dict[str, dict[str, Any]]:
     return json.loads(unpacked(RESULTS))
 
 
-# What another processor computes otherwise in the third digit: beside a headline, mixed models found by a search and ends of intervals
+# What another processor computes otherwise in the third digit: beside a headline, models found by a search and ends of intervals
 # found by counting resamples, and the rows of the two tables that repeat them.
 SEARCHED = re.compile(r"/sensitivity/|/tables/\d+ \((methods|estimates)\)/")
 TOLERANCE_OF_SEARCHES = 5e-3

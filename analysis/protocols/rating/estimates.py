@@ -12,9 +12,6 @@ from .question_ratings import QuestionRatings, paired_ratings, pivot_ratings
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# With more ratings a crossed mixed model takes seconds. The two-way clustered mean gives nearly the same result.
-MAX_MIXED_ROWS = 4000
-
 
 def paper_paired_difference(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
@@ -85,19 +82,14 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     """Return estimates from models of all ratings of the two systems, paired or not."""
     from analysis.stats import ratings
 
-    others = []
+    if question_ratings.scale.kind != "likert":
+        return []
     rows = question_ratings.kept[
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
     scores, systems = rows["rating"].to_numpy(float), rows["system"].to_numpy(object)
-    people, prompts = rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
-    pair: dict[str, Any] = {"system": comparison.x, "reference": comparison.y, "level": level}
-    if question_ratings.scale.kind == "likert":
-        others.append(ratings.cumulative_logit(scores, systems, people, **pair))
-    is_crossed = len(rows) > 2 * rows["annotator"].nunique() and rows["prompt"].nunique() > 1
-    if is_crossed and len(rows) <= MAX_MIXED_ROWS:
-        others.append(ratings.crossed_mixed_model(scores, systems, people, prompts, **pair))
-    return others
+    people, pair = rows["annotator"].to_numpy(object), {"system": comparison.x, "reference": comparison.y}
+    return [ratings.cumulative_logit(scores, systems, people, level=level, **pair)]
 
 
 def add_planned_points_equivalence_test(

@@ -14,7 +14,6 @@ from analysis.stats.ratings._differences import (
     rounding_reversal_guard,
     sign_and_wilcoxon_tests,
 )
-from analysis.stats.ratings._mixed import crossed_mixed_model
 from analysis.stats.ratings._ordinal import cumulative_logit
 from analysis.stats.ratings._position import rating_change_per_position
 from analysis.stats.ratings._scales import (
@@ -31,7 +30,6 @@ __all__ = [
     "ReversalGuard",
     "ZScores",
     "rescale_to_references",
-    "crossed_mixed_model",
     "cumulative_logit",
     "expected_utility",
     "paired_mean_difference",

@@ -1,15 +1,13 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analysis.stats import clusters, ratings
-from analysis.stats.ratings import _mixed, _ordinal
+from analysis.stats.ratings import _ordinal
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
@@ -143,7 +141,6 @@ def test_the_four_methods_agree_on_the_sign():
     assert ratings.paired_mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
     assert ratings.probability_of_superiority(x, y, annotators).estimate > 0.5
     assert ratings.cumulative_logit(rows[0], rows[1], rows[2], system="x", reference="y").estimate > 0
-    assert ratings.crossed_mixed_model(*rows, system="x", reference="y").estimate > 0
 
 
 def test_cumulative_logit_on_two_points_is_the_log_odds_ratio():
@@ -214,71 +211,6 @@ def test_cumulative_logit_failures_are_statuses(monkeypatch):
     monkeypatch.setattr(_ordinal, "_fit_ordered", lambda *_: "the fit did not converge")
     failed = ratings.cumulative_logit([3, 4, 5, 3, 3, 4, 5, 2], systems, who, **call)
     assert (failed.status, failed.reason, failed.test) == ("failed", "the fit did not converge", None)
-
-
-def test_the_crossed_mixed_model_agrees_with_the_formula_interface():
-    x, y, annotators, prompts = paired_rows(6, n_annotators=14)
-    values, systems, who, what = long(x, y, annotators, prompts)
-    result = ratings.crossed_mixed_model(values, systems, who, what, system="x", reference="y")
-    columns = {"r": values, "s": (systems == "x").astype(float), "a": who, "p": what, "one": np.ones(len(values))}
-    data = pd.DataFrame(columns)
-    reference = smf.mixedlm(
-        "r ~ s", data, groups="one", vc_formula={"annotator": "0 + C(a)", "prompt": "0 + C(p)"}
-    ).fit()
-    assert_allclose([result.estimate, result.detail["se"]], [reference.params["s"], reference.bse["s"]], rtol=1e-4)
-    assert_allclose(result.detail["components"]["residual"], reference.scale, rtol=1e-3)
-    assert result.detail["method"] == "mixed"
-    assert 0 < result.detail["icc_annotator"] < 1
-
-
-def test_the_crossed_mixed_model_knows_no_order_of_people_and_prompts():
-    draw = np.random.default_rng(1)
-    who, what, treated = draw.integers(0, 10, 60), draw.integers(0, 8, 60), draw.integers(0, 2, 60)
-    values = 3 + 0.4 * treated + draw.normal(0, 0.7, 8)[what] + draw.normal(0, 1, 60)
-    systems, call = np.where(treated, "x", "y"), {"system": "x", "reference": "y"}
-    plain = ratings.crossed_mixed_model(values, systems, who, what, **call)
-    for seed in range(4):
-        names, keys = (np.random.default_rng(seed).permutation(n) for n in (10, 8))
-        order = np.random.default_rng(seed).permutation(60)
-        other = ratings.crossed_mixed_model(values[order], systems[order], names[who][order], keys[what][order], **call)
-        assert other.detail["method"] == plain.detail["method"] == "mixed"
-        assert_allclose([other.estimate, other.detail["se"]], [plain.estimate, plain.detail["se"]], rtol=1e-5)
-
-
-def test_where_people_do_not_differ_the_crossed_mixed_model_says_so():
-    """Each person's residuals add up to nothing: then it is the model without random people, prompts alone."""
-    treated, what = np.tile([0, 1], 24), np.repeat(np.arange(6), 8)
-    who = np.tile(np.arange(4).repeat(2), 6)
-    values = 3 + 0.4 * treated + np.array([-1.0, 0.5, 0.9, -0.6, 0.4, -0.2])[what]
-    noise = np.random.default_rng(4).normal(0, 0.5, 48)
-    for k in range(4):
-        noise[who == k] -= noise[who == k].mean()
-    values += noise
-    result = ratings.crossed_mixed_model(values, np.where(treated, "x", "y"), who, what, system="x", reference="y")
-    data = pd.DataFrame({"r": values, "s": treated.astype(float), "p": what})
-    reference = smf.mixedlm("r ~ s", data, groups="p").fit()
-    assert result.detail["components"]["annotator"] == pytest.approx(0, abs=1e-9)
-    assert_allclose([result.estimate, result.detail["se"]], [reference.params["s"], reference.bse["s"]], rtol=1e-4)
-
-
-def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(monkeypatch):
-    x, y, annotators, prompts = paired_rows(7)
-    monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
-    result = ratings.crossed_mixed_model(*long(x, y, annotators, prompts), system="x", reference="y")
-    wanted = clusters.two_way_clustered_mean(x - y, annotators, prompts)
-    assert result.status == "ok" and result.has_warning("mixed_not_converged")
-    assert_allclose([result.estimate, result.detail["se"]], [wanted.estimate, wanted.detail["se"]], rtol=1e-9)
-    assert result.detail["method"] == "two_way_cluster"
-
-
-def test_the_crossed_mixed_model_needs_two_of_each():
-    call = {"system": "x", "reference": "y"}
-    systems = ["x", "y", "x", "y"]
-    assert ratings.crossed_mixed_model([1, 2, 3, 4], systems, [1, 1, 1, 1], [1, 1, 2, 2], **call).status == "n_lt_2"
-    assert (
-        ratings.crossed_mixed_model([3, 3, 3, 3], systems, [1, 1, 2, 2], [1, 2, 1, 2], **call).status == "zero_variance"
-    )
-    assert ratings.crossed_mixed_model([1, 2], ["x", "x"], [1, 2], [1, 2], **call).status == "no_data"
 
 
 def test_z_scores_remove_each_annotators_level_and_spread():
