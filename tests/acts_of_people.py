@@ -191,11 +191,11 @@ ACTS = {
         leave_out,
         lambda w, by: exclusions.exclude_assignments([w.live], "technical", by),
     ),
-    "annotators/places/exclusions:lift_exclusion": Act(
+    "annotators/places/exclusions:create_exclusion_reversal": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reverse exclusion",
         excluded,
-        lambda w, by: exclusions.lift_exclusion(w.exclusion, by),
+        lambda w, by: exclusions.create_exclusion_reversal(w.exclusion, by),
     ),
     "annotators/places/exclusions:open_next_batches_or_create_copies": Act(
         Action.MANAGE_ASSIGNMENTS,

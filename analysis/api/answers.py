@@ -14,7 +14,7 @@ from analysis.data.export_requests import build_permitted_selection
 from analysis.data.flat_rows.answers import find_damaged_cells
 from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators import models as answers
-from annotators.places.exclusions import exclude_assignments, lift_exclusion
+from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.access import Action
 from studies.models import Study
 
@@ -184,7 +184,7 @@ class ReverseExclusionView(StudyView):
         exclusion = rows.select_related("assignment__study").first()
         if exclusion is None:
             raise Http404
-        reversal = lift_exclusion(exclusion, request.user, serializer.validated_data["note"])
+        reversal = create_exclusion_reversal(exclusion, request.user, serializer.validated_data["note"])
         return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=reversal.pk))]}, status=201)
 
 

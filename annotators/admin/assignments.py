@@ -14,9 +14,9 @@ from annotators.pages.sequence import describe_page_key
 from annotators.places.exclusions import (
     EXCLUSION_REASONS,
     annotate_is_excluded,
+    create_exclusion_reversal,
     describe_excluded_places,
     exclude_assignments,
-    lift_exclusion,
     release_place,
 )
 from annotators.places.receipts import compute_receipt, looks_like_receipt, normalize_receipt
@@ -310,7 +310,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         try:
             if not form.is_valid():
                 raise ActionRefused(" ".join(str(message) for errors in form.errors.values() for message in errors))
-            lift_exclusion(exclusion, request.user, form.cleaned_data["note"])
+            create_exclusion_reversal(exclusion, request.user, form.cleaned_data["note"])
             messages.success(request, "The exclusion was taken back: the assignment counts again.")
         except ActionRefused as refused:
             messages.error(request, str(refused))

@@ -113,7 +113,7 @@ def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -
     return f"{explanation} To let another annotator answer, choose “Open more places” on the study's page."
 
 
-def lift_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
+def create_exclusion_reversal(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Undo an exclusion. The decision stays on record. Raises ActionRefused."""
     check_permission_or_404(by, Action.MANAGE_ASSIGNMENTS, exclusion.assignment.study_id)
     if exclusion.reverses_id:

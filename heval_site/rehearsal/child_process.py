@@ -140,11 +140,11 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
 
     from .rehearsal import Rehearsal, entry_url
     from .results import build_report
-    from .schema_copy import create_sqlite_schema
+    from .schema_copy import create_sqlite_schema_and_record_migrations
 
     progress(0, 1, "Creating a separate database")
     if plan["tables"]:
-        create_sqlite_schema(plan["tables"])
+        create_sqlite_schema_and_record_migrations(plan["tables"])
     migrate_and_create_cache_and_media_folder()
     progress(0, 1, "Launching a copy of the study")
     recruitment = launch_study_from_bundle_and_create_recruitment(plan)

@@ -17,7 +17,7 @@ def read_schema_if_sqlite() -> dict[str, list]:
     return {"made": statements, "applied": sorted(MigrationRecorder(connection).applied_migrations())}
 
 
-def create_sqlite_schema(schema: dict[str, list]) -> None:
+def create_sqlite_schema_and_record_migrations(schema: dict[str, list]) -> None:
     """Create the schema in this process's own, new database."""
     with transaction.atomic(), connection.cursor() as cursor:
         for sql in schema["made"]:

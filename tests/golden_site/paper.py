@@ -7,7 +7,7 @@ from django.db.models import F
 from annotators.models import Assignment, Inquiry
 from annotators.participation.simulate import simulate_answers
 from annotators.places import assign
-from annotators.places.exclusions import exclude_assignments, lift_exclusion
+from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import Contrast, Output, Question, Study
 from studies.services import lifecycle
 from tests.builders import (
@@ -147,7 +147,7 @@ def spoiled_paper() -> Study:
     first, second, third = Assignment.objects.filter(study=study, submitted_at__isnull=False).order_by("pk")[:3]
     exclude_assignments([first], "technical", owner, "The page was blank.", should_reopen_places=True)
     mistaken, _ = exclude_assignments([second, third], "own_wish", owner)
-    lift_exclusion(mistaken, owner, "a mistake")
+    create_exclusion_reversal(mistaken, owner, "a mistake")
     people.comes(29, until=4, change=english)
     Inquiry.objects.create(assignment=third, kind="report", label="B", text="This text is odd.", page_key="s2")
     Inquiry.objects.create(assignment=second, kind="question", text="May I come again?")

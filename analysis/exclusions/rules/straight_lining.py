@@ -12,7 +12,7 @@ MIN_RUN, RUN_SHARE = 10, 0.8
 
 
 @register("straight_lining", "straight lining: the same answer to contradicting questions", is_outcome_blind=False)
-def flag_contradictory_straight_lining(rule_input: RuleInput) -> Flags:
+def flag_straight_lining(rule_input: RuleInput) -> Flags:
     """Flag long runs of one answer that contradict themselves: the same answer to both directions of a pair, except 50 %.
 
     A long run of equal ratings is unknown, with its length as evidence. It may be the person's opinion, so it never excludes.

@@ -67,9 +67,7 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     )
     asymmetry = tuple(
         compared.named(
-            spa.tau_exclusion_asymmetry_correlation(
-                kept_answers.xy[:, column], kept_answers.yx[:, column], level=level
-            ),
+            spa.gap_preference_correlation(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level),
             ESTIMAND,
         )
         for column, compared in enumerate(answers.comparisons)

@@ -11,7 +11,7 @@ from analysis.stats.spa._answers import BOUNDS, combine_orders
 from analysis.stats.spa._exclusions import exclusion_effect_of_relative_rule, exclusion_effects_by_rule
 from analysis.stats.spa._pairs import pair_preference_paper, pair_preference_recommended, pair_preferences_recommended
 from analysis.stats.spa._symmetry import naming_order_effect
-from analysis.stats.spa._tau import TAU, TauFlags, tau_exclusion_asymmetry_correlation, tau_incoherence_flags
+from analysis.stats.spa._tau import TAU, TauFlags, gap_preference_correlation, tau_incoherence_flags
 
 __all__ = [
     "BOUNDS",
@@ -24,6 +24,6 @@ __all__ = [
     "pair_preference_paper",
     "pair_preference_recommended",
     "pair_preferences_recommended",
-    "tau_exclusion_asymmetry_correlation",
+    "gap_preference_correlation",
     "tau_incoherence_flags",
 ]

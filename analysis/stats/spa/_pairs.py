@@ -190,7 +190,7 @@ def pair_preferences_recommended(
 
     Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
     the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `tau_exclusion_asymmetry_correlation`) and
+    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `gap_preference_correlation`) and
     `all_excluded`.
 
     Examples

@@ -83,7 +83,7 @@ def tau_incoherence_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, 
     )
 
 
-def tau_exclusion_asymmetry_correlation(
+def gap_preference_correlation(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -129,7 +129,7 @@ def tau_exclusion_asymmetry_correlation(
 
     Examples
     --------
-    >>> tau_exclusion_asymmetry_correlation([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).has_warning("tau_asymmetric")
+    >>> gap_preference_correlation([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).has_warning("tau_asymmetric")
     True
     """
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
@@ -187,7 +187,7 @@ def estimates_after_tau_exclusion(
     unit: str,
 ) -> list[Estimate]:
     """Return the recommended estimate without the annotators flagged by tau, and by its symmetric form."""
-    asymmetry = tau_exclusion_asymmetry_correlation(xy[:, column], yx[:, column])
+    asymmetry = gap_preference_correlation(xy[:, column], yx[:, column])
     estimates = []
     for name, excluded in (("tau", flags.incoherent), ("tau_symmetric", flags.incoherent | flags.low_sum)):
         result = basic.one_sample_t_test(

@@ -16,7 +16,7 @@ from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign
-from annotators.places.exclusions import exclude_assignments, lift_exclusion
+from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import Arm, ExclusionRule, Study
 from studies.services import lifecycle
 from tests.builders import add_spa, draft_study, launched, user
@@ -48,7 +48,7 @@ def study():
     withdraw_annotator(made[7])
     owner = user("administrator", is_superuser=True)
     first, second = exclude_assignments([made[2], made[9]], "technical", owner)
-    lift_exclusion(second, owner)
+    create_exclusion_reversal(second, owner)
     exclude_assignments([made[9], made[10]], "other", owner, note="said so")
     lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     lifecycle.unblind(Study.objects.get(pk=study.pk), None, "a look")

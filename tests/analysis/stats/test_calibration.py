@@ -60,7 +60,7 @@ def test_after_tau_the_combined_mean_moves_where_the_two_orders_differ_in_noise(
     kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
     assert abs(spa.combine_orders(xy, yx).mean() - 0.5) < 0.002
     assert abs(spa.combine_orders(xy, yx)[kept].mean() - 0.514) < 0.004
-    assert spa.tau_exclusion_asymmetry_correlation(xy, yx).has_warning("tau_asymmetric")
+    assert spa.gap_preference_correlation(xy, yx).has_warning("tau_asymmetric")
 
 
 @pytest.mark.slow

@@ -210,8 +210,8 @@ def test_a_metric_that_does_not_vary():
 def test_correlations_of_constants_and_of_two():
     flat = metrics.system_correlations([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
     assert all(is_undefined(one, "not_identified") for one in flat.values())
-    assert is_undefined(spa.tau_exclusion_asymmetry_correlation([60, 70], [40, 35]), "not_identified")
-    assert is_undefined(spa.tau_exclusion_asymmetry_correlation([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")
+    assert is_undefined(spa.gap_preference_correlation([60, 70], [40, 35]), "not_identified")
+    assert is_undefined(spa.gap_preference_correlation([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")
 
 
 def test_a_system_beside_its_copy():

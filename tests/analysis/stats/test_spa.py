@@ -308,14 +308,14 @@ def test_the_gap_after_tau_is_negative_whatever_people_think():
 def test_pitman_morgan_is_the_correlation_of_gap_and_preference():
     draw = rng(14)
     xy, yx = draw.normal(50, 8, 80).round(), draw.normal(50, 16, 80).round()
-    result = spa.tau_exclusion_asymmetry_correlation(xy, yx)
+    result = spa.gap_preference_correlation(xy, yx)
     reference = stats.pearsonr(xy + yx, xy - yx)
     assert_allclose([result.estimate, result.pvalue], [reference.statistic, reference.pvalue], rtol=1e-9)
     ends = reference.confidence_interval()
     assert_allclose([result.interval.low, result.interval.high], [ends.low, ends.high], rtol=1e-9)
     assert_allclose(result.detail["spearman"], stats.spearmanr(xy + yx, xy - yx).statistic)
     assert result.has_warning("tau_asymmetric")
-    assert not spa.tau_exclusion_asymmetry_correlation(xy, draw.normal(50, 8, 80).round()).has_warning("tau_asymmetric")
+    assert not spa.gap_preference_correlation(xy, draw.normal(50, 8, 80).round()).has_warning("tau_asymmetric")
 
 
 def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity():
@@ -324,16 +324,16 @@ def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity(
     agrees = (own > 0.5) * 0.2
     xy = np.clip(100 * (own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
     yx = np.clip(100 * (1 - own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
-    assert spa.tau_exclusion_asymmetry_correlation(xy, yx).has_warning("tau_asymmetric")
+    assert spa.gap_preference_correlation(xy, yx).has_warning("tau_asymmetric")
     result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
     assert abs(result.estimate - 0.5) < 0.02
     assert sensitivity(result, "tau").estimate < 0.4 and sensitivity(result, "tau").has_warning("tau_asymmetric")
 
 
 def test_a_correlation_that_is_undefined_is_a_status():
-    assert spa.tau_exclusion_asymmetry_correlation([], []).status == "no_data"
-    assert spa.tau_exclusion_asymmetry_correlation([50, 60], [50, 40]).status == "not_identified"
-    assert spa.tau_exclusion_asymmetry_correlation([50] * 9, [50] * 9).status == "not_identified"
+    assert spa.gap_preference_correlation([], []).status == "no_data"
+    assert spa.gap_preference_correlation([50, 60], [50, 40]).status == "not_identified"
+    assert spa.gap_preference_correlation([50] * 9, [50] * 9).status == "not_identified"
 
 
 # Exclusion before and after.

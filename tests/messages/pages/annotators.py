@@ -7,8 +7,8 @@ from django.urls import reverse
 from annotators.models import Exclusion
 from annotators.places.draft_test_runs import create_test_batch_and_assignment, draw_first_batch, start_test_run
 from annotators.places.exclusions import (
+    create_exclusion_reversal,
     exclude_assignments,
-    lift_exclusion,
     open_next_batches_or_create_copies,
     release_place,
 )
@@ -118,8 +118,8 @@ def place_released(client, study):
 def reversed_twice(of_reversal):
     def act(study, done):
         (made,) = exclude_assignments([done], "too_fast", builders.user())
-        back = lift_exclusion(made, builders.user())
-        lift_exclusion(back if of_reversal else made, builders.user())
+        back = create_exclusion_reversal(made, builders.user())
+        create_exclusion_reversal(back if of_reversal else made, builders.user())
 
     return act
 
@@ -198,7 +198,7 @@ LINES = {
         ),
         ("Its place stays taken: no other annotator gets it. To let", "choose “Open more places”", excluded(launched)),
     ],
-    f"{PLACES}:lift_exclusion": [
+    f"{PLACES}:create_exclusion_reversal": [
         (
             "This row already undoes an exclusion",
             "exclude it as before",

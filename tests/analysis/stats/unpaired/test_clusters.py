@@ -77,7 +77,7 @@ def test_several_ratings_of_a_segment_are_one_value():
         np.r_[values - 0.1, values + 0.1, np.nan],
         [*systems, *systems, "s0"],
         np.r_[segments, segments, 0],
-        annotators=np.r_[np.zeros(120), 1],
+        annotators_for_warning=np.r_[np.zeros(120), 1],
     )
     assert_allclose(twice.means, once.means, atol=1e-12)
     assert_allclose([p.pvalue for p in twice.pairs.values()], [p.pvalue for p in once.pairs.values()], rtol=1e-9)

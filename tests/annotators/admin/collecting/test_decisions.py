@@ -6,8 +6,8 @@ from annotators.models import Assignment, Exclusion
 from annotators.places import assign
 from annotators.places.exclusions import (
     annotate_is_excluded,
+    create_exclusion_reversal,
     exclude_assignments,
-    lift_exclusion,
     open_next_batches_or_create_copies,
     release_place,
 )
@@ -27,10 +27,10 @@ def test_an_exclusion_is_a_row_and_is_taken_back_once(study, owner):
     (made,) = exclude_assignments([done], "copied_text", owner, "Two answers from the web.")
     assert annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
     assert exclude_assignments([done], "too_fast", owner) == []  # once is enough
-    lift_exclusion(made, owner, "It was a quotation.")
+    create_exclusion_reversal(made, owner, "It was a quotation.")
     assert not annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
     with pytest.raises(ActionRefused, match="already"):
-        lift_exclusion(made, owner)
+        create_exclusion_reversal(made, owner)
     exclude_assignments([done], "too_fast", owner)
     assert Exclusion.objects.count() == 3
     verbs = AuditEvent.objects.filter(assignment_code=done.code).order_by("pk").values_list("verb", flat=True)

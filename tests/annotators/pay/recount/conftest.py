@@ -17,7 +17,7 @@ from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from annotators.pay.verdicts.decisions import get_work_by_submission, reject_work
 from annotators.places import assign, leases
 from annotators.places.draft_test_runs import start_test_run
-from annotators.places.exclusions import exclude_assignments, lift_exclusion
+from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
@@ -88,7 +88,7 @@ def world(service):
     exclude_assignments([done["bob"]], "too_fast", owner, should_reopen_places=True)
     (taken_back,) = exclude_assignments([done["cy"]], "copied_text", owner)
     exclude_assignments([done["gus"], late], "misunderstood", owner)
-    lift_exclusion(taken_back, owner)
+    create_exclusion_reversal(taken_back, owner)
     assert (
         analysis_tasks.open_places_replacing_excluded_annotators() == 3
     )  # who withdrew after the end, who was too fast, who was left out

@@ -172,7 +172,7 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
                 if one.origin in origins and (withdrawn or not one.withdrawn_at)
             ]
             answers = [row for row in Response.objects.order_by("assignment_id", "pk") if row.assignment in stay]
-            query = f"origin={','.join(origins)}&withdrawn={int(withdrawn)}"
+            query = f"origins={','.join(origins)}&withdrawn={int(withdrawn)}"
             for table, mine in (
                 ("assignments", [assignment_pseudonym(one.code) for one in stay]),
                 ("responses", [assignment_pseudonym(row.assignment.code) for row in answers]),
