@@ -310,14 +310,14 @@ def simulate_effort_of_new_agents(
 
 
 def _difficulties(
-    rng: np.random.Generator, mean: float, shape: int | tuple[int, ...], spread: float, spread_is: str
+    rng: np.random.Generator, mean: float, shape: int | tuple[int, ...], spread: float, spread_kind: str
 ) -> FloatArray:
-    if spread_is not in SPREADS:
-        raise ValueError(f"spread_is: {spread_is!r} is not one of {', '.join(SPREADS)}")
+    if spread_kind not in SPREADS:
+        raise ValueError(f"spread_kind: {spread_kind!r} is not one of {', '.join(SPREADS)}")
     if not -1 <= mean <= 1:
         raise ValueError(f"mean_difficulty: {mean!r} is outside -1..1")
     validate_non_negative(spread=spread)
-    sd = math.sqrt(spread) if spread_is == "variance" else spread
+    sd = math.sqrt(spread) if spread_kind == "variance" else spread
     return np.asarray(np.clip(rng.normal(mean, sd, shape), -1.0, 1.0))
 
 

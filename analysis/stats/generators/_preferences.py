@@ -124,7 +124,7 @@ def simulate_choice_answers(
     mean_difficulty: float,
     n_items: int | None = None,
     spread: float = 0.1,
-    spread_is: str = "variance",
+    spread_kind: str = "variance",
     capability: tuple[float, float] = (0.8, 1.0),
     annotator_sd: float = 0.0,
     runs: int = 1,
@@ -140,7 +140,7 @@ def simulate_choice_answers(
         Mean difficulty of the requests.
     n_items : int, optional
         Number of requests, shared cyclically; each label has its own request if None.
-    spread, spread_is, capability : optional
+    spread, spread_kind, capability : optional
         As `spread`, `spread_kind` and `capability` of `choice_simulation.draw_annotators_and_requests`.
     annotator_sd : float, default 0.0
         Standard deviation of each annotator's own preference.
@@ -167,7 +167,7 @@ def simulate_choice_answers(
         mean_difficulty,
         runs * n_distinct,
         spread=spread,
-        spread_kind=spread_is,
+        spread_kind=spread_kind,
         capability=capability,
         n_workers=runs * n_annotators,
         rng=rng,

@@ -337,7 +337,7 @@ def test_bad_arguments_are_named():
         (lambda: simulation.draw_annotators_and_requests(0.2, 0, rng=rng()), "n_workers"),
         (lambda: simulation.draw_annotators_and_requests(2, 5, rng=rng()), "mean_difficulty"),
         (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread=-1, rng=rng()), "spread"),
-        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread_kind="range", rng=rng()), "spread_is"),
+        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread_kind="range", rng=rng()), "spread_kind"),
         (lambda: simulation.probabilities_from_agents(agents, Strategy("majority", 3)), "capabilities: 2 annotators"),
         (lambda: simulation.probabilities_from_agents(agents, Strategy("fixed")), "worker"),
         (

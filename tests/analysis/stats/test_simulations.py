@@ -366,7 +366,7 @@ EFFORT = {
 def test_effort_is_what_it_was_in_the_simulation(cell):
     """Theirs is one draw of requests a cell, and another draw lies many standard errors of its mean away."""
     found, (spread, mu, name) = GOLDEN["effort"][cell], cell.split("|")
-    more = {"spread": 0.1, "spread_is": "variance" if spread == "var0.1" else "sd"}
+    more = {"spread": 0.1, "spread_kind": "variance" if spread == "var0.1" else "sd"}
     n, rule = 15_000, hoeffding_boundaries(15_000, delta=0.01, sides="a")
     for reading in ("first", "stays"):
         made = choice_simulation.simulate_effort_of_new_agents(
