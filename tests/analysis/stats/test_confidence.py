@@ -224,7 +224,7 @@ def test_bets_over_people_and_prompts_are_fair_and_keep_the_level():
     people, prompts = np.repeat(np.arange(n_people), n_prompts), np.tile(np.arange(n_prompts), n_people)
     wealth, n_false = [], 0
     for _ in range(runs):
-        # Large effects of prompts: one of five is bad for x whoever is asked; mean .2 * .1 + .8 * .9.
+        # Large effects of prompts: one of five is bad for x for every annotator; mean .2 * .1 + .8 * .9.
         chance = np.where(draw.random(n_prompts) < 0.2, 0.1, 0.9)[prompts]
         values = (draw.random(len(people)) < chance).astype(float)
         curve = betting_curve(values, np.ones(len(values)), people, prompts, bounds=(0.0, 1.0))
