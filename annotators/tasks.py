@@ -29,7 +29,7 @@ def schedule_panel_syncs() -> int:
 
 
 @jobs.register_periodic(incremental_sync.EVERY_SECONDS)
-def schedule_event_syncs() -> int:
+def schedule_pending_panel_syncs() -> int:
     """Start jobs for the panels' notifications, also if an earlier job stopped before its end."""
     return incremental_sync.schedule_pending_syncs()
 
@@ -47,7 +47,7 @@ def settle_or_top_up_disputed_items() -> int:
 
 
 @jobs.register_periodic(60)
-def end_grace_periods_of_closing_studies() -> int:
+def end_due_grace_periods_and_release_places() -> int:
     """End the grace period of closing studies. Answers that arrive later are stored as late."""
     ended = lifecycle.end_due_grace_periods()
     if ended:

@@ -47,12 +47,12 @@ def _configure_logging(**kwargs):
 
 
 @app.task(name="heval.run_job")
-def run_one_job_and_requeue() -> None:
+def run_one_job_and_trigger_next() -> None:
     """Run one waiting job, then send another message if more jobs wait."""
     from studies.services import jobs
 
     if jobs.run_waiting_jobs(limit=1) and jobs.has_waiting_jobs():
-        run_one_job_and_requeue.apply_async(expires=60)
+        run_one_job_and_trigger_next.apply_async(expires=60)
 
 
 @app.task(name="heval.run_periodic")

@@ -197,11 +197,11 @@ ACTS = {
         excluded,
         lambda w, by: exclusions.create_exclusion_reversal(w.exclusion, by),
     ),
-    "annotators/places/exclusions:open_next_batches_or_create_copies": Act(
+    "annotators/places/exclusions:open_replacement_batches": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reopen",
         excluded,
-        lambda w, by: exclusions.open_next_batches_or_create_copies(w.study, [w.done], by),
+        lambda w, by: exclusions.open_replacement_batches(w.study, [w.done], by),
         spoil=close_it,
     ),
     "annotators/places/exclusions:release_place": Act(
@@ -276,11 +276,11 @@ ACTS = {
     "annotators/pay/verdicts/decisions:approve_work": Act(
         Action.REJECT, "approve", collected, lambda w, by: decisions.approve_work(work_of(w), by), may_repeat=True
     ),
-    "annotators/pay/verdicts/decisions:reverse_rejection": Act(
+    "annotators/pay/verdicts/decisions:create_rejection_reversal": Act(
         Action.REJECT,
         "reverse rejection",
         rejected,
-        lambda w, by: decisions.reverse_rejection(w.verdict, by),
+        lambda w, by: decisions.create_rejection_reversal(w.verdict, by),
         may_repeat=True,
     ),
     "annotators/pay/verdicts/appeals:answer_appeal": Act(

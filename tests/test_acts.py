@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
-    "annotators/participation/withdrawal:withdraw_annotator": "an annotator acts",
+    "annotators/participation/withdrawal:withdraw_annotator_and_erase_texts": "an annotator acts",
     "annotators/pay/verdicts/appeals:create_appeal": "an annotator acts",
     "annotators/places/top_ups:_top_up": "the site itself acts",
     "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",

@@ -9,7 +9,7 @@ from django.db import connection
 
 from analysis.report.build import build_report
 from annotators.models import Assignment, Response
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import Contrast, Study
 from studies.services import lifecycle
 from tests.builders import humanlike_draft, launched, panel
@@ -106,7 +106,7 @@ def test_the_report_finds_none_where_there_is_none(same_orders):
 def test_training_answers_enter_no_estimate():
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",), target_n=12, seed=3)
     study = launched(study)
-    simulate_answers(study, 12, {"human": 1.0, "gpt3": 0.0})
+    record_simulated_answers(study, 12, {"human": 1.0, "gpt3": 0.0})
     before = build_report(study, {"origins": ["robot"], "resamples": 99})
     practice = Response.objects.filter(assignment__study=study, question__section__purpose="training")
     assert practice.count() == 12 * 3
@@ -140,7 +140,7 @@ def numbers(result):
 
 def test_robots_of_the_command_perceive_the_strengths_that_they_are_given():
     study = launched(humanlike_draft(domains=("news",), target_n=60, texts=30, m=8, seed=5))
-    assert simulate_answers(study, 60, {"human": 1.5, "gpt3": 0.0}).submitted == 60
+    assert record_simulated_answers(study, 60, {"human": 1.5, "gpt3": 0.0}).submitted == 60
     result = build_report(study, {"origins": ["robot"], "resamples": 99})
     row = rows(result, "detection")[0]
     assert row["d_interval"][0] < 1.5 < row["d_interval"][1] and row["d_p"] < 0.001

@@ -62,7 +62,7 @@ class Codebook:
         ]
 
 
-def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook:
+def parse_codebook(lines: list[str], uncounted_categories: list[str]) -> Codebook:
     """Parse lines of the form "category | key | label | description | example". Raises CodebookRefused."""
     labels: list[Label] = []
     for number, line in enumerate(lines, 1):
@@ -84,13 +84,13 @@ def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook
     if len(labels) > MAX_LABELS:
         raise CodebookRefused(f"The codebook has {len(labels)} labels. Remove some: at most {MAX_LABELS} are allowed.")
     categories = {label.category for label in labels}
-    if unknown := sorted(set(excluded_categories) - categories):
+    if unknown := sorted(set(uncounted_categories) - categories):
         raise CodebookRefused(
             f"Categories that are not counted: no label has the category “{unknown[0]}”. Correct its name or remove it."
         )
-    if categories <= set(excluded_categories):
+    if categories <= set(uncounted_categories):
         raise CodebookRefused("Categories that are not counted: every category is listed there. Remove at least one.")
-    return Codebook(tuple(labels), tuple(excluded_categories))
+    return Codebook(tuple(labels), tuple(uncounted_categories))
 
 
 # Labels and categories are from the paper's Table 4. The descriptions are ours.

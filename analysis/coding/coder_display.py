@@ -71,7 +71,7 @@ def reviewer_hints_by_response(sample: CodingSample, response_ids: list[int]) ->
     return {pk: flags for pk, _, flags in hints if pk in set(response_ids)}
 
 
-def all_reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
+def study_reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
     """Return the hints of each assignment's explanations."""
     by_assignment: dict[int, set[str]] = {}
     for _, assignment, flags in _all_hints(sample):

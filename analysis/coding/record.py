@@ -44,7 +44,7 @@ def current_codings_by_item(sample: CodingSample) -> dict[int, dict[int, Current
     return by_item
 
 
-def is_disputed(codings_by_seat: Mapping[int, CurrentCoding]) -> bool:
+def are_first_two_codings_different(codings_by_seat: Mapping[int, CurrentCoding]) -> bool:
     """Return whether both coders have coded the item with different labels."""
     return 1 in codings_by_seat and 2 in codings_by_seat and codings_by_seat[1].labels != codings_by_seat[2].labels
 
@@ -54,7 +54,11 @@ def items_of_seat(
 ) -> list[CodingItem]:
     """Return the items of a seat in order: all items, or for the third coder those on which the first two differ."""
     items = list(items_without_withdrawn_or_erased(sample).select_related("response__question", "assignment"))
-    return [item for item in items if seat != ADJUDICATOR_SEAT or is_disputed(codings_by_item.get(item.pk, {}))]
+    return [
+        item
+        for item in items
+        if seat != ADJUDICATOR_SEAT or are_first_two_codings_different(codings_by_item.get(item.pk, {}))
+    ]
 
 
 def store_coding(item: CodingItem, user, labels: list[str], is_none: bool, seen_revision: int) -> Coding | None:

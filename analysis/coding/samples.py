@@ -8,7 +8,7 @@ from studies.models import Arm, Study
 
 from . import record
 from .codebook import Codebook
-from .coder_display import all_reviewer_hints_by_assignment
+from .coder_display import study_reviewer_hints_by_assignment
 from .models import CodingSample
 from .sampling import items_without_withdrawn_or_erased
 
@@ -79,7 +79,7 @@ def read_coded_samples(study: Study, origins: Iterable[str]) -> list[CodedSample
             for pk, assignment, condition in rows.order_by("number")
         )
         n_unblinded = len(unblinded_members.intersection(sample.seats.values_list("user", flat=True)))
-        hints = all_reviewer_hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
+        hints = study_reviewer_hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
         samples.append(
             CodedSample(
                 sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, n_unblinded, hints

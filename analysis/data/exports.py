@@ -21,7 +21,7 @@ from annotators.models import Assignment, Response
 from .codings import CODING_COLUMNS, coding_rows, codings_of
 from .flat_rows.answers import answer_cells, find_damaged_cells, responses_of_assignment_chunk
 from .flat_rows.assignment_rows import AssignmentRow, assignment_row_chunks, read_assignment_rows
-from .flat_rows.cells import compile_sql, fetch_raw_rows, parse_time
+from .flat_rows.cells import compile_sql_for_default_db, fetch_raw_rows_from_default_db, parse_time
 from .flat_rows.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
 from .flat_rows.selection import Selection
 from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, compact_json
@@ -42,7 +42,7 @@ LINES_AT_ONCE = 256  # a block has some tens of kilobytes
 
 
 def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compile_sql(
+    sql, params = compile_sql_for_default_db(
         answer_cells(responses, escape_formulas=form.is_guarded, booleans_as_numbers=not form.is_json)
     )
     names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in ANSWER_NAMES)])
@@ -54,7 +54,7 @@ def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[
 
 
 def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compile_sql(answer_cells(responses, escape_formulas=form.is_guarded))
+    sql, params = compile_sql_for_default_db(answer_cells(responses, escape_formulas=form.is_guarded))
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         while rows := cursor.fetchmany(5000):
@@ -285,7 +285,9 @@ def page_of_responses(
 ) -> list[tuple[tuple[int, int], dict]]:
     """Return (key, row) of the next answers after this key, in the order of the exports."""
     keys = list(_after(responses, *after_key).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
-    rows = fetch_raw_rows(answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), escape_formulas=False))
+    rows = fetch_raw_rows_from_default_db(
+        answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), escape_formulas=False)
+    )
     assignments_by_pk = {row.pk: row for row in read_assignment_rows(study, _assignments(keys))}
     names = [column.name for column in RESPONSE_COLUMNS]
     page = []

@@ -19,7 +19,7 @@ from .codings import coding_rows
 from .exports import TABLES, assignment_rows, count_rows
 from .flat_rows.answers import answer_cells, responses_of_assignment_chunk
 from .flat_rows.assignment_rows import assignment_row_chunks
-from .flat_rows.cells import compile_sql, parse_time
+from .flat_rows.cells import compile_sql_for_default_db, parse_time
 from .flat_rows.selection import Selection
 from .item_rows import item_output_rows
 from .snapshot import database_snapshot
@@ -81,7 +81,9 @@ def _cells(kind: str, values: tuple) -> list[Any]:
 def _responses(selection: Selection) -> Iterator[tuple]:
     for chunk in assignment_row_chunks(selection):
         by_pk = {row.pk: row for row in chunk}
-        sql, params = compile_sql(answer_cells(responses_of_assignment_chunk(selection, chunk), escape_formulas=False))
+        sql, params = compile_sql_for_default_db(
+            answer_cells(responses_of_assignment_chunk(selection, chunk), escape_formulas=False)
+        )
         current: tuple = ()
         start: tuple = ()
         with connections["default"].cursor() as cursor:

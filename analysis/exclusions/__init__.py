@@ -44,7 +44,7 @@ class RuleInput:
 
 
 @dataclass(slots=True)
-class Flags:
+class AssignmentFlags:
     """The result of a rule: a state for each assignment, and evidence for those that fail or may fail."""
 
     states: dict[int, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 
 from studies.models.rules import REGISTRY
 
-from . import FAIL, UNKNOWN, Flags, RuleInput
+from . import FAIL, UNKNOWN, AssignmentFlags, RuleInput
 
 # Applied to every study, even if not declared: researchers' decisions, and answers that came after the place was released.
 MANDATORY_RULES = ("manual", "late")
@@ -22,7 +22,7 @@ class AppliedRule:
     role: str
     settings: Mapping[str, Any]
     is_outcome_blind: bool
-    flags: Flags
+    flags: AssignmentFlags
     problem: str = ""
 
     @property
@@ -46,7 +46,7 @@ def apply_rules(study, rule_input: RuleInput) -> list[AppliedRule]:
 
 def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:
     rule = REGISTRY.get(slug)
-    all_unknown = Flags(dict.fromkeys(material.submitted, UNKNOWN))
+    all_unknown = AssignmentFlags(dict.fromkeys(material.submitted, UNKNOWN))
     if rule is None:
         return AppliedRule(slug, slug, role, settings, True, all_unknown, f"The rule {slug!r} is not installed.")
     make = partial(AppliedRule, slug, rule.label, role)

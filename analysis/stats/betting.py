@@ -98,7 +98,7 @@ def log_wealth(
     return wealth[0] if nulls.ndim == 0 else wealth
 
 
-def log_wealth_of_ratio(
+def final_log_wealth_of_ratio(
     means: FloatArray, shares: FloatArray, nulls: FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
 ) -> FloatArray:
     """Logarithm of the wealth after all units against "the ratio of sums is m", for units of unequal size.
@@ -119,7 +119,7 @@ def log_wealth_of_ratio(
 
     Examples
     --------
-    >>> wealth = log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]))
+    >>> wealth = final_log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]))
     >>> np.round(wealth, 3).tolist()
     [0.603, 0.0]
     """

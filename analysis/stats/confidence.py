@@ -337,4 +337,4 @@ def _final_wealth(sums: FloatArray, counts: FloatArray, nulls: FloatArray) -> Fl
     shares = counts / counts.max()
     if np.allclose(shares, 1.0):
         return betting.log_wealth(np.clip(sums / counts, 0.0, 1.0), nulls, level=STAKE_LEVEL)[:, -1]
-    return betting.log_wealth_of_ratio(sums / counts, shares, nulls, level=STAKE_LEVEL)
+    return betting.final_log_wealth_of_ratio(sums / counts, shares, nulls, level=STAKE_LEVEL)

@@ -147,7 +147,7 @@ def hourly_wage(
     elapsed_seconds: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
-    pay: float,
+    pay_per_label: float,
     target: float | None = None,
     level: float = 0.95,
     analysis: str = "cost.hourly_wage",
@@ -160,7 +160,7 @@ def hourly_wage(
         Time of each label; NaN is missing. 0 seconds or less is left out and counted.
     annotators : array_like, shape (n_labels,)
         Label of each row's annotator.
-    pay : float
+    pay_per_label : float
         Pay for one label.
     target : float, optional
         Lowest acceptable hourly wage. Below it: warning `below_target_wage` (severity block).
@@ -177,12 +177,12 @@ def hourly_wage(
 
     Examples
     --------
-    >>> result = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay=0.25, target=18)
+    >>> result = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay_per_label=0.25, target=18)
     >>> result.estimate, result.n, result.detail["share_below"], result.has_warning("below_target_wage")
     (20.0, 4, 0.5, False)
     """
     validate_level(level)
-    validate_non_negative(pay=pay)
+    validate_non_negative(pay=pay_per_label)
     if target is not None:
         validate_non_negative(target=target)
     seconds = vector(elapsed_seconds, "elapsed_seconds")
@@ -197,14 +197,14 @@ def hourly_wage(
         "n": len(timed),
         "n_clusters": n_annotators,
         "n_rows": len(timed),
-        "settings": {"pay": pay, "target": target, "level": level},
+        "settings": {"pay": pay_per_label, "target": target, "level": level},
     }
     counts = {"n_missing": n_missing, "n_without_time": len(seconds) - len(timed) - n_missing}
     if len(timed) == 0:
         return Estimate(status="no_data", reason="no label has a time", detail=counts, **common)
     median = float(np.median(timed))
-    wage = pay * SECONDS_AN_HOUR / median
-    own = pay * SECONDS_AN_HOUR / _medians(timed, positions, n_annotators)
+    wage = pay_per_label * SECONDS_AN_HOUR / median
+    own = pay_per_label * SECONDS_AN_HOUR / _medians(timed, positions, n_annotators)
     below = None if target is None else float(np.mean(own < target))
     warnings = []
     if target is not None and wage < target:

@@ -113,9 +113,9 @@ def preferences_overall_and_by_criterion(
         names=question_names,
         rng=rng,
         margin=margin,
-        tau=tau,
+        sensitivity_tau=tau,
         level=level,
-        resamples=resamples,
+        sensitivity_resamples=resamples,
         analysis=analysis,
         unit=unit,
     )

@@ -366,7 +366,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """Approvals of all work finished at both and not rejected in heval, as text for the panel's own form."""
-    rows = bulk_approval.matched_unrejected_submissions(recruitment).select_related("task").order_by("pk")
+    rows = bulk_approval.finished_submissions_awaiting_approval(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

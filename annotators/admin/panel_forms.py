@@ -3,7 +3,7 @@
 from django import forms
 
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.publishing import effective_publication_orders
+from annotators.recruitment.panels.publishing import done_or_pending_publication_orders
 from annotators.recruitment.panels.secrets import stored_secret_dates
 
 from ..models import PanelPlan, Recruitment
@@ -67,7 +67,7 @@ class PublishForm(forms.Form):
     def __init__(self, recruitment: Recruitment, data=None):
         study = recruitment.study
         plan = PanelPlan.objects.filter(recruitment=recruitment).first()
-        self.before = effective_publication_orders(recruitment).count()
+        self.before = done_or_pending_publication_orders(recruitment).count()
         reward = recruitment.reward if recruitment.reward is not None else study.reward
         super().__init__(
             data,

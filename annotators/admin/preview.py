@@ -87,7 +87,7 @@ def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = 
         page_key = page_key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
-            "consent": lambda: assignment_pages.consent_page(request, assignment.code),
+            "consent": lambda: assignment_pages.consent_text_page(request, assignment.code),
             "withdraw": lambda: assignment_pages.withdrawal_page(request, assignment.code),
             "done": lambda: _render_done_page(request, assignment),
         }
@@ -123,7 +123,7 @@ def _render_entry_page(request, study: Study) -> HttpResponse:
 
 def _render_done_page(request, assignment: Assignment) -> HttpResponse:
     Assignment.objects.filter(pk=assignment.pk).update(submitted_at=Now())
-    return assignment_pages.done_page(request, assignment.code)
+    return assignment_pages.end_page(request, assignment.code)
 
 
 _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'

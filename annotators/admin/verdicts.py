@@ -260,7 +260,7 @@ class _VerdictPage:
         if not form.is_valid():
             return ""
         return _reversal_message(
-            decisions.reverse_rejection(rejection, self.request.user, form.cleaned_data["message"])
+            decisions.create_rejection_reversal(rejection, self.request.user, form.cleaned_data["message"])
         )
 
     def _reject(self) -> str:

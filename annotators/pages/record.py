@@ -180,7 +180,7 @@ def restore_shown_step(step: Step, visit: PageVisit) -> Step:
     return Step(step.protocol, restore_shown_page(step.page, visit.shown), step.purpose)
 
 
-def resolve_submitted_page(assignment: Assignment, page_key: str) -> tuple[PageState, Step, PageVisit]:
+def validate_page_and_get_or_create_visit(assignment: Assignment, page_key: str) -> tuple[PageState, Step, PageVisit]:
     """Return the state, the page as it was shown, and its visit, if the page is recorded or can be answered now.
 
     Raises PageNotStored.
@@ -225,7 +225,7 @@ def record_page_answers(
     A released assignment takes its place again if it is still free. If not, its answers are still stored, and the
     assignment is marked late when the last page is sent.
     """
-    state, step, visit = resolve_submitted_page(assignment, page_key)
+    state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
     asks = step.protocol.asks(step.page)
     form = parse_page_form(step, asks, data, has_files)
     unseen = clean_unseen_images(assignment, step.page, data, form)
@@ -378,7 +378,7 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         if fits and open_visit.update(**changes):
             break
         assignment.__dict__.pop("preloaded_visits", None)  # the update found another state than the preloaded one
-        state, step, visit = resolve_submitted_page(assignment, page_key)
+        state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
         if visit.recorded_at:
             if nonempty_answer_inputs(data):
                 asks = step.protocol.asks(step.page)

@@ -61,7 +61,7 @@ def default_system_strengths(study: Study) -> dict[str, float]:
     return {name: 0.5 * rank for rank, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))}
 
 
-def simulate_answers(
+def record_simulated_answers(
     study: Study,
     n_robots: int,
     preferences: Mapping[str, float] | None = None,

@@ -8,19 +8,19 @@ from django.db.models.functions import Now
 
 from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
 from annotators.pay.id_retention import erase_unneeded_person_ids
-from annotators.pay.statement import is_pay_owed_on_withdrawal
+from annotators.pay.statement import is_annotator_owed_on_withdrawal
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
 
 
-def withdraw_annotator(assignment: Assignment) -> int:
+def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
     """Withdraw all assignments of the annotator in this study. Return the number of withdrawn assignments.
 
     Texts are erased at once, ratings only if the study declared so. The place is released unless the work was
     submitted. The keyed hash of the person stays, to prevent a second start. Their panel id is erased, unless they are
     owed pay or take part in another study.
     """
-    study, is_owed = assignment.study, is_pay_owed_on_withdrawal(assignment)
+    study, is_owed = assignment.study, is_annotator_owed_on_withdrawal(assignment)
     with allowing_erasure():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
         own_assignments = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)

@@ -46,7 +46,7 @@ def unpaid_payments() -> QuerySet[Payment]:
     return Payment.objects.filter(state__in=[Payment.State.DUE, Payment.State.ORDERED])
 
 
-def assignments_within_id_retention_period() -> QuerySet[Assignment]:
+def unwithdrawn_assignments_before_id_erasure() -> QuerySet[Assignment]:
     """Return work of people in studies before their erasure date, without those who left."""
     leavers = Assignment.objects.filter(
         annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
@@ -73,7 +73,7 @@ def erase_unneeded_person_ids(annotators) -> int:
     due = unpaid_payments().filter(assignment__annotator=OuterRef("annotator"))
     identities = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
     erasable = identities.filter(
-        ~Exists(assignments_within_id_retention_period().filter(**same_person)),
+        ~Exists(unwithdrawn_assignments_before_id_erasure().filter(**same_person)),
         ~Exists(finished_assignments_awaiting_credit().filter(**same_person)),
         ~Exists(due),
     )

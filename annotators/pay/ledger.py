@@ -23,7 +23,7 @@ from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
 from .id_retention import erase_unneeded_person_ids
-from .owed_amounts import OwedAmount, compute_amount_owed, payable_assignments
+from .owed_amounts import OwedAmount, assignments_considered_for_pay, compute_amount_owed
 from .promises import ZERO, get_pay_terms
 from .settlement import LedgerUpdateSummary
 
@@ -143,7 +143,7 @@ class _LedgerRun:
                 self._set_state(row, STATE_BY_ORDER_STATE[row.order.state])
                 if row.state == State.FAILED and row.kind == Kind.BONUS:
                     self._make_due_by_hand(row)
-        assignments = list(payable_assignments(self.recruitment))
+        assignments = list(assignments_considered_for_pay(self.recruitment))
         for assignment in assignments:
             owed = compute_amount_owed(assignment, assignment.sent, self.terms)
             summary.outcomes[owed.outcome] += bool(owed.outcome)

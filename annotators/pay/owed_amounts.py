@@ -56,7 +56,7 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
     return OUTCOME_BY_RELEASE.get(reason, "")
 
 
-def payable_assignments(recruitment: Recruitment) -> "QuerySet[PayableAssignment]":
+def assignments_considered_for_pay(recruitment: Recruitment) -> "QuerySet[PayableAssignment]":
     """Return everyone who came by this link, with ``sent`` pages. Test runs, robots and imports are not paid."""
     assignments = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     placed_assignments = Assignment.objects.filter(

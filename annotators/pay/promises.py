@@ -85,7 +85,7 @@ def is_outcome_paid_before_first_page(recruitment: Recruitment, outcome: str) ->
     return reward > ZERO and terms.promised_pay(outcome, reward, 0, 0) > ZERO
 
 
-def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
+def find_pay_problems(study: Study, **signal_kwargs: object) -> Iterator[Problem]:
     """Return paying links without rules for early ends, for the checklist before launch."""
     for recruitment in study.recruitments.order_by("pk"):
         recruitment.study = study

@@ -10,7 +10,7 @@ from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
 
 from . import id_retention
-from .owed_amounts import compute_amount_owed, payable_assignments, payable_outcome
+from .owed_amounts import assignments_considered_for_pay, compute_amount_owed, payable_outcome
 from .promises import ZERO, Rule, get_pay_terms
 
 
@@ -33,7 +33,10 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
     if recruitment is None or assignment.origin != Assignment.Origin.LIVE:
         return None
     # If a person found no place and got one later, only the work is paid.
-    if assignment.batch_id is None and not payable_assignments(recruitment).filter(pk=assignment.pk).exists():
+    if (
+        assignment.batch_id is None
+        and not assignments_considered_for_pay(recruitment).filter(pk=assignment.pk).exists()
+    ):
         return None
     outcome = (
         assumed_outcome
@@ -68,7 +71,7 @@ def _payment_way_text(channel: str, outcome: str) -> str:
     return "You receive it from the panel or the people who invited you."
 
 
-def is_pay_owed_on_withdrawal(assignment: Assignment) -> bool:
+def is_annotator_owed_on_withdrawal(assignment: Assignment) -> bool:
     """Return whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
     same_person = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
@@ -93,8 +96,8 @@ def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
     other_work = (
-        id_retention.assignments_within_id_retention_period()
+        id_retention.unwithdrawn_assignments_before_id_erasure()
         .filter(annotator=assignment.annotator_id)
         .exclude(study=assignment.study_id)
     )
-    return "owed" if is_pay_owed_on_withdrawal(assignment) else "elsewhere" if other_work.exists() else ""
+    return "owed" if is_annotator_owed_on_withdrawal(assignment) else "elsewhere" if other_work.exists() else ""

@@ -89,7 +89,7 @@ def exclude_assignments(
             # The note may describe a person, so the log stores only the reason.
             audit.record("exclude", study=study, by=by, assignment_code=row.code, reason=reason)
         if should_reopen_places and new:
-            open_next_batches_or_create_copies(study, new, by)
+            open_replacement_batches(study, new, by)
     return exclusions
 
 
@@ -147,11 +147,11 @@ def open_replacement_places_up_to_cap(study: Study, assignment_ids: Sequence[int
         if study.cap is not None:
             rows = rows[: max(0, study.cap - lifecycle.count_opened_places_towards_cap(study))]
         if rows:
-            open_next_batches_or_create_copies(study, rows, None)
+            open_replacement_batches(study, rows, None)
         return len(rows)
 
 
-def open_next_batches_or_create_copies(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
+def open_replacement_batches(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
     """Copy each assignment's batch with one place for another annotator. Raises ActionRefused above the cap.
 
     The copy of a top-up batch is a top-up batch too: it is not limited by the cap and asks only about items in

@@ -64,7 +64,7 @@ def _first_outcome(assignment) -> str:
 
 @add_annotator_headers
 @require_safe
-def done_page(request, code) -> HttpResponse:
+def end_page(request, code) -> HttpResponse:
     """Show the end page, at any later time: the receipt or code, the way back to the panel, and what happens next."""
     assignment = get_assignment_or_404_and_allow_framing(request, code)
     if not has_assignment_ended(assignment):
@@ -153,7 +153,7 @@ def withdrawal_page(request, code) -> HttpResponse:
         )
     if request.method == "POST":
         ids, ended = restored_external_ids(assignment), "complete" if assignment.submitted_at else "withdrawn"
-        withdrawal.withdraw_annotator(assignment)
+        withdrawal.withdraw_annotator_and_erase_texts(assignment)
         ways_back = [
             get_panel_way_back(assignment.recruitment, ended, known_ids, compute_receipt(code))
             for known_ids in (ids, restored_external_ids(assignment))
@@ -289,7 +289,7 @@ def appeal_page(request, code) -> HttpResponse:
 
 @add_annotator_headers
 @require_safe
-def consent_page(request, code) -> HttpResponse:
+def consent_text_page(request, code) -> HttpResponse:
     """Show the consent text again, to read or to save."""
     assignment = get_assignment_or_404_and_allow_framing(request, code)
     study_wording = wording_of(assignment.study, assignment.design_id).study

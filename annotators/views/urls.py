@@ -6,14 +6,14 @@ from . import assignment_pages, entry, pages
 
 assignment_urlpatterns = [
     path("", pages.redirect_to_next_page, name="next_page"),
-    path("done/", assignment_pages.done_page, name="done"),
+    path("done/", assignment_pages.end_page, name="done"),
     path("withdraw/", assignment_pages.withdrawal_page, name="withdraw"),
     path("time/", pages.extend_deadline_and_save_draft, name="more_time"),
     path("another/", assignment_pages.start_another_part, name="another_part"),
     path("parts/", assignment_pages.parts_overview_page, name="parts"),
     path("question/", assignment_pages.inquiry_page, name="inquiry"),
     path("appeal/", assignment_pages.appeal_page, name="appeal"),
-    path("consent/", assignment_pages.consent_page, name="consent"),
+    path("consent/", assignment_pages.consent_text_page, name="consent"),
     path("m/<str:name>", pages.image_file, name="media"),
     path("<str:key>/", pages.annotation_page, name="page"),
 ]

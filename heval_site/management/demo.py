@@ -53,13 +53,15 @@ def _create_open_study(user) -> Study:
 
 def _create_finished_study(user) -> Study:
     from analysis.report.runs import request_analysis
-    from annotators.participation.simulate import CrowdSettings, simulate_answers
+    from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 
     with transaction.atomic():
         study = _create_draft(user, FINISHED_TITLE, target_n=ROBOT_COUNT)
         study = lifecycle.launch(study, user, _warning_keys(study))
         strengths = dict(zip(SYSTEMS, STRENGTHS, strict=True))
-        simulate_answers(study, ROBOT_COUNT + 6, strengths, random.Random(1), crowd=CrowdSettings(screened_out=0.1))
+        record_simulated_answers(
+            study, ROBOT_COUNT + 6, strengths, random.Random(1), crowd=CrowdSettings(screened_out=0.1)
+        )
         lifecycle.start_closing(study, user, "the demo's robots have finished")
         lifecycle.end_grace_period(study, user)
         # The worker computes the statistics, and the site answers meanwhile.

@@ -73,7 +73,7 @@ class PanelActions:
         job = jobs.submit(
             sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **job_options
         )
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
         job.refresh_from_db()
         return job
 

@@ -56,9 +56,9 @@ def _send_for_ever() -> None:
 
 def send_wakeup() -> None:
     """Send one message for any free worker. Raises if the broker cannot be reached."""
-    from heval_site.celery import run_one_job_and_requeue
+    from heval_site.celery import run_one_job_and_trigger_next
 
-    run_one_job_and_requeue.apply_async(retry=False, ignore_result=True, expires=60)
+    run_one_job_and_trigger_next.apply_async(retry=False, ignore_result=True, expires=60)
 
 
 def is_broker_reachable(timeout_seconds: float = 3) -> bool:

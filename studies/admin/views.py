@@ -311,7 +311,7 @@ def bundle_upload_page(request) -> HttpResponse:
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def study_templates_page(request) -> HttpResponse:
+def draft_from_template_page(request) -> HttpResponse:
     """List the study templates with their sources and deviations. POST makes a draft of one."""
     check_permission_or_404(request.user, Action.CREATE)
     if request.method == "POST":

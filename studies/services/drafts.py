@@ -16,18 +16,18 @@ from .lifecycle import ActionRefused
 
 
 @transaction.atomic
-def create_draft_with_default_arm(study: Study, by) -> Study:
+def create_draft_with_default_arm(unsaved_study: Study, by) -> Study:
     """Store a new draft with one arm, owned by ``by``. Raise ActionRefused if its code is taken, or ValidationError."""
     check_permission_or_404(by, Action.CREATE)
-    study.owner = by
-    study.full_clean(exclude=["code"], validate_unique=False)
-    if Study.objects.filter(code=study.code).exists():
+    unsaved_study.owner = by
+    unsaved_study.full_clean(exclude=["code"], validate_unique=False)
+    if Study.objects.filter(code=unsaved_study.code).exists():
         raise ActionRefused("Another study already has this code. Use another code.")
-    study.save(force_insert=True)
-    access.add_owner(study, by)
-    Arm.objects.create(study=study, name="all")
-    audit.record_study_event("create", study, by=by)
-    return study
+    unsaved_study.save(force_insert=True)
+    access.add_owner(unsaved_study, by)
+    Arm.objects.create(study=unsaved_study, name="all")
+    audit.record_study_event("create", unsaved_study, by=by)
+    return unsaved_study
 
 
 @transaction.atomic

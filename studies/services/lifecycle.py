@@ -129,27 +129,27 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     return study
 
 
-def freeze_and_close(study: Study, by) -> Study:
+def freeze_and_close(draft: Study, by) -> Study:
     """Freeze a draft for imported answers and close it in the same step. It never has annotators of its own.
 
     Only the checklist's points that an analysis needs must be fulfilled.
     """
-    check_permission_or_404(by, Action.EDIT, study)
+    check_permission_or_404(by, Action.EDIT, draft)
     with transaction.atomic():
-        study = _lock_study(study)
-        if study.state != Study.State.DRAFT:
+        draft = _lock_study(draft)
+        if draft.state != Study.State.DRAFT:
             raise ActionRefused(
-                f"Only a draft can be frozen, and the study is {study.state}. Clone it, and import the answers into the copy."
+                f"Only a draft can be frozen, and the study is {draft.state}. Clone it, and import the answers into the copy."
             )
-        if problems := list(find_analysis_blockers(study)):
+        if problems := list(find_analysis_blockers(draft)):
             raise NotReady(problems)
-        signals.deleting_test_runs.send(Study, study=study)
-        text = canonical_json(serialize_design(study))
-        Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
-        _set_state(study, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())
-        audit.record("freeze", study=study, by=by, sha256=sha256_of(text))
-    study.refresh_from_db()
-    return study
+        signals.deleting_test_runs.send(Study, study=draft)
+        text = canonical_json(serialize_design(draft))
+        Design.objects.create(study=draft, version=1, canonical=text, sha256=sha256_of(text), by=by)
+        _set_state(draft, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())
+        audit.record("freeze", study=draft, by=by, sha256=sha256_of(text))
+    draft.refresh_from_db()
+    return draft
 
 
 def _open_to(study: Study, places: int) -> int:

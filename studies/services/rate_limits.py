@@ -9,12 +9,12 @@ from django.db import DatabaseError
 logger = logging.getLogger("heval.limits")
 
 
-def is_rate_limited(counter_name: str, max_per_minute: int) -> bool:
-    """Count one more ``counter_name`` in this minute. Return whether the count is above ``max_per_minute``.
+def is_rate_limited(counter_to_increment: str, max_per_minute: int) -> bool:
+    """Count one more ``counter_to_increment`` in this minute. Return whether the count is above ``max_per_minute``.
 
     If the cache is down, nothing is counted and nothing is refused.
     """
-    key = f"heval:{counter_name}:{int(time.time() // 60)}"
+    key = f"heval:{counter_to_increment}:{int(time.time() // 60)}"
     try:
         cache.add(key, 0, 120)
         return cache.incr(key) > max_per_minute
@@ -23,5 +23,5 @@ def is_rate_limited(counter_name: str, max_per_minute: int) -> bool:
     except DatabaseError:
         raise
     except Exception:  # the cache's client may raise anything
-        logger.warning("The cache is not available: %s is not counted.", counter_name.partition(":")[0])
+        logger.warning("The cache is not available: %s is not counted.", counter_to_increment.partition(":")[0])
         return False

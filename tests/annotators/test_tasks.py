@@ -44,7 +44,7 @@ def test_places_go_back_and_grace_periods_end():
     Assignment.objects.filter(pk=assignment.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
     assert tasks.release_expired_places() == 1
     lifecycle.start_closing(study, by=None)
-    assert tasks.end_grace_periods_of_closing_studies() == 0
+    assert tasks.end_due_grace_periods_and_release_places() == 0
 
 
 def test_a_wrong_count_is_found():

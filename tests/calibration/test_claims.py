@@ -84,5 +84,7 @@ def test_whole_studies_keep_the_rate_of_false_claims(cell):
 
 
 def test_few_prompts_are_no_sample():
-    found = clusters.claim_mean([1, 0, 1, 1] * 8, [n // 4 for n in range(32)], [0, 1, 2, 3] * 8, null=0.5, analysis="a")
+    found = clusters.annotator_prompt_clustered_mean(
+        [1, 0, 1, 1] * 8, [n // 4 for n in range(32)], [0, 1, 2, 3] * 8, null=0.5, analysis="a"
+    )
     assert found.settings["population"] == clusters.PEOPLE

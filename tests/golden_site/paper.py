@@ -5,7 +5,7 @@ import random
 from django.db.models import F
 
 from annotators.models import Assignment, Inquiry
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from annotators.places import assign
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import Contrast, Output, Question, Study
@@ -196,6 +196,6 @@ def all_alike() -> Study:
 def robots() -> Study:
     study = launched(spa_draft(**titled("robots", target_n=18)))
     recruitment(study)
-    simulate_answers(study, 14, STRENGTHS, random.Random(4))
+    record_simulated_answers(study, 14, STRENGTHS, random.Random(4))
     People(study, STRENGTHS, CROWD).come(*range(2))
     return closed(study)

@@ -26,10 +26,10 @@ from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from annotators.pay.verdicts.decisions import (
     approve_work,
+    create_rejection_reversal,
     get_work_by_assignment,
     get_work_by_submission,
     reject_work,
-    reverse_rejection,
 )
 from annotators.places.draft_test_runs import create_test_batch_and_assignment
 from annotators.recruitment import sample
@@ -247,7 +247,7 @@ def decided() -> Study:
     appeals = [create_appeal(one, "I wrote two sentences.") for one in people[1:4]]
     answer_appeal(appeals[0], "You did. We are sorry.", True, carl)
     answer_appeal(appeals[1], "You did not: the comment is letters.", False, carl)
-    reverse_rejection(rejections[3], olga, "A mistake of ours.")
+    create_rejection_reversal(rejections[3], olga, "A mistake of ours.")
     ledger.update_ledger(made, by=olga)
     ledger.add_extra_payments(made, [ledger.ExtraPayment(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
     ledger.add_extra_payments(

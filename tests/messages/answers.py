@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment, Inquiry
 from annotators.pages.record import full_page_state
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
 from studies.models import Question
 from tests import builders, players
@@ -98,7 +98,7 @@ def stored(one, page, data):
 
 
 def withdrawn(one, page, data):
-    withdraw_annotator(Assignment.objects.select_related("study").get(pk=one.pk))
+    withdraw_annotator_and_erase_texts(Assignment.objects.select_related("study").get(pk=one.pk))
 
 
 def finished(one, page, data):

@@ -374,11 +374,11 @@ LINES = {
     f"{PANELS}:_values_with_ids": [
         ("The panel's id of this work has been erased", "Decide at the panel itself", erased),
     ],
-    f"{PANELS}:sync_panel": [
+    f"{PANELS}:send_orders_and_sync_panel": [
         (
             "The panel did not show its submissions",
             "Check the token and the link's settings",
-            synced(lambda recruitment: sync.sync_panel(recruitment, lambda *_: None)),
+            synced(lambda recruitment: sync.send_orders_and_sync_panel(recruitment, lambda *_: None)),
         ),
     ],
     f"{PANELS}:subscribe_to_webhooks": [

@@ -125,7 +125,7 @@ def agreement(folder: Path) -> list[Row]:
         per_item = np.unique(data["items"], return_counts=True)[1]
         place, system = record.kappa_position.estimate, record.kappa_system.estimate
         observed = record.percent_agreement_system
-        wage = hourly_wage(seconds, data["annotators"], pay=0.02).estimate
+        wage = hourly_wage(seconds, data["annotators"], pay_per_label=0.02).estimate
         size = f"{len(data['items'])} = {len(per_item)} x {per_item[0]}"
         found += [
             Row(

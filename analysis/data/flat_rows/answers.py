@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 from studies.stimuli.spreadsheet import FORMULA_STARTS
 
 from .assignment_rows import AssignmentRow
-from .cells import fetch_raw_rows
+from .cells import fetch_raw_rows_from_default_db
 from .columns import ANSWER_COLUMNS, Column
 from .selection import Selection, assignment_pseudonym
 
@@ -128,5 +128,5 @@ def find_damaged_cells(selection: Selection) -> tuple[int, list[dict[str, str]]]
             "column": "value",
             "message": "not a number; exported as empty",
         }
-        for code, slot in fetch_raw_rows(first)
+        for code, slot in fetch_raw_rows_from_default_db(first)
     ]

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment, Exclusion, PageVisit
 from studies.models import Study
 
-from .cells import fetch_raw_rows, format_time, parse_time
+from .cells import fetch_raw_rows_from_default_db, format_time, parse_time
 from .selection import Selection, annotator_pseudonym, assignment_pseudonym
 
 ASSIGNMENTS_AT_ONCE = 1000
@@ -49,11 +49,11 @@ def _as_text(*names: str) -> list[Cast]:
 
 def read_assignment_rows(study: Study, assignments: QuerySet) -> list[AssignmentRow]:
     """Return assignments with their pages and exclusions, in three queries. Pass at most ``ASSIGNMENTS_AT_ONCE``."""
-    rows = fetch_raw_rows(assignments.order_by("pk").values_list(*_SEAT, *_as_text(*_SEAT_TIMES)))
+    rows = fetch_raw_rows_from_default_db(assignments.order_by("pk").values_list(*_SEAT, *_as_text(*_SEAT_TIMES)))
     ids = [row[0] for row in rows]
     visits: dict[int, list] = {pk: [] for pk in ids}
     recorded = PageVisit.objects.filter(assignment__in=ids, recorded_at__isnull=False).order_by("pk")
-    for pk, key, layout, shown_at, recorded_at, active, unseen in fetch_raw_rows(
+    for pk, key, layout, shown_at, recorded_at, active, unseen in fetch_raw_rows_from_default_db(
         recorded.values_list(
             "assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds", "unseen"
         )
@@ -65,7 +65,7 @@ def read_assignment_rows(study: Study, assignments: QuerySet) -> list[Assignment
     active = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
         ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
     )
-    for pk, reason in fetch_raw_rows(active.order_by("pk").values_list("assignment_id", "reason")):
+    for pk, reason in fetch_raw_rows_from_default_db(active.order_by("pk").values_list("assignment_id", "reason")):
         reasons[pk].append(reason)
     return [_seat(study, row, sorted(visits[row[0]], key=lambda visit: visit[0]), reasons[row[0]]) for row in rows]
 

@@ -11,15 +11,15 @@ from django.db.models import QuerySet
 from analysis.data.snapshot import lenient_text_decoding
 
 
-def compile_sql(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
+def compile_sql_for_default_db(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
     """Return the queryset as SQL for the current default connection."""
     return queryset.query.get_compiler(connection=connections["default"]).as_sql()
 
 
-def fetch_raw_rows(queryset: QuerySet) -> list[tuple]:
+def fetch_raw_rows_from_default_db(queryset: QuerySet) -> list[tuple]:
     """Return the stored values without the conversions of Django's fields."""
     try:
-        sql, params = compile_sql(queryset)
+        sql, params = compile_sql_for_default_db(queryset)
     except EmptyResultSet:  # Django raises this for a queryset that cannot match any row
         return []
     connection = connections["default"]

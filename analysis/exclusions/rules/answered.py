@@ -9,7 +9,7 @@ from django import forms
 from studies.models.rules import register
 from studies.protocols import REGISTRY as PROTOCOLS
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 if TYPE_CHECKING:
     from studies.models import Section
@@ -77,8 +77,10 @@ def answer_settings_problems(sections: Iterable["Section"], question: str, optio
         yield f"the question “{question}” has no answer with the {keys} {', '.join(f'“{key}”' for key in unknown)}. Its answers have the keys: {', '.join(answer_keys)}."
 
 
-def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], fails_if_chosen: bool) -> Flags:
-    flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+def _flags_by_answer(
+    rule_input: RuleInput, question: str, options: list[str], fails_if_chosen: bool
+) -> AssignmentFlags:
+    flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
     rows = rows[(rows["question"] == question) & ~rows["is_erased"]]
     chosen: dict[int, set[str]] = {}
@@ -101,7 +103,7 @@ def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], f
     problems=answer_settings_problems,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
-def flag_not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
+def flag_unaccepted_answers(rule_input: RuleInput, question: str, options: list[str]) -> AssignmentFlags:
     """Flag annotators whose answer to the question is not one of the options. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=False)
 
@@ -112,6 +114,6 @@ def flag_not_native(rule_input: RuleInput, question: str, options: list[str]) ->
     settings_form=AnswerSettings,
     problems=answer_settings_problems,
 )
-def flag_chosen_answers(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
+def flag_chosen_answers(rule_input: RuleInput, question: str, options: list[str]) -> AssignmentFlags:
     """Flag annotators who gave one of the options to the question. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=True)

@@ -4,7 +4,7 @@ import re
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 COPIED_TOKENS, COPIED_SHARE = 8, 0.8
 
@@ -12,9 +12,9 @@ COPIED_TOKENS, COPIED_SHARE = 8, 0.8
 @register(
     "copied_text", "copied text: the explanation is copied from a text that was shown", source="Clark et al. 2021"
 )
-def flag_copied_texts(rule_input: RuleInput) -> Flags:
+def flag_copied_texts(rule_input: RuleInput) -> AssignmentFlags:
     """Flag explanations with at least 8 consecutive words, and 80 % of all words, copied from a text that was shown."""
-    flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+    flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
     rows = rows[(rows["text"] != "") & ~rows["is_erased"]]
     if not len(rows):

@@ -2,7 +2,7 @@
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 
 @register(
@@ -11,14 +11,14 @@ from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
     is_outcome_blind=False,
     source="Clark et al. 2021, section 2.3",
 )
-def flag_failed_reviews(rule_input: RuleInput) -> Flags:
+def flag_failed_reviews(rule_input: RuleInput) -> AssignmentFlags:
     """Flag annotators whose work reviewers refused, by the declared rule of the sample. Annotators without a review are unknown.
 
     Reviewers see neither the condition nor the correct answer, but they read the answers. So the rule applies only to the
     paper's estimates.
     """
     reviews = rule_input.review_reasons()
-    flags = Flags()
+    flags = AssignmentFlags()
     for assignment in rule_input.submitted:
         reasons = reviews.get(assignment)
         flags.add(assignment, UNKNOWN if reasons is None else FAIL if reasons else PASS, reasons or "")

@@ -4,7 +4,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 
 class TauSettings(forms.Form):
@@ -38,14 +38,16 @@ class TauSettings(forms.Form):
     is_outcome_blind=False,
     source="Ethayarajh and Jurafsky 2022, section 5.2",
 )
-def flag_incoherent_sums_of_both_orders(rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False) -> Flags:
+def flag_incoherent_sums_of_both_orders(
+    rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False
+) -> AssignmentFlags:
     """Flag annotators whose answers P[x > y] and P[y > x] add up to more than tau for at least one pair.
 
     The rule selects on the answers themselves, so one-order estimates after it are biased downwards. The recommended estimates
     ignore it and show its effect as a sensitivity analysis.
     """
     limit = round(100 * float(tau))
-    flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+    flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
     rows = rows[rows["x"].notna() & rows["value"].notna() & (rows["purpose"] == "live")]
     answers: dict[tuple, int] = {}

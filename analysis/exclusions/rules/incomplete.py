@@ -6,7 +6,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,13 +23,13 @@ class IncompleteSettings(forms.Form):
 
 
 @register("incomplete", "incomplete: too few questions answered", settings_form=IncompleteSettings)
-def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
+def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> AssignmentFlags:
     """Flag annotators who answered less than the given share of the questions that their arm was asked in live sections.
 
     Skipped, erased and unreadable answers count as not given. Optional texts are not counted, and all error marks in one text
     are one answer. Annotators with fewer items (one was retired, or third labels were needed) are compared only with each other.
     """
-    flags = Flags()
+    flags = AssignmentFlags()
     rows = rule_input.responses
     rows = rows[rows["purpose"] == "live"]
     is_text = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()

@@ -4,7 +4,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, Flags, RuleInput
+from .. import FAIL, PASS, AssignmentFlags, RuleInput
 
 
 class RepeatedSettings(forms.Form):
@@ -24,9 +24,9 @@ class RepeatedSettings(forms.Form):
     settings_form=RepeatedSettings,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
-def flag_repeated_submissions(rule_input: RuleInput, policy: str = "drop_all") -> Flags:
+def flag_repeated_submissions(rule_input: RuleInput, policy: str = "drop_all") -> AssignmentFlags:
     """Flag people who submitted more batches than the study allows: all their submissions, or only those above the limit."""
-    flags = Flags()
+    flags = AssignmentFlags()
     rows = rule_input.assignments
     rows = rows[rows["is_submitted"]].sort_values(["submitted_at", "assignment"])
     for _, own_rows in rows.groupby("annotator", sort=False):

@@ -5,19 +5,19 @@ from typing import cast
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 MIN_CONSTANT = 8
 MIN_RUN, RUN_SHARE = 10, 0.8
 
 
 @register("straight_lining", "straight lining: the same answer to contradicting questions", is_outcome_blind=False)
-def flag_straight_lining(rule_input: RuleInput) -> Flags:
+def flag_contradictory_straight_lining(rule_input: RuleInput) -> AssignmentFlags:
     """Flag long runs of one answer that contradict themselves: the same answer to both directions of a pair, except 50 %.
 
     A long run of equal ratings is unknown, with its length as evidence. It may be the person's opinion, so it never excludes.
     """
-    flags = Flags(dict.fromkeys(rule_input.submitted, PASS))
+    flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, PASS))
     rows = rule_input.responses
     rows = rows[rows["value"].notna() & (rows["purpose"] == "live") & (rows["choice"] == "")]
     rows = rows.sort_values(["assignment", "received_at", "section", "position", "id"], kind="stable")

@@ -6,7 +6,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
+from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
 
 
 class TooFastSettings(forms.Form):
@@ -32,12 +32,12 @@ class TooFastSettings(forms.Form):
     settings_form=TooFastSettings,
     source="Clark et al. 2021, section 3",
 )
-def flag_too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> Flags:
+def flag_too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> AssignmentFlags:
     """Flag annotators who were faster than the words of their batch can be read, or much faster than others of their arm.
 
     Time is from start to submission by the server's clock. The time that the page's script counts is not used.
     """
-    flags = Flags()
+    flags = AssignmentFlags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
     words = rule_input.words_by_batch()
     logs: dict[str, list[float]] = {}

@@ -2,13 +2,13 @@
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, Flags, RuleInput
+from .. import FAIL, PASS, AssignmentFlags, RuleInput
 
 
 @register("unverified", "unverified: only the address gives the person's identity")
-def flag_unverified_identity(rule_input: RuleInput) -> Flags:
+def flag_unverified_identity(rule_input: RuleInput) -> AssignmentFlags:
     """Flag assignments that came by an open link, or whose identity comes only from the address and was never confirmed."""
-    flags = Flags()
+    flags = AssignmentFlags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
     for assignment, trust, is_identified in zip(rows["assignment"], rows["trust"], rows["is_identified"], strict=True):
         is_loose = trust == "claimed" or not is_identified

@@ -77,7 +77,7 @@ def comparison_from_contrast(contrast: Any, section: Any, criterion: str, questi
     )
 
 
-def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
+def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
     """Return the judgements of both systems as two samples for ``analysis.stats.unpaired``, or None if they were paired.
 
     ``wide`` has a row for each annotator and prompt (its index), and a column for each system. Paired (side by side) means that

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, unpaired_samples
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, samples_if_unpaired
 from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts as judged_by_family
 from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
@@ -90,7 +90,7 @@ def _difference_estimate(
     wide = rows.pivot_table(
         index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
     )
-    if (samples := unpaired_samples(wide, comparison)) is not None:
+    if (samples := samples_if_unpaired(wide, comparison)) is not None:
         if estimand == PENALTY:
             # Fewer errors are better: above 0, x is better.
             samples |= {"x": -samples["x"], "y": -samples["y"]}
@@ -106,7 +106,9 @@ def _difference_estimate(
     differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
     annotators, prompts = table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
-    estimate = clusters.claim_mean(differences, annotators, prompts, analysis=f"marks.{estimand}", **common)
+    estimate = clusters.annotator_prompt_clustered_mean(
+        differences, annotators, prompts, analysis=f"marks.{estimand}", **common
+    )
     return _tag_with_equivalence(estimate, estimand, comparison)
 
 

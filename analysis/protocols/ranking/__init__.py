@@ -161,7 +161,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     pairs, level = _pair_scores(rankings, comparison), context.level
     score, annotators = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
     estimand = "share of rankings with x above y, ties half"
-    estimate = clusters.claim_mean(
+    estimate = clusters.annotator_prompt_clustered_mean(
         score,
         annotators,
         pairs["prompt"].to_numpy(object),

@@ -231,7 +231,7 @@ def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFram
     mean = ratings.expected_utility(
         rows["rating"].to_numpy(float),
         rows["annotator"].to_numpy(object),
-        has_references=False,
+        is_rescaled=False,
         level=level,
         analysis="rating.mean",
     )

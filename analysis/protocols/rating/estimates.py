@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.protocols.blocks.comparisons import Comparison, unpaired_samples
+from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
 
 from .question_ratings import QuestionRatings, paired_ratings, pivot_ratings
 
@@ -19,7 +19,7 @@ def paper_paired_difference(
     from analysis.stats import ratings
 
     pairs = paired_ratings(question_ratings.paper_wide, comparison)
-    if not len(pairs) and unpaired_samples(question_ratings.paper_wide, comparison) is not None:
+    if not len(pairs) and samples_if_unpaired(question_ratings.paper_wide, comparison) is not None:
         undefined = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
             undefined, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
@@ -34,7 +34,7 @@ def superiority_and_difference(
     """Return the probability of superiority and the difference of means, each with its companion methods."""
     from analysis.stats import ratings
 
-    samples = unpaired_samples(question_ratings.wide, comparison)
+    samples = samples_if_unpaired(question_ratings.wide, comparison)
     if samples is not None:
         return _unpaired_estimates(question_ratings, comparison, context, samples)
     pairs = paired_ratings(question_ratings.wide, comparison)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, unpaired_samples
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, samples_if_unpaired
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -74,7 +74,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
         (pairs[comparison.x] - pairs[comparison.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
     )
     common: dict[str, Any] = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
-    samples = unpaired_samples(wide, comparison)
+    samples = samples_if_unpaired(wide, comparison)
     if samples is not None:
         estimate = unpaired.mean_difference(
             **samples,
@@ -216,7 +216,7 @@ def _expected_utilities(
         estimate = ratings.expected_utility(
             system_rows["utility"].to_numpy(float),
             system_rows["annotator"].to_numpy(object),
-            has_references=True,
+            is_rescaled=True,
             level=level,
         )
         settings = {**estimate.settings, "system": system, "question": utilities.where}

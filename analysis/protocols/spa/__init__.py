@@ -15,7 +15,7 @@ from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator
 from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
 from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
-from .exposures import exposure_count_blocks
+from .exposures import stated_chance_by_exposure_blocks
 from .pairs import pair_preference_blocks
 
 TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"
@@ -49,7 +49,7 @@ class SPAAnalysis(ProtocolAnalysis):
         ) is not None:
             blocks.append(drivers)
         if several:
-            blocks += exposure_count_blocks(answers, context)
+            blocks += stated_chance_by_exposure_blocks(answers, context)
         return [block for block in blocks if block.estimates]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def exposure_count_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
+def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """Return the blocks of comparisons that several sections ask about: the chances after each m, and the steps between them."""
     from analysis.stats import multiplicity
     from analysis.stats.exposure import preference_by_n_outputs_seen

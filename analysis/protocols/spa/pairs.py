@@ -97,9 +97,9 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         kept_answers.yx,
         names=kept_answers.names,
         batches=_prompt_sets(kept_answers),
-        tau=context.tau,
+        sensitivity_tau=context.tau,
         level=level,
-        resamples=context.resamples,
+        sensitivity_resamples=context.resamples,
         rng=context.rng("pairs", answers.section.position),
     )
     recommended = []

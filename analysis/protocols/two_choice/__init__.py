@@ -16,7 +16,7 @@ from analysis.protocols.blocks import Block
 from .. import ProtocolAnalysis, StoppingStatus, register
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
-from .effort import labels_paid_and_replay_blocks
+from .effort import labels_paid_and_strategy_replay_blocks
 from .preference import preference_blocks
 from .stopping import primary_comparison_stopping_statuses
 
@@ -38,7 +38,7 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
         ]
         blocks = preference_blocks(labels_by_comparison, context)
         for comparison_labels in labels_by_comparison:
-            blocks += labels_paid_and_replay_blocks(comparison_labels, context)
+            blocks += labels_paid_and_strategy_replay_blocks(comparison_labels, context)
             blocks += agreement_and_side_blocks(comparison_labels, context)
         for section in context.sections:
             blocks += ranking_blocks(

@@ -40,7 +40,7 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
             f"Whether the side mattered ({comparison_labels.title})",
             "recommended",
             estimates=sides,
-            tables=[layouts.side_effects_table(sides)],
+            tables=[layouts.position_effects_table(sides)],
         ),
     ]
 

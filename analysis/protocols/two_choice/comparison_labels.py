@@ -8,7 +8,7 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
 
-from .labels import FinalAnswers, comparison_rows_with_values, final_answers, section_comparisons, third_label_mask
+from .labels import FinalAnswers, comparison_rows_with_values, final_item_answers, section_comparisons, third_label_mask
 from .stopping import primary_comparison_stopping_statuses
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def read_comparison_labels(
                 given_rows,
                 given_rows[given_rows["assignment"].isin(kept_assignments)],
                 paper_rows,
-                final_answers(paper_rows, section),
+                final_item_answers(paper_rows, section),
                 statuses.get(compared.key),
                 n_submitted,
             )

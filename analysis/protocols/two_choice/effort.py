@@ -22,7 +22,9 @@ REPLAY_RUNS = 1000
 MIN_ITEMS = 20
 
 
-def labels_paid_and_replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def labels_paid_and_strategy_replay_blocks(
+    comparison_labels: ComparisonLabels, context: AnalysisContext
+) -> list[Block]:
     spent = _labels_paid_estimates(comparison_labels)
     return [
         Block(

@@ -83,7 +83,7 @@ class FinalAnswers:
     is_complete: "np.ndarray"
 
 
-def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
+def final_item_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     """Return one answer per item. Ties and "cannot judge" are paid labels that count for neither system.
 
     ``rows``: the given labels of one comparison (see ``comparison_rows_with_values``), with ``item_number`` and ``received_at``.

@@ -123,8 +123,8 @@ def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
     )
 
 
-def labels_paid_table(estimates: Sequence["Estimate"]) -> Table:
-    estimates_by_name = {estimate.analysis.rpartition(".")[2]: estimate for estimate in estimates}
+def labels_paid_table(comparison_estimates: Sequence["Estimate"]) -> Table:
+    estimates_by_name = {estimate.analysis.rpartition(".")[2]: estimate for estimate in comparison_estimates}
     rows = []
     if paid := estimates_by_name.get("labels"):
         rows.append(
@@ -213,7 +213,7 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     )
 
 
-def side_effects_table(estimates: Sequence["Estimate"]) -> Table:
+def position_effects_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
             "contrast": comparison_label(estimate, True),

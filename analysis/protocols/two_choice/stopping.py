@@ -13,7 +13,7 @@ from analysis.protocols.blocks.comparisons import Comparison
 from studies.protocols import REGISTRY
 
 from .. import StoppingStatus
-from .labels import comparison_pair_key, comparison_rows_with_values, final_answers, section_comparisons
+from .labels import comparison_pair_key, comparison_rows_with_values, final_item_answers, section_comparisons
 
 N_SIMULATIONS = 200
 
@@ -108,7 +108,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     rows = comparison_rows_with_values(
         planned_labels.rows[planned_labels.rows["is_given"] & planned_labels.rows["is_settled"]], comparison
     )
-    answers = final_answers(rows, section)
+    answers = final_item_answers(rows, section)
     pair = comparison_pair_key(comparison)
     planned = [
         number for position, number, names in planned_labels.items if (position, names) == (section.position, pair)

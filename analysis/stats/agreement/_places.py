@@ -40,8 +40,8 @@ class PositionSystemAgreement(Record):
 def agreement_by_position_and_by_system(
     items: npt.ArrayLike,
     annotators: npt.ArrayLike,
-    positions: Sequence[Any] | npt.NDArray[Any],
-    systems: Sequence[Any] | npt.NDArray[Any],
+    chosen_positions: Sequence[Any] | npt.NDArray[Any],
+    chosen_systems: Sequence[Any] | npt.NDArray[Any],
     *,
     level: float = 0.95,
     resamples: int = 999,
@@ -55,9 +55,9 @@ def agreement_by_position_and_by_system(
     ----------
     items, annotators : array_like, shape (n_rows,)
         Item (the pair of outputs shown) and annotator of each choice.
-    positions : sequence[Any] or ndarray, shape (n_rows,)
+    chosen_positions : sequence[Any] or ndarray, shape (n_rows,)
         The chosen place ("A", "B", or a tie), None without a choice.
-    systems : sequence[Any] or ndarray, shape (n_rows,)
+    chosen_systems : sequence[Any] or ndarray, shape (n_rows,)
         The system in that place, None without a choice.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
@@ -94,7 +94,7 @@ def agreement_by_position_and_by_system(
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]
     (1.0, 'not_identified', 1.0)
     """
-    places, chosen = as_label_list(positions), as_label_list(systems)
+    places, chosen = as_label_list(chosen_positions), as_label_list(chosen_systems)
     if len(places) != len(chosen):
         raise ValueError(f"systems: {len(chosen)} choices where positions has {len(places)}")
     item_codes, n_items = label_codes(np.asarray(items), "items", len(places))

@@ -18,7 +18,7 @@ from analysis.stats.choice._preference import (
     annotator_weighted_preference_share,
     choice_agreement,
     preference_share_difference_by_position,
-    repetition_difference,
+    study_replication_difference,
 )
 from analysis.stats.choice._strategies import (
     COUNTINGS,
@@ -42,6 +42,6 @@ __all__ = [
     "probabilities_from_labels",
     "preference_share_difference_by_position",
     "annotator_weighted_preference_share",
-    "repetition_difference",
+    "study_replication_difference",
     "effort_from_resampled_labels",
 ]

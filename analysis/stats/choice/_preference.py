@@ -190,7 +190,7 @@ def annotator_weighted_preference_share(
     Notes
     -----
     Without items, and if every annotator gave one label without ties: the exact binomial test and Wilson's interval.
-    Otherwise `clusters.claim_mean` (`clusters.clustered_mean` without items) with weight 1 / (number of labels of the
+    Otherwise `clusters.annotator_prompt_clustered_mean` (`clusters.clustered_mean` without items) with weight 1 / (number of labels of the
     annotator) for each row. Use it only if n was fixed before the study; otherwise see `sequential`.
 
     Examples
@@ -218,7 +218,7 @@ def annotator_weighted_preference_share(
         )
     else:
         item_codes, _ = label_codes_where(items, "items", is_observed)
-        result = clusters.claim_mean(
+        result = clusters.annotator_prompt_clustered_mean(
             observed, annotator_codes, item_codes, weights=weights, analysis=analysis, estimand=estimand, **common
         )
     if len(observed) == n_annotators:
@@ -227,7 +227,7 @@ def annotator_weighted_preference_share(
     return replace(result, sensitivity=(*result.sensitivity, by_label))
 
 
-def repetition_difference(
+def study_replication_difference(
     chose_a: npt.ArrayLike,
     is_second: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -265,7 +265,7 @@ def repetition_difference(
 
     Examples
     --------
-    >>> result = repetition_difference([1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4])
+    >>> result = study_replication_difference([1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4])
     >>> result.estimate, result.n
     (-0.25, 4)
     """

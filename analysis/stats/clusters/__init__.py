@@ -5,7 +5,7 @@ sum(n_g^2) is the effective number of clusters. CR1 is kept for the paper mode. 
 the answers, CR1 intervals can cover as little as 62 % of the time. No interval ignores clusters.
 """
 
-from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, claim_mean
+from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
 from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
@@ -22,7 +22,7 @@ from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
     TOO_FEW_ITEMS,
-    cluster_skewness,
+    abs_skewness_of_clustered_mean,
     cluster_warnings,
     effective_n_clusters,
     two_way_warnings,
@@ -31,7 +31,7 @@ from analysis.stats.clusters._warnings import (
 __all__ = [
     "PEOPLE",
     "PEOPLE_AND_PROMPTS",
-    "claim_mean",
+    "annotator_prompt_clustered_mean",
     "VarianceComponents",
     "Regression",
     "MAX_SKEWNESS",
@@ -39,7 +39,7 @@ __all__ = [
     "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
-    "cluster_skewness",
+    "abs_skewness_of_clustered_mean",
     "cluster_warnings",
     "clustered_mean",
     "clustered_regression",

@@ -16,7 +16,7 @@ from analysis.stats.results import Estimate
 PEOPLE_AND_PROMPTS, PEOPLE = "people and prompts", "people"
 
 
-def claim_mean(
+def annotator_prompt_clustered_mean(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     prompts: npt.ArrayLike,
@@ -59,7 +59,7 @@ def claim_mean(
     --------
     >>> people, prompts = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
     >>> values = (people * prompts) % 5 > 1
-    >>> result = claim_mean(values, people, prompts, null=0.5, bounds=(0, 1), analysis="demo")
+    >>> result = annotator_prompt_clustered_mean(values, people, prompts, null=0.5, bounds=(0, 1), analysis="demo")
     >>> result.settings["population"], result.detail["n_prompts"], result.sensitivity[-1].analysis
     ('people and prompts', 6, 'demo.by_annotator')
     """

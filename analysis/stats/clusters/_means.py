@@ -21,7 +21,7 @@ from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance
 from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
-    cluster_skewness,
+    abs_skewness_of_clustered_mean,
     cluster_warnings,
     effective_n_clusters,
 )
@@ -208,7 +208,7 @@ def clustered_mean(
     )
     if null is None or n_clusters < TOO_FEW_CLUSTERS:
         by_cluster = replace(by_cluster, test=None, effect=None)
-    skewness = cluster_skewness(residuals, positions)
+    skewness = abs_skewness_of_clustered_mean(residuals, positions)
     warnings = cluster_warnings(sizes, name=unit)
     is_t_valid = se >= MIN_SPREAD and skewness <= MAX_SKEWNESS
     if method == "cv3" and bounds is not None and not is_t_valid:

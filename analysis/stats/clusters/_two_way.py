@@ -13,7 +13,7 @@ from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
     TOO_FEW_ITEMS,
-    cluster_skewness,
+    abs_skewness_of_clustered_mean,
     two_way_warnings,
 )
 from analysis.stats.confidence import ConfidenceCurve, TCurve, betting_curve
@@ -110,7 +110,7 @@ def two_way_clustered_mean(
     spread, df = two_way_jackknife(observed, row_weights, annotator_codes, item_codes)
     se = math.sqrt(spread.variance)
     residuals = row_weights * (observed - mean)
-    skewness = max(cluster_skewness(residuals, labels) for labels in (annotator_codes, item_codes))
+    skewness = max(abs_skewness_of_clustered_mean(residuals, labels) for labels in (annotator_codes, item_codes))
     has_enough = n_annotators >= TOO_FEW_CLUSTERS and n_items >= TOO_FEW_ITEMS
     warnings = two_way_warnings(annotator_codes, item_codes, unit=unit)
     common["detail"] = {

@@ -18,7 +18,7 @@ FEW_CLUSTERS = 20
 TOO_FEW_CLUSTERS = 6
 # With fewer items a t interval over items is not valid.
 TOO_FEW_ITEMS = 5
-# With more skewed clusters a t interval is not valid; see `cluster_skewness`.
+# With more skewed clusters a t interval is not valid; see `abs_skewness_of_clustered_mean`.
 MAX_SKEWNESS = 0.35
 DOMINANT_SHARE = 0.1
 
@@ -45,7 +45,7 @@ def effective_n_clusters(sizes: npt.ArrayLike) -> float:
     return float(np.sum(array)) ** 2 / float(np.sum(array**2))
 
 
-def cluster_skewness(residuals: FloatArray, codes: IntArray) -> float:
+def abs_skewness_of_clustered_mean(residuals: FloatArray, codes: IntArray) -> float:
     """Skewness of the clusters' sums of residuals, divided by the square root of their number.
 
     Parameters
@@ -62,7 +62,7 @@ def cluster_skewness(residuals: FloatArray, codes: IntArray) -> float:
 
     Examples
     --------
-    >>> round(cluster_skewness(np.array([-1.0, -1.0, -1.0, 3.0]), np.arange(4)), 3)
+    >>> round(abs_skewness_of_clustered_mean(np.array([-1.0, -1.0, -1.0, 3.0]), np.arange(4)), 3)
     0.577
     """
     sums = np.bincount(codes, residuals)

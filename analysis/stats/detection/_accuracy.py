@@ -77,7 +77,7 @@ def clustered_accuracy(
     *,
     null: float = 0.5,
     level: float = 0.95,
-    tests: int = 1,
+    tests_for_detectable: int = 1,
     analysis: str = "humanlike.accuracy",
     unit: str = "annotator",
 ) -> Estimate:
@@ -93,7 +93,7 @@ def clustered_accuracy(
         Value of the null hypothesis.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    tests : int, default 1
+    tests_for_detectable : int, default 1
         Number of tests in the Holm family, for the detectable difference.
     analysis, unit : str, optional
         Labels that are copied to the record.
@@ -130,10 +130,12 @@ def clustered_accuracy(
         return result
     n = max(2, int(result.detail["df"]) + 1)
     detectable = power.t_test_detectable_difference(
-        n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests
+        n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests_for_detectable
     )
     return replace(
-        result, detail={**result.detail, "detectable": detectable}, settings={**result.settings, "tests": tests}
+        result,
+        detail={**result.detail, "detectable": detectable},
+        settings={**result.settings, "tests": tests_for_detectable},
     )
 
 

@@ -20,7 +20,7 @@ def graded_auc(
     items: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     analysis: str = "humanlike.auc",
     unit: str = "annotator",
@@ -37,7 +37,7 @@ def graded_auc(
         Labels of each row's annotator and text.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
@@ -62,7 +62,7 @@ def graded_auc(
     Examples
     --------
     >>> ratings, truth = [3, 4, 2, 4, 1, 1, 2, 2, 3, 1], [1] * 5 + [0] * 5
-    >>> round(graded_auc(ratings, truth, [*range(5)] * 2, rng=np.random.default_rng(0), resamples=99).estimate, 9)
+    >>> round(graded_auc(ratings, truth, [*range(5)] * 2, rng=np.random.default_rng(0), sensitivity_resamples=99).estimate, 9)
     0.74
     """
     validate_level(level)
@@ -78,7 +78,7 @@ def graded_auc(
         "n": n_annotators,
         "n_clusters": n_annotators,
         "n_rows": n_rows,
-        "settings": {"null": 0.5, "level": level, "resamples": resamples},
+        "settings": {"null": 0.5, "level": level, "resamples": sensitivity_resamples},
     }
     n_machine, n_human = int(truths.sum()), int(n_rows - truths.sum())
     if min(n_machine, n_human) == 0:
@@ -115,7 +115,7 @@ def graded_auc(
         detail |= {**spread.detail(), "n_items": n_items}
         if n_items < 2:
             return Estimate(status="n_lt_2", reason="one text has no spread", estimate=estimate, **common)
-    drawn = bootstrap_column_sums(np.hstack([machine, human]), resamples, rng)
+    drawn = bootstrap_column_sums(np.hstack([machine, human]), sensitivity_resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
     named = {**common, "analysis": f"{analysis}.bootstrap"}
     resampled = bootstrap.estimate_with_percentile_interval(draws, level=level, estimate=estimate, **named)

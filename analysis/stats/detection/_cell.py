@@ -93,7 +93,7 @@ def human_likeness(
         accuracy=clustered_accuracy(correct, annotators, items, **plain),
         sensitivity=marginal_d_prime(says, is_machine, annotators, items, **drawn),
         criterion=marginal_criterion(says, is_machine, annotators, items, **drawn),
-        auc=graded_auc(ratings, is_machine, annotators, items, **drawn),
+        auc=graded_auc(ratings, is_machine, annotators, items, sensitivity_resamples=resamples, rng=rng, **plain),
         share_human=share_answered_human(says, annotators, items, **plain),
         bias=human_answer_bias(says, is_machine, annotators, items, **plain),
     )

@@ -252,7 +252,7 @@ def d_prime_and_criterion_by_condition(
                     annotator_codes,
                     item_codes,
                     link="probit",
-                    corrected=True,
+                    is_log_linear_corrected=True,
                     level=level,
                     analysis=f"{analysis}.{kind}",
                     estimand=estimand,
@@ -288,7 +288,15 @@ def _marginal(
     weights = {1.0: probits.machine, 0.0: probits.human}
     common: dict[str, Any] = {"estimand": probits.estimand, "level": level, "unit": unit}
     result = groups.cell_contrast(
-        answers, truths, weights, annotators, items, link="probit", corrected=True, analysis=analysis, **common
+        answers,
+        truths,
+        weights,
+        annotators,
+        items,
+        link="probit",
+        is_log_linear_corrected=True,
+        analysis=analysis,
+        **common,
     )
     settings = {key: value for key, value in result.settings.items() if key != "weights"}
     detail = {key: value for key, value in result.detail.items() if key != "cells"}

@@ -41,7 +41,7 @@ def cell_contrast(
     items: npt.ArrayLike | None = None,
     *,
     link: str = "identity",
-    corrected: bool = False,
+    is_log_linear_corrected: bool = False,
     null: float = 0.0,
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
@@ -64,7 +64,7 @@ def cell_contrast(
         Labels of each row's annotator and item.
     link : {"identity", "logit", "probit"}, default 'identity'
         The function g; logit and probit need 0/1 values.
-    corrected : bool, default False
+    is_log_linear_corrected : bool, default False
         Whether to move shares off 0 and 1, (sum + 1/2) / (n + 1).
     null : float, default 0.0
         Value of the null hypothesis.
@@ -129,7 +129,7 @@ def cell_contrast(
         "settings": {
             "null": null,
             "link": link,
-            "corrected": corrected,
+            "corrected": is_log_linear_corrected,
             "level": level,
             "method": rows.method,
             "weights": {str(cell): float(weight) for cell, weight in weights.items()},
@@ -140,7 +140,7 @@ def cell_contrast(
         reason = f"cell {rows.names[int(empty[0])]} has no value" if len(empty) else "no cell has a weight"
         return Estimate(status="no_data", reason=reason, **common)
     raw = rows.sums / rows.counts
-    means = (rows.sums + 0.5) / (rows.counts + 1) if corrected else raw
+    means = (rows.sums + 0.5) / (rows.counts + 1) if is_log_linear_corrected else raw
     detail: dict[str, Any] = {
         "cells": {
             str(cell): {"n": int(n), "mean": float(mean)}
@@ -149,7 +149,7 @@ def cell_contrast(
         "n_missing": rows.n_missing,
     }
     is_split = link != "identity" and bool(np.any((raw <= 0) | (raw >= 1)))
-    if is_split and not corrected:
+    if is_split and not is_log_linear_corrected:
         detail |= {"clopper_pearson": _exact(rows, level)}
         return Estimate(status="separation", reason="a cell is all 0 or all 1", detail=detail, **common)
     scores, slopes = _linked(means, link)

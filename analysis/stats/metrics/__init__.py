@@ -7,7 +7,12 @@ with few annotators, the agreement is with these annotators.
 
 from analysis.stats.metrics._comparison import compare_metrics
 from analysis.stats.metrics._segments import segment_level_kendall_tau, tie_calibrated_accuracy
-from analysis.stats.metrics._systems import STATISTICS, pairwise_accuracy, soft_pairwise_accuracy, system_correlations
+from analysis.stats.metrics._systems import (
+    STATISTICS,
+    pairwise_accuracy,
+    soft_pairwise_accuracy,
+    system_level_correlations,
+)
 
 __all__ = [
     "STATISTICS",
@@ -15,6 +20,6 @@ __all__ = [
     "pairwise_accuracy",
     "segment_level_kendall_tau",
     "soft_pairwise_accuracy",
-    "system_correlations",
+    "system_level_correlations",
     "tie_calibrated_accuracy",
 ]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
 from analysis.stats.metrics._flips import (
-    are_pairs_scored,
+    are_system_pairs_scored_by_item,
     sign_flip_upper_tail_pvalues,
     system_pair_differences_or_zero,
 )
@@ -26,7 +26,7 @@ MIN_SYSTEMS = 4
 STATISTICS = ("pearson", "spearman", "kendall", "pairwise_accuracy")
 
 
-def system_correlations(
+def system_level_correlations(
     human: npt.ArrayLike,
     metric: npt.ArrayLike,
     *,
@@ -61,7 +61,7 @@ def system_correlations(
     Examples
     --------
     >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
-    >>> result = system_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
+    >>> result = system_level_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
     >>> round(result["pearson"].estimate, 3), round(result["kendall"].estimate, 3)
     (0.889, 0.667)
     """
@@ -78,7 +78,7 @@ def pairwise_accuracy(
     *,
     rng: np.random.Generator,
     human_pvalues: npt.ArrayLike | None = None,
-    significance: float = 0.05,
+    sensitivity_significance: float = 0.05,
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
@@ -88,13 +88,13 @@ def pairwise_accuracy(
     Parameters
     ----------
     human, metric : array_like
-        As in `system_correlations`.
+        As in `system_level_correlations`.
     rng : numpy.random.Generator
         Source of the random draws.
     human_pvalues : array_like, shape (K, K), optional
         Two-sided p-values of human differences, from an analysis by annotators. None uses sign flips of the items'
         differences.
-    significance : float, default 0.05
+    sensitivity_significance : float, default 0.05
         Significance level for the pairs of the sensitivity.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
@@ -112,7 +112,7 @@ def pairwise_accuracy(
     Raises
     ------
     ValueError
-        If `significance` is not in 0..1 or the shapes differ.
+        If `sensitivity_significance` is not in 0..1 or the shapes differ.
 
     References
     ----------
@@ -125,8 +125,8 @@ def pairwise_accuracy(
     >>> round(result.estimate, 3), result.detail["n_pairs"]
     (0.667, 3)
     """
-    if not 0 < significance < 1:
-        raise ValueError(f"significance: {significance!r} is not strictly between 0 and 1")
+    if not 0 < sensitivity_significance < 1:
+        raise ValueError(f"significance: {sensitivity_significance!r} is not strictly between 0 and 1")
     tables = ScoreTables.from_arrays(human, metric)
     k = tables.n_systems
     if human_pvalues is None:
@@ -137,7 +137,7 @@ def pairwise_accuracy(
         if pvalues.shape != (k, k):
             raise ValueError(f"human_pvalues: shape {pvalues.shape} for {k} systems")
         pvalues = pvalues[np.triu_indices(k, 1)]
-    clear = np.nan_to_num(pvalues, nan=1.0) < significance
+    clear = np.nan_to_num(pvalues, nan=1.0) < sensitivity_significance
     common: dict[str, Any] = {"minimum": 2, "level": level, "resamples": resamples, "rng": rng, "unit": unit}
     restricted = _of_systems(tables, "pairwise_accuracy", chosen=clear, **common)
     return _of_systems(tables, "pairwise_accuracy", sensitivity=(restricted,), **common)
@@ -207,7 +207,7 @@ def soft_pairwise_accuracy(
     edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
         return edge
-    is_scored = are_pairs_scored(tables.human) & are_pairs_scored(tables.metric)
+    is_scored = are_system_pairs_scored_by_item(tables.human) & are_system_pairs_scored_by_item(tables.metric)
     is_used = is_scored.any(axis=0)
     n_pairs, n_all = int(is_used.sum()), k * (k - 1) // 2
     if n_pairs == 0:

@@ -192,7 +192,7 @@ def _summed_runs(residuals: FloatArray, labels: npt.NDArray[np.int64], count: in
 def _jackknife(
     residuals: FloatArray, labels: npt.NDArray[np.int64], count: int
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Return `clusters.cv3_variance`, its degrees of freedom, and `clusters.cluster_skewness` of each run."""
+    """Return `clusters.cv3_variance`, its degrees of freedom, and `clusters.abs_skewness_of_clustered_mean` of each run."""
     sums, sizes = _summed_runs(residuals, labels, count), np.bincount(labels, minlength=count).astype(np.float64)
     n_rows = residuals.shape[1]
     variance = (count - 1) / count * ((-sums / (n_rows - sizes)) ** 2).sum(axis=1)

@@ -79,7 +79,14 @@ def simulate_human_likeness_power(
             return two_way_clustered_mean_outcomes(says == truth, annotators, texts, level=level, bounds=(0.0, 1.0))
         return outcomes_from_estimates(
             groups.cell_contrast(
-                answers, truth, {True: 1.0, False: -1.0}, annotators, texts, link="probit", corrected=True, level=level
+                answers,
+                truth,
+                {True: 1.0, False: -1.0},
+                annotators,
+                texts,
+                link="probit",
+                is_log_linear_corrected=True,
+                level=level,
             )
             for answers in says.astype(np.float64)
         )

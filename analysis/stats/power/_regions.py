@@ -42,7 +42,7 @@ def _rejected(likelihood: FloatArray, significance: float) -> npt.NDArray[np.boo
     return np.asarray(likelihood <= threshold * (1 + TIE))
 
 
-def binomial_region(n: int, null: float, significance: float) -> tuple[int, int]:
+def binomial_rejection_region(n: int, null: float, significance: float) -> tuple[int, int]:
     """Return the ends of the rejection region: at most `low` (-1: none) and at least `high` (n + 1: none) successes."""
     k = likely_outcomes(n, null)
     is_rejected = _rejected(binomial_pmf(k, n, null), significance)
@@ -51,10 +51,12 @@ def binomial_region(n: int, null: float, significance: float) -> tuple[int, int]
     return low, high
 
 
-def fisher_region(n_x: int, n_y: int, first: int, last: int, significance: float) -> tuple[IntArray, IntArray]:
+def fisher_rejection_region(
+    n_x: int, n_y: int, first_total: int, last_total: int, significance: float
+) -> tuple[IntArray, IntArray]:
     """Return, for each total of successes first..last, at most and at least how many in x Fisher's test rejects."""
     n = n_x + n_y
-    total = np.arange(first, last + 1)[:, None]
+    total = np.arange(first_total, last_total + 1)[:, None]
     centre = np.floor(total * (n_x / n)).astype(np.int64)
     half = math.ceil(REACH * math.sqrt(n_x * n_y / (4 * max(1, n - 1))) + REACH**2)
     k = centre + np.arange(-half, half + 1)[None, :]

@@ -8,8 +8,8 @@ from analysis.stats.arrays import validate_level, validate_share
 from analysis.stats.power._means import power_from_tails
 from analysis.stats.power._regions import (
     binomial_pmf,
-    binomial_region,
-    fisher_region,
+    binomial_rejection_region,
+    fisher_rejection_region,
     likely_outcomes,
 )
 from analysis.stats.power._search import least_effect, least_n, validate_n_tests
@@ -56,7 +56,7 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
         raise ValueError(f"null: {null!r} is not strictly between 0 and 1")
     if n < 1:
         raise ValueError(f"n: {n} is less than 1")
-    low, high = binomial_region(n, null, significance)
+    low, high = binomial_rejection_region(n, null, significance)
     below = float(special.bdtr(low, n, p)) if low >= 0 else 0.0
     above = float(special.bdtrc(high - 1, n, p)) if high <= n else 0.0
     return power_from_tails(above, below)
@@ -189,7 +189,7 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
         if n < 1:
             raise ValueError(f"{name}: {n} is less than 1")
     of_x, of_y = likely_outcomes(n_x, p_x), likely_outcomes(n_y, p_y)
-    low, high = fisher_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
+    low, high = fisher_rejection_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
     row = of_x[:, None] + of_y[None, :] - (of_x[0] + of_y[0])
     is_rejected = (of_x[:, None] <= low[row]) | (of_x[:, None] >= high[row])
     return power_from_tails(float(binomial_pmf(of_x, n_x, p_x) @ is_rejected @ binomial_pmf(of_y, n_y, p_y)))

@@ -145,7 +145,7 @@ def paired_mean_difference(
 
     Notes
     -----
-    It assumes an interval scale (warning `interval_scale_assumed`). See `clusters.claim_mean`. With one row per
+    It assumes an interval scale (warning `interval_scale_assumed`). See `clusters.annotator_prompt_clustered_mean`. With one row per
     annotator and no prompts this is the paired t test, unless the differences are very skewed.
 
     Examples
@@ -167,7 +167,7 @@ def paired_mean_difference(
     if prompts is None:
         result = clusters.clustered_mean(first - second, annotators, **common)
     else:
-        result = clusters.claim_mean(first - second, annotators, prompts, **common)
+        result = clusters.annotator_prompt_clustered_mean(first - second, annotators, prompts, **common)
     share = None if result.estimate is None else result.estimate / (scale[1] - scale[0])
     assumed = ResultWarning("interval_scale_assumed", "info")
     return replace(
@@ -211,7 +211,7 @@ def probability_of_superiority(
 
     Notes
     -----
-    Only the order of the ratings matters. The test is against .5; see `clusters.claim_mean`, or
+    Only the order of the ratings matters. The test is against .5; see `clusters.annotator_prompt_clustered_mean`, or
     `clusters.clustered_mean` without prompts.
 
     References
@@ -238,7 +238,7 @@ def probability_of_superiority(
     if prompts is None:
         result = clusters.clustered_mean(scores, annotators, **common)
     else:
-        result = clusters.claim_mean(scores, annotators, prompts, **common)
+        result = clusters.annotator_prompt_clustered_mean(scores, annotators, prompts, **common)
     observed = scores[~np.isnan(scores)]
     detail = {
         **result.detail,

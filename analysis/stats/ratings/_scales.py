@@ -174,7 +174,7 @@ def expected_utility(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
-    has_references: bool,
+    is_rescaled: bool,
     level: float = 0.95,
     analysis: str = "rating.expected_utility",
     unit: str = "annotator",
@@ -184,10 +184,10 @@ def expected_utility(
     Parameters
     ----------
     values : array_like, shape (n_rows,)
-        Ratings of one system's outputs, rescaled by `rescale_to_references` if `has_references`.
+        Ratings of one system's outputs, rescaled by `rescale_to_references` if `is_rescaled`.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    has_references : bool
+    is_rescaled : bool
         Whether the ratings were rescaled. Without references the annotators' scales are not comparable: the estimate
         is then called a mean rating, with the warning `no_references`.
     level : float, default 0.95
@@ -206,7 +206,7 @@ def expected_utility(
 
     Examples
     --------
-    >>> expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], has_references=True).estimate
+    >>> expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], is_rescaled=True).estimate
     0.35
     """
     array = vector(values, "values")
@@ -218,10 +218,10 @@ def expected_utility(
         null=0.0,
         level=level,
         analysis=analysis,
-        estimand="expected expected utility (EEU)" if has_references else "mean rating (not EEU)",
+        estimand="expected expected utility (EEU)" if is_rescaled else "mean rating (not EEU)",
         unit=unit,
     )
-    missing = () if has_references else (ResultWarning("no_references", "warn"),)
+    missing = () if is_rescaled else (ResultWarning("no_references", "warn"),)
     # A mean utility has no meaningful null: only differences are tested.
     return replace(
         result,
@@ -229,7 +229,7 @@ def expected_utility(
         effect=None,
         n_rows=int(is_observed.sum()),
         warnings=(*result.warnings, *missing),
-        settings={"level": level, "has_references": has_references},
+        settings={"level": level, "has_references": is_rescaled},
     )
 
 

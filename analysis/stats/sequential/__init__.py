@@ -28,7 +28,7 @@ from analysis.stats.sequential._paper import hoeffding_decision
 from analysis.stats.sequential._processes import (
     PROCESSES,
     anytime_pvalues,
-    beta_binomial_interval,
+    beta_binomial_anytime_interval,
     beta_binomial_log_e_values,
     confidence_sequence,
 )
@@ -47,7 +47,7 @@ __all__ = [
     "annotator_means_in_claim_order",
     "anytime_pvalues",
     "beta_binomial_boundaries",
-    "beta_binomial_interval",
+    "beta_binomial_anytime_interval",
     "confidence_sequence",
     "find_boundary_crossings",
     "predict_remaining_units",

@@ -66,7 +66,7 @@ def beta_binomial_log_e_values(
     )
 
 
-def beta_binomial_interval(
+def beta_binomial_anytime_interval(
     successes: npt.ArrayLike, n: npt.ArrayLike, *, level: float = 0.95, concentration: float = CONCENTRATION
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of the means that the beta-binomial e-process has not refuted at this n.
@@ -92,7 +92,7 @@ def beta_binomial_interval(
 
     Examples
     --------
-    >>> low, high = beta_binomial_interval(60, 100, concentration=1)
+    >>> low, high = beta_binomial_anytime_interval(60, 100, concentration=1)
     >>> round(float(low), 6), round(float(high), 6)
     (0.440774, 0.746036)
     """
@@ -145,7 +145,7 @@ def confidence_sequence(
     if process == "betting":
         return betting.betting_confidence_sequence(series, level=level)
     n = np.arange(1, len(series) + 1)
-    low, high = beta_binomial_interval(np.cumsum(series), n, level=level, concentration=concentration)
+    low, high = beta_binomial_anytime_interval(np.cumsum(series), n, level=level, concentration=concentration)
     low, high = np.maximum.accumulate(low), np.minimum.accumulate(high)
     empty = np.flatnonzero(low > high)
     if len(empty) == 0:

@@ -115,7 +115,7 @@ def pair_preference_recommended(
     Examples
     --------
     >>> xy, yx = [70, 80, 65, 30, 75, 60], [30, 25, 45, 20, 35, 40]
-    >>> result = pair_preference_recommended(xy, yx, rng=np.random.default_rng(0), resamples=999)
+    >>> result = pair_preference_recommended(xy, yx, rng=np.random.default_rng(0), sensitivity_resamples=999)
     >>> round(result.estimate, 5), round(result.pvalue, 4)
     (0.65417, 0.0065)
     """
@@ -135,10 +135,10 @@ def pair_preferences_recommended(
     names: Sequence[str],
     rng: np.random.Generator,
     margin: float | None = None,
-    tau: float | None = TAU,
+    sensitivity_tau: float | None = TAU,
     batches: npt.ArrayLike | None = None,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     analysis: str = "spa.pair",
     unit: str = "annotator",
 ) -> dict[str, Estimate]:
@@ -156,13 +156,13 @@ def pair_preferences_recommended(
         Source of the random draws.
     margin : float, optional
         Equivalence margin for TOST among the sensitivities.
-    tau : float or None, default TAU
+    sensitivity_tau : float or None, default TAU
         Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
     batches : array_like, shape (n_annotators,), optional
         Label of each annotator's batch. With five batches or more the claim is about prompts like these, too.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
     analysis, unit : str, optional
         Labels that are copied to the record.
@@ -182,7 +182,7 @@ def pair_preferences_recommended(
     Notes
     -----
     Sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test. With
-    `tau`: the estimate after the paper's rule and after the symmetric rule. With `margin`: TOST
+    `sensitivity_tau`: the estimate after the paper's rule and after the symmetric rule. With `margin`: TOST
     ("spa.pair.equivalence"; adjust and judge both with `equivalence.adjust_and_add_verdicts`).
 
     All pairs share one set of resamples. Pass the whole study at once: an annotator above tau in one pair is excluded
@@ -190,7 +190,7 @@ def pair_preferences_recommended(
 
     Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
     the same order, so being named first and being better cannot be separated), `few_batches`, and those of
-    `clusters.claim_mean`. On the sensitivities after tau: `tau_asymmetric` (see `gap_preference_correlation`) and
+    `clusters.annotator_prompt_clustered_mean`. On the sensitivities after tau: `tau_asymmetric` (see `gap_preference_correlation`) and
     `all_excluded`.
 
     Examples
@@ -203,8 +203,8 @@ def pair_preferences_recommended(
     validate_level(level)
     xy, yx = checked_order_tables(xy_percent, yx_percent, names)
     values = combine_orders(xy, yx)
-    shared = draw_resamples_of_all_pairs(values, resamples=resamples, rng=rng)
-    flags = None if tau is None else tau_incoherence_flags(xy, yx, tau=tau)
+    shared = draw_resamples_of_all_pairs(values, resamples=sensitivity_resamples, rng=rng)
+    flags = None if sensitivity_tau is None else tau_incoherence_flags(xy, yx, tau=sensitivity_tau)
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}
     for column, name in enumerate(names):
@@ -226,7 +226,7 @@ def pair_preferences_recommended(
         if margin is not None:
             tost = equivalence.equivalence_test_of_estimate(result, null=0.5, margin=margin, significance=1 - level)
             sensitivity += [] if tost is None else [tost]
-        settings = {**result.settings, "margin": margin, "tau": tau, "resamples": resamples}
+        settings = {**result.settings, "margin": margin, "tau": sensitivity_tau, "resamples": sensitivity_resamples}
         results[name] = replace(
             result,
             n_rows=counts["n_xy"] + counts["n_yx"],
@@ -254,7 +254,9 @@ def _claim(
     else:
         observed, labels = values[is_observed], batches[is_observed]
         order = np.lexsort((observed, labels))
-        result = clusters.claim_mean(observed[order], people, labels[order], analysis=analysis, **common)
+        result = clusters.annotator_prompt_clustered_mean(
+            observed[order], people, labels[order], analysis=analysis, **common
+        )
         n_batches = len(np.unique(labels))
         is_shared = 1 < n_batches < len(observed)
         components = {"batches": clusters.variance_components(observed, labels)} if is_shared else {}

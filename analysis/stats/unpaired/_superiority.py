@@ -38,7 +38,7 @@ def probability_of_superiority(
     systems: tuple[str, str] = ("x", "y"),
     rng: np.random.Generator | None = None,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     analysis: str = "rating.superiority_unpaired",
     unit: str = "annotator",
     mode: str = "recommended",
@@ -60,7 +60,7 @@ def probability_of_superiority(
         Source of the random draws, needed for the bootstrap.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
     analysis, unit, mode : str, optional
         Labels that are copied to the record.
@@ -87,7 +87,7 @@ def probability_of_superiority(
 
     Examples
     --------
-    >>> result = probability_of_superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
+    >>> result = probability_of_superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), sensitivity_resamples=999)
     >>> round(result.estimate, 4), round(result.pvalue, 4), round(result.detail["cliff_delta"], 4)
     (0.7778, 0.0857, 0.5556)
     >>> apart = probability_of_superiority([4, 5, 5], [1, 2, 2], rng=np.random.default_rng(0))
@@ -118,7 +118,7 @@ def probability_of_superiority(
         "n": groups_x + groups_y,
         "n_clusters": groups_x + groups_y,
         "n_rows": len(first) + len(second),
-        "settings": {"null": 0.5, "level": level, "resamples": resamples},
+        "settings": {"null": 0.5, "level": level, "resamples": sensitivity_resamples},
     }
     n_missing = np.size(x) + np.size(y) - len(first) - len(second)
     detail: dict[str, Any] = {"n_x": len(first), "n_y": len(second), "n_missing": n_missing}
@@ -144,7 +144,9 @@ def probability_of_superiority(
     part_y = clusters.cv3_variance(group_sums(of_y, place_y, groups_y), size_y)
     se = math.sqrt(part_x + part_y)
     sensitivity = (
-        _resampled(first, second, of_x, of_y, estimate, level=level, resamples=resamples, rng=rng, common=common),
+        _resampled(
+            first, second, of_x, of_y, estimate, level=level, resamples=sensitivity_resamples, rng=rng, common=common
+        ),
         _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode),
     )
     df_x, df_y = (max(1.0, clusters.effective_n_clusters(sizes) - 1) for sizes in (size_x, size_y))

@@ -18,10 +18,10 @@ from studies.stimuli.texts import TextRefused, clean_text, is_blank
 from .decisions import (
     MAX_MESSAGE_LENGTH,
     clean_message_to_annotator,
+    create_rejection_reversal,
     effective_rejection,
     lock_annotator,
     record_panel_rejection,
-    reverse_rejection,
 )
 
 ANSWER_DEADLINE = timedelta(days=14)
@@ -85,7 +85,7 @@ def answer_appeal(
             "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **denial
         )
         if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
-            return reverse_rejection(verdict, by, answer_text)
+            return create_rejection_reversal(verdict, by, answer_text)
     return None
 
 

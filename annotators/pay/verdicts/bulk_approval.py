@@ -8,7 +8,7 @@ from annotators.recruitment.panels.reconcile import submissions_with_match_statu
 from .decisions import approve_submissions
 
 
-def matched_unrejected_submissions(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
+def finished_submissions_awaiting_approval(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
     """Return work that was finished at both and not rejected in heval."""
     rejected = Verdict.objects.filter(assignment=OuterRef("assignment"), kind=Verdict.Kind.REJECT, reversed_by=None)
     # If the panel rejected the work but shows it as undecided again, heval has no decision about it.
@@ -22,7 +22,9 @@ def submissions_to_approve(recruitment: Recruitment) -> QuerySet[PanelSubmission
     The cause of the refusal, such as a lack of money, may be fixed by now.
     """
     ordered = PanelOrder.objects.filter(submission=OuterRef("pk"), operation="approve")
-    return matched_unrejected_submissions(recruitment).filter(~Exists(ordered.exclude(state=PanelOrder.State.REFUSED)))
+    return finished_submissions_awaiting_approval(recruitment).filter(
+        ~Exists(ordered.exclude(state=PanelOrder.State.REFUSED))
+    )
 
 
 def approve_matched_submissions(recruitment: Recruitment, by) -> int:

@@ -307,33 +307,33 @@ def _approval_tokens(rows: Sequence[PanelSubmission]) -> dict[str, PanelSubmissi
     return {f"approve-{row.pk}" + (f"-{n}" if (n := n_earlier.get(row.pk, 0)) else ""): row for row in rows}
 
 
-def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
+def create_rejection_reversal(rejection: Verdict, by, message: str = "") -> Verdict:
     """Take a rejection back.
 
     The new verdict's ``evidence`` says how the person is paid. "unsent": the panel never received the rejection and
     gets an approval. "hand": the panel cannot reverse it, and a compensation is due.
     """
-    check_permission_or_404(by, Action.REJECT, verdict.assignment.study)
-    if verdict.kind != Kind.REJECT:
+    check_permission_or_404(by, Action.REJECT, rejection.assignment.study)
+    if rejection.kind != Kind.REJECT:
         raise ActionRefused("This decision is not a rejection. Choose a rejection to take back.")
-    assignment, study = verdict.assignment, verdict.assignment.study
+    assignment, study = rejection.assignment, rejection.assignment.study
     message = clean_message_to_annotator(study, message) if message.strip() else ""
     try:
         with transaction.atomic():
             lock_annotator(assignment.annotator_id)
-            method = _reversal_method(verdict, by)
+            method = _reversal_method(rejection, by)
             evidence = {"way": method} | (_record_compensation(assignment, by) if method == "hand" else {})
             reversal = Verdict.objects.create(
-                submission=verdict.submission,
+                submission=rejection.submission,
                 assignment=assignment,
                 kind=Kind.REVERSE,
                 message=message,
                 by=by,
-                reverses=verdict,
+                reverses=rejection,
                 evidence=evidence,
             )
             audit.record("reverse rejection", study=study, by=by, assignment_code=assignment.code, way=method)
-            submission = verdict.submission if method == "unsent" else None
+            submission = rejection.submission if method == "unsent" else None
             if submission and submission.state == SUBMITTED:
                 approve_work(_require_work(get_work_by_submission(submission.recruitment, submission.pk)), by)
     except IntegrityError:

@@ -167,18 +167,18 @@ def parse_error_text(raw: bytes) -> str:
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
     if not isinstance(body, dict):
-        return format_json_value(body)[:500]
+        return json_value_as_plain_text(body)[:500]
     texts = [
-        format_json_value(body[name])
+        json_value_as_plain_text(body[name])
         for name in ("title", "message", "error", "detail", "additional_information")
         if body.get(name)
     ]
-    return ". ".join(dict.fromkeys(texts or [format_json_value(body)]))[:500]
+    return ". ".join(dict.fromkeys(texts or [json_value_as_plain_text(body)]))[:500]
 
 
-def format_json_value(value: Any) -> str:
+def json_value_as_plain_text(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {format_json_value(part)}" for name, part in value.items())
+        return "; ".join(f"{name}: {json_value_as_plain_text(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(format_json_value(part) for part in value)
+        return ", ".join(json_value_as_plain_text(part) for part in value)
     return str(value)

@@ -90,11 +90,11 @@ def run_incremental_sync_job(job: Job, progress) -> dict:
     return (
         {}
         if is_panel_backing_off(recruitment)
-        else asdict(send_orders_and_sync_changed_submissions(recruitment, get_panel_service(recruitment), progress))
+        else asdict(send_orders_sync_changes_and_verify_arrivals(recruitment, get_panel_service(recruitment), progress))
     )
 
 
-def send_orders_and_sync_changed_submissions(
+def send_orders_sync_changes_and_verify_arrivals(
     recruitment: Recruitment, service: PanelService, progress
 ) -> IncrementalSyncSummary:
     """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""

@@ -67,7 +67,7 @@ def publishing_obstacles(recruitment: Recruitment) -> list[str]:
 def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
     """Return warnings to consider before paying."""
     study, warnings = recruitment.study, []
-    if n := effective_publication_orders(recruitment).count():
+    if n := done_or_pending_publication_orders(recruitment).count():
         times = "once" if n == 1 else f"{n} times"
         warnings.append(f"This link was published {times} already. This is an additional task, for other people.")
     if study.wage_per_hour and (hourly := reward_per_hour(reward, minutes)) < study.wage_per_hour:
@@ -121,7 +121,7 @@ def order_blocklist_and_publication(recruitment: Recruitment, *, by, **task_valu
         ) from None
 
 
-def effective_publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
+def done_or_pending_publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """Return orders that published by this link, or may have done so."""
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 

@@ -31,7 +31,7 @@ from . import (
     rounds,
 )
 from .orders import send_due_orders
-from .publishing import effective_publication_orders, get_panel_tasks_or_create_from_arrivals
+from .publishing import done_or_pending_publication_orders, get_panel_tasks_or_create_from_arrivals
 from .reconcile import ImportSummary, import_submissions_and_release_places
 from .secrets import WEBHOOK_SECRET, get_panel_service, store_or_delete_secrets
 
@@ -45,7 +45,7 @@ class PanelUnavailable(jobs.UserFacingError):
     """The panel did not answer. The message gives the reason."""
 
 
-def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> ImportSummary:
+def send_orders_and_sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> ImportSummary:
     """Send orders (not in a rehearsal), read all submissions of all tasks, and store their states.
 
     Raises PanelUnavailable or NoService.
@@ -83,7 +83,8 @@ def _read_snapshots(
     """
     tasks = list(get_panel_tasks_or_create_from_arrivals(recruitment))
     known_tasks = {
-        str(result.get("task")) for result in effective_publication_orders(recruitment).values_list("result", flat=True)
+        str(result.get("task"))
+        for result in done_or_pending_publication_orders(recruitment).values_list("result", flat=True)
     }
     known_tasks |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
     snapshots: list[SubmissionSnapshot] = []
@@ -120,7 +121,7 @@ def run_requested_steps_and_sync_panel(job: Job, progress) -> dict:
     for name, step in _steps.items():
         if job.arguments.get(name):
             step(recruitment, by=job.by)
-    return asdict(sync_panel(recruitment, progress))
+    return asdict(send_orders_and_sync_panel(recruitment, progress))
 
 
 def webhook_url(recruitment: Recruitment) -> str:

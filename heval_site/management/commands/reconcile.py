@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from annotators.models import Recruitment
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file_and_release_places
 from annotators.recruitment.panels.secrets import NoService
-from annotators.recruitment.panels.sync import PanelUnavailable, sync_panel
+from annotators.recruitment.panels.sync import PanelUnavailable, send_orders_and_sync_panel
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             if options["file"]:
                 summary = self._reconcile_file(recruitment, options["file"], options["dry_run"])
             else:
-                summary = sync_panel(recruitment, lambda *_: None, dry_run=options["dry_run"])
+                summary = send_orders_and_sync_panel(recruitment, lambda *_: None, dry_run=options["dry_run"])
         except (NoService, PanelUnavailable) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(

@@ -7,7 +7,7 @@ import uuid
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotators.participation.simulate import CrowdSettings, default_system_strengths, simulate_answers
+from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.services.study_lookup import find_study
 
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         # part already.
         name = f"robot-{uuid.uuid4().hex[:8]}"
         try:
-            ended = simulate_answers(
+            ended = record_simulated_answers(
                 study,
                 options["robots"],
                 preferences,

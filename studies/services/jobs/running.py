@@ -92,7 +92,7 @@ def _lease_renewal(progress: ProgressReporter):
         ended.set()
 
 
-def run_job(job_pk: int, holder: str | None = None) -> bool:
+def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
     """Run a waiting job to its end. Return False if another process has it or a job of its kind runs for the study."""
     autodiscover_tasks()
     holder = holder or new_holder_id()
@@ -198,7 +198,7 @@ def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
         pk = waiting.order_by("pk").values_list("pk", flat=True).first()
         if pk is None:
             break
-        if run_job(pk, holder):
+        if claim_and_run_job(pk, holder):
             n += 1
         passed_over.append(pk)
     return n

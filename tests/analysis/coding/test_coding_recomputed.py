@@ -17,7 +17,7 @@ from analysis.coding.sampling import draw_sample
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.coding_blocks import build_coding_blocks
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
@@ -52,7 +52,7 @@ def samples():
         book = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
         who = coders if rule == "third" else coders[:2]
         code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who, by=None), who, book.keys)
-    withdraw_annotator(people[3])
+    withdraw_annotator_and_erase_texts(people[3])
     return read(Study.objects.get(pk=study.pk))
 
 

@@ -6,7 +6,7 @@ from analysis.coding import record
 from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
@@ -66,7 +66,7 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
     sample = sample_of(study, coders)
     for coder in coders:
         code_all(sample, coder, lambda i: ["grammar"])
-    withdraw_annotator(sample.items.first().assignment)
+    withdraw_annotator_and_erase_texts(sample.items.first().assignment)
     assert "Both coders coded 7 of 7 items" in tables(made(study))["coding_agreement_1"]["note"]
     assert len(record.items_of_seat(sample, 1, record.current_codings_by_item(sample))) == 7
 

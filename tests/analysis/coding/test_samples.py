@@ -15,7 +15,7 @@ from analysis.coding.models import Coding, CodingSample
 from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import codable_explanation_responses
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
 from tests.builders import user
@@ -37,7 +37,7 @@ def test_a_sample_takes_one_explanation_of_so_many_annotators_of_each_arm(study,
 
 def test_practice_and_people_who_left_are_not_sampled(study, coders):
     gone = Assignment.objects.filter(study=study).first()
-    withdraw_annotator(gone)
+    withdraw_annotator_and_erase_texts(gone)
     sample = sample_of(study, coders, per_arm=10)
     assert sample.items.count() == 7 and gone.pk not in sample.items.values_list("assignment", flat=True)
     assert {r.question.section.purpose for r in codable_explanation_responses(study, "live")} == {"live"}

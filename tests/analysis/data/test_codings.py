@@ -14,7 +14,7 @@ from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import write_archive
 from analysis.report.build import build_report
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.api.rest import api_of
@@ -75,7 +75,7 @@ def test_every_coding_is_a_row_and_coders_are_seats(study):
 
 
 def test_what_was_withdrawn_leaves_with_its_codings(study):
-    withdraw_annotator(study.coding_samples.get().items.order_by("number").first().assignment)
+    withdraw_annotator_and_erase_texts(study.coding_samples.get().items.order_by("number").first().assignment)
     assert len(rows_of(study)) == 4
     # Asked for, they come without the person's name.
     everything = rows_of(study, withdrawn=True)

@@ -12,7 +12,7 @@ from analysis.data import exports, formats
 from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat_rows import assignment_rows
 from analysis.data.flat_rows.answers import answer_cells
-from analysis.data.flat_rows.cells import fetch_raw_rows
+from analysis.data.flat_rows.cells import fetch_raw_rows_from_default_db
 from analysis.data.flat_rows.selection import Selection
 from annotators.models import Response
 from tests.analysis.data.exported import ODD, add_text, csv_rows, export, json_rows
@@ -122,7 +122,9 @@ def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
     by_copy = [export("responses", form, Selection(study)) for form in BLOCK_MAKERS]
 
     def in_python(form, responses):
-        for assignment, received, *rest in fetch_raw_rows(answer_cells(responses, escape_formulas=form.is_guarded)):
+        for assignment, received, *rest in fetch_raw_rows_from_default_db(
+            answer_cells(responses, escape_formulas=form.is_guarded)
+        ):
             cells = tuple(exports.json_number_or_text(cell) for cell in rest)
             yield assignment, str(received), form.encode_answers([cells])[0]
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
 from analysis.data.snapshot import database_snapshot
 from annotators.models import Assignment, Response
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from tests.analysis.protocols.answers import answer
 from tests.builders import spa_study
 from tests.players import submitted
@@ -91,7 +91,7 @@ def test_only_the_origins_asked_for_are_there(study):
 
 def test_who_withdrew_is_left_out_and_counted(study):
     submitted(study, "a")
-    withdraw_annotator(submitted(study, "b"))
+    withdraw_annotator_and_erase_texts(submitted(study, "b"))
     assert responses_frame(study).rows["annotator"].nunique() == 1
     frame = assignments_frame(study)
     assert len(frame.rows) == 1 and frame.n_withdrawn == 1

@@ -5,7 +5,7 @@ import pytest
 from analysis import tasks
 from analysis.data import replacements
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import exclusions
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
@@ -59,7 +59,7 @@ def test_a_rule_that_looks_at_outcomes_replaces_nobody():
 def test_who_withdrew_after_submitting_is_replaced_where_people_kept_are_counted():
     study = study_of(target_kind="kept")
     (gone,) = answer(study, 1)
-    withdraw_annotator(gone)
+    withdraw_annotator_and_erase_texts(gone)
     assert tasks.open_places_replacing_excluded_annotators() == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.exclusions import FAIL, PASS, UNKNOWN, Flags, RuleInput, load_rules, rules
+from analysis.exclusions import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput, load_rules, rules
 from analysis.exclusions.applied_rules import AppliedRule, kept_assignment_ids
 from analysis.exclusions.flow import exclusion_flow
 from analysis.exclusions.rules.answered import AnswerSettings
@@ -168,7 +168,9 @@ def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
 
 
 def applied(slug, failed, everybody, role="primary", is_blind=True):
-    return AppliedRule(slug, slug, role, {}, is_blind, Flags({a: FAIL if a in failed else PASS for a in everybody}))
+    return AppliedRule(
+        slug, slug, role, {}, is_blind, AssignmentFlags({a: FAIL if a in failed else PASS for a in everybody})
+    )
 
 
 subsets = st.lists(
@@ -201,7 +203,7 @@ def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found,
 
 
 def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommended():
-    flags = Flags({1: UNKNOWN, 2: FAIL, 3: PASS})
+    flags = AssignmentFlags({1: UNKNOWN, 2: FAIL, 3: PASS})
     applied_rules = [AppliedRule("r", "r", "primary", {}, False, flags)]
     assert kept_assignment_ids(applied_rules, [1, 2, 3], include_outcome_rules=True) == [1, 3]
     assert kept_assignment_ids(applied_rules, [1, 2, 3]) == [1, 2, 3]

@@ -14,7 +14,7 @@ from analysis.data.flat_rows.selection import Selection
 from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, build_attrition_block
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import Arm, ExclusionRule, Study
@@ -45,7 +45,7 @@ def study():
     play_on(late)
     assert Assignment.objects.get(pk=late.pk).is_late
     play(study, 31, until=1)
-    withdraw_annotator(made[7])
+    withdraw_annotator_and_erase_texts(made[7])
     owner = user("administrator", is_superuser=True)
     first, second = exclude_assignments([made[2], made[9]], "technical", owner)
     create_exclusion_reversal(second, owner)

@@ -17,7 +17,7 @@ import pytest
 from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
-from annotators.participation.simulate import CrowdSettings, simulate_answers
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.design.draw import DrawnBatch, store_drawn_batches
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Arm, Batch, Contrast, Output, Study
@@ -244,7 +244,7 @@ def refused(study):
 def played(study, planned):
     """Robots answer an accepted study; gives whether its planned comparison was side by side."""
     study = launched(study)
-    simulate_answers(study, TARGET, rng=random.Random(1), crowd=CrowdSettings(screened_out=0))
+    record_simulated_answers(study, TARGET, rng=random.Random(1), crowd=CrowdSettings(screened_out=0))
     checked_workload(study)
     return checked_estimate(study, planned)
 

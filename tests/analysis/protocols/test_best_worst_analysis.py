@@ -7,7 +7,7 @@ import pytest
 
 from analysis.data.planned_labels import PlannedLabels
 from analysis.report.build import build_report
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import Contrast, Study
 from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
@@ -151,7 +151,9 @@ def test_nothing_answered_makes_no_block():
 
 def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=40, prompts=16, m=6, systems=(*NAMES, "epsilon", "zeta"), settings={"set_size": 4}))
-    simulate_answers(study, 40, {"alpha": 0.0, "beta": 0.0, "gamma": 0.0, "delta": 1.5, "epsilon": 0.0, "zeta": -1.5})
+    record_simulated_answers(
+        study, 40, {"alpha": 0.0, "beta": 0.0, "gamma": 0.0, "delta": 1.5, "epsilon": 0.0, "zeta": -1.5}
+    )
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})

@@ -9,7 +9,7 @@ from scipy import stats
 
 from analysis.report.build import build_report
 from annotators.models import Response
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import Output, Study
 from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
@@ -150,7 +150,7 @@ def test_a_report_on_nothing_says_so():
 
 def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     study = launched(draft(systems=("alpha", "beta", "gamma"), prompts=48, target_n=24, m=4, annotators_per_batch=2))
-    simulate_answers(study, 24, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
+    record_simulated_answers(study, 24, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})

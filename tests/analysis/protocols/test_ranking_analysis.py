@@ -8,7 +8,7 @@ import pytest
 
 from analysis.report.build import build_report
 from annotators.models import Response
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
@@ -126,7 +126,7 @@ def test_a_report_on_nothing_or_on_one_ranking_says_so():
 
 def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=30, prompts=60, m=4))
-    simulate_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
+    record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
     assert Response.objects.filter(value=Decimal("1.5")).exists(), "robots tie"
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)

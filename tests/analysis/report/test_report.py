@@ -13,7 +13,7 @@ from analysis.protocols.blocks.tables import format_cell
 from analysis.report.build import build_report
 from analysis.report.parameters import BadParameters
 from annotators.models import Assignment, Exclusion
-from annotators.participation.simulate import CrowdSettings, simulate_answers
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.design import checklist
 from studies.models import Contrast, Question, Study, System
 from studies.services import lifecycle
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 def test_known_preferences_go_in_and_come_out():
     study = spa_study(systems=("alpha", "beta", "gamma"), target_n=40, prompts=20)
     crowd = CrowdSettings(acquiescent=0.0, screened_out=0.0)
-    simulate_answers(study, 40, {"alpha": 0.0, "beta": 0.8, "gamma": 0.8}, random.Random(5), crowd=crowd)
+    record_simulated_answers(study, 40, {"alpha": 0.0, "beta": 0.8, "gamma": 0.8}, random.Random(5), crowd=crowd)
     result = report(study, origins=["robot"])
     found = pairs(result)
     up, level = found["beta", "alpha"], found["gamma", "beta"]
@@ -45,7 +45,7 @@ def test_known_preferences_go_in_and_come_out():
 
 def test_where_ways_of_counting_stand_side_by_side_each_estimate_has_its_n():
     study = spa_study(target_n=8)
-    simulate_answers(
+    record_simulated_answers(
         study, 8, {"alpha": 0, "beta": 1, "gamma": 2}, random.Random(3), crowd=CrowdSettings(screened_out=0.0)
     )
     ways = table(report(study, origins=["robot"]), "ways_of_counting")

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from analysis.report.runs import run_analysis
-from annotators.participation.simulate import CrowdSettings, simulate_answers
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.services import jobs
 from tests.accessibility import violations
 from tests.builders import spa_study, user
@@ -31,7 +31,7 @@ def report(live_server):
             ("too_fast", {}),
         ],
     )
-    simulate_answers(
+    record_simulated_answers(
         study, 32, {"ada": 0, "babbage": 0.6, "curie": 1.2, "davinci": 1.25}, crowd=CrowdSettings(abandoning=0.05)
     )
     run = run_analysis(study, {"origins": ["robot"], "resamples": 199}, by=by)

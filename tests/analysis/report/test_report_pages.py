@@ -152,7 +152,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
     waiting = client.get(answered.url)
     assert waiting["Refresh"] == "2" and b"<progress" in waiting.content
     assert "Refresh" not in client.get(answered.url + "?refresh=off").headers
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert client.get(answered.url).url == address("analysis", study, 1)
     page = client.get(address("analysis", study, 1)).content.decode()
     run = AnalysisRun.objects.get()
@@ -177,7 +177,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
     page = address("analysis_progress", study, job.code)
     assert "was cancelled" in client.post(page, follow=True).content.decode()
     failed = jobs.submit("analyse", study=study, by=None, parameters={"level": 9})
-    jobs.run_job(failed.pk)
+    jobs.claim_and_run_job(failed.pk)
     assert (
         "level: 9 is not accepted. Enter a number from 0.5"
         in client.get(address("analysis_progress", study, failed.code)).content.decode()

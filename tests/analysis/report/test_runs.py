@@ -11,7 +11,7 @@ import pytest
 from analysis.models import AnalysisRun
 from analysis.report.plots import render_figure_svg_and_pdf
 from analysis.report.runs import run_analysis
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
@@ -49,7 +49,7 @@ def test_analyses_are_numbered_and_equal_inputs_give_equal_results(study):
 
 def test_other_data_give_another_hash_and_seed(study):
     first = run_analysis(study, QUICK, by=None)
-    withdraw_annotator(study.assignments.first())
+    withdraw_annotator_and_erase_texts(study.assignments.first())
     second = run_analysis(study, QUICK, by=None)
     assert second.responses_sha256 != first.responses_sha256 and second.seed != first.seed
     assert second.result["data"]["n_withdrawn"] == 1
@@ -58,7 +58,7 @@ def test_other_data_give_another_hash_and_seed(study):
 def test_the_job_stores_the_analysis_and_shows_its_progress(study):
     by = user("administrator", is_superuser=True)
     job = jobs.submit("analyse", study=study, by=by, parameters=QUICK)
-    assert jobs.run_job(job.pk)
+    assert jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == Job.State.DONE, job.error
     run = AnalysisRun.objects.get(study=study)
@@ -88,10 +88,10 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
 
     jobs.registry._kinds["analyse"] = jobs.JobKind("analyse", work, True, kind.user_facing)
     try:
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
     finally:
         jobs.registry._kinds["analyse"] = kind
-    jobs.run_job(other.pk)
+    jobs.claim_and_run_job(other.pk)
     job.refresh_from_db()
     other.refresh_from_db()
     assert calls == [job.pk] and job.state == Job.State.CANCELLED and not AnalysisRun.objects.exists()
@@ -175,8 +175,8 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from tests.builders import spa_study
-from annotators.participation.simulate import simulate_answers
-simulate_answers(spa_study(target_n=12), 12)
+from annotators.participation.simulate import record_simulated_answers
+record_simulated_answers(spa_study(target_n=12), 12)
 """
 
 

@@ -9,7 +9,7 @@ from analysis.data.planned_labels import assign_claim_queue_numbers, read_planne
 from analysis.report import stopping
 from analysis.report.stopping import apply_stopping_rules, compute_stopping_state, submit_stopping_checks
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, top_ups
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
@@ -63,7 +63,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     study = choice_study(target_n=5, prompts=12, m=2)
     gone = choosing(study, "gone", lambda item: "beta")
     apply_stopping_rules(study)
-    withdraw_annotator(gone)
+    withdraw_annotator_and_erase_texts(gone)
     assert read_planned_labels_of_claimed_batches(now(study)).rows["is_given"].sum() == 0
 
 

@@ -32,7 +32,7 @@ def found_drivers(**more):
 def test_criteria_are_a_family_beside_the_overall_question():
     xy, yx = answers()
     found = beside(xy, yx, ["overall", *NAMES])
-    alone = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], rng=np.random.default_rng(0), resamples=199)
+    alone = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], rng=np.random.default_rng(0), sensitivity_resamples=199)
     assert_allclose([found.overall.estimate, found.overall.pvalue], [alone.estimate, alone.pvalue])
     assert found.overall.test.pvalue_adjusted is None and found.overall.analysis == "spa.criterion.overall"
     assert list(found.criteria) == NAMES

@@ -306,7 +306,7 @@ def test_a_claim_is_about_prompts_like_these_from_five_prompts_on(n_prompts):
     who, what = np.repeat(np.arange(12), n_prompts), np.tile(np.arange(n_prompts), 12)
     values = draw.random(len(who))
     common = {"null": 0.5, "bounds": (0.0, 1.0)}
-    found = clusters.claim_mean(values, who, what, analysis="demo", **common)
+    found = clusters.annotator_prompt_clustered_mean(values, who, what, analysis="demo", **common)
     people = clusters.clustered_mean(values, who, **common)
     assert found.analysis == "demo" and found.detail["n_prompts"] == n_prompts
     others = {one.analysis: one for one in found.sensitivity}
@@ -324,5 +324,5 @@ def test_a_claim_is_about_prompts_like_these_from_five_prompts_on(n_prompts):
 def test_a_prompt_without_an_answer_does_not_count():
     who, what = np.repeat(np.arange(8), 5), np.tile(np.arange(5), 8)
     values = np.where(what == 4, np.nan, rng(12).random(40))
-    found = clusters.claim_mean(values, who, what, null=0.5, analysis="demo")
+    found = clusters.annotator_prompt_clustered_mean(values, who, what, null=0.5, analysis="demo")
     assert (found.settings["population"], found.detail["n_prompts"]) == (clusters.PEOPLE, 4)

@@ -71,7 +71,9 @@ def test_everybody_excluded():
         [[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99
     )["all"]["a"]
     assert is_undefined(found, "no_data") and found.has_warning("all_excluded")
-    pair = spa.pair_preference_recommended([60, 70, 80], [40, 40, 30], tau=0.0, rng=rng(), resamples=99)
+    pair = spa.pair_preference_recommended(
+        [60, 70, 80], [40, 40, 30], sensitivity_tau=0.0, rng=rng(), sensitivity_resamples=99
+    )
     after = next(one for one in pair.sensitivity if one.analysis.endswith(".tau"))
     assert is_undefined(after, "no_data") and after.has_warning("all_excluded") and pair.status == "ok"
 
@@ -208,7 +210,7 @@ def test_a_metric_that_does_not_vary():
 
 
 def test_correlations_of_constants_and_of_two():
-    flat = metrics.system_correlations([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
+    flat = metrics.system_level_correlations([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
     assert all(is_undefined(one, "not_identified") for one in flat.values())
     assert is_undefined(spa.gap_preference_correlation([60, 70], [40, 35]), "not_identified")
     assert is_undefined(spa.gap_preference_correlation([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")

@@ -58,7 +58,7 @@ def test_no_difference_found_is_not_equivalence():
 def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     rng = np.random.default_rng(2)
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
-    pair = spa.pair_preference_recommended(answers, 100 - answers, margin=0.05, rng=rng, resamples=99)
+    pair = spa.pair_preference_recommended(answers, 100 - answers, margin=0.05, rng=rng, sensitivity_resamples=99)
     assert 0.001 < pair.pvalue < 0.05
     alone = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
     crowded = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
@@ -70,7 +70,7 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
 
 def test_without_a_margin_there_is_no_word_for_no_difference():
     pair = spa.pair_preference_recommended(
-        [40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), resamples=99
+        [40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), sensitivity_resamples=99
     )
     assert equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
 
@@ -114,7 +114,9 @@ def test_what_is_not_tested_for_a_difference_is_not_for_equivalence():
 def test_a_margin_as_wide_as_the_scale_shows_no_equivalence():
     rng = np.random.default_rng(3)
     values, people, prompts = rng.integers(0, 2, 200), np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
-    share = clusters.claim_mean(values, people, prompts, null=0.5, bounds=(0.0, 1.0), analysis="share")
+    share = clusters.annotator_prompt_clustered_mean(
+        values, people, prompts, null=0.5, bounds=(0.0, 1.0), analysis="share"
+    )
     wide = equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.6)
     assert (wide.status, wide.test) == ("not_applicable", None) and "whole scale" in wide.reason
     judged = equivalence.adjust_and_add_verdicts({"a": replace(share, sensitivity=(wide,))}, Family("family", ("a",)))[

@@ -121,11 +121,11 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
     # Asked in both orders, the gain cancels; asked in one, the report says that it could not be told.
     second = np.clip(draw.normal(0.57, 0.15, 200), 0, 1)
     assert spa.pair_preference_paper(100 * first[:, 0]).pvalue < 0.001
-    both = spa.pair_preference_recommended(100 * first[:, 0], 100 * second, rng=draw, resamples=99)
+    both = spa.pair_preference_recommended(100 * first[:, 0], 100 * second, rng=draw, sensitivity_resamples=99)
     assert covers(both.interval, 0.5)
-    assert spa.pair_preference_recommended(100 * first[:, 0], np.full(200, np.nan), rng=draw, resamples=99).has_warning(
-        "order_not_identified"
-    )
+    assert spa.pair_preference_recommended(
+        100 * first[:, 0], np.full(200, np.nan), rng=draw, sensitivity_resamples=99
+    ).has_warning("order_not_identified")
 
 
 def test_n7_degrees_of_freedom_are_those_of_390_annotators():

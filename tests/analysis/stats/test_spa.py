@@ -69,7 +69,9 @@ def test_one_pair_above_tau_finds_the_annotator_and_one_order_finds_nobody():
 def test_tau_of_two_excludes_nobody_and_of_zero_everybody():
     xy, yx = simulated(n=30)
     assert not spa.tau_incoherence_flags(xy, yx, tau=2).incoherent.any()
-    estimate = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], tau=0, rng=rng(), resamples=99)
+    estimate = spa.pair_preference_recommended(
+        xy[:, 0], yx[:, 0], sensitivity_tau=0, rng=rng(), sensitivity_resamples=99
+    )
     after = sensitivity(estimate, "tau")
     assert (after.status, after.n) == ("no_data", 0) and after.has_warning("all_excluded")
     assert estimate.status == "ok"
@@ -90,10 +92,12 @@ def test_both_estimates_agree_with_the_reference(column, pair):
         ("tau_one_order_bias", "block")
     ]
     wanted = GOLDEN["both_orders"]["combined"][pair]
-    recommended = spa.pair_preference_recommended(xy[kept, column], yx[kept, column], rng=rng(), resamples=99)
+    recommended = spa.pair_preference_recommended(
+        xy[kept, column], yx[kept, column], rng=rng(), sensitivity_resamples=99
+    )
     assert_allclose([recommended.estimate, recommended.detail["sd"]], [wanted["mean"], wanted["sd"]], atol=1e-9)
     assert (recommended.n, recommended.test) == (4, None)
-    everybody = spa.pair_preferences_recommended(xy, yx, names=["AB", "CD"], rng=rng(), resamples=99)[pair]
+    everybody = spa.pair_preferences_recommended(xy, yx, names=["AB", "CD"], rng=rng(), sensitivity_resamples=99)[pair]
     reference = stats.ttest_1samp((xy[:, column] + 100 - yx[:, column]) / 200, 0.5)
     ends = reference.confidence_interval()
     found = [everybody.pvalue, everybody.test.statistic, everybody.interval.low, everybody.interval.high]
@@ -149,7 +153,8 @@ def test_the_order_of_annotators_changes_no_closed_form():
 def test_the_same_seed_gives_the_same_bytes():
     xy, yx = simulated(3, n_pairs=3)
     runs = [
-        spa.pair_preferences_recommended(xy, yx, names="abc", rng=rng(5), margin=0.05, resamples=499) for _ in range(2)
+        spa.pair_preferences_recommended(xy, yx, names="abc", rng=rng(5), margin=0.05, sensitivity_resamples=499)
+        for _ in range(2)
     ]
     first, second = (json.dumps([run[key].as_dict() for key in "abc"], allow_nan=False) for run in runs)
     assert first == second
@@ -160,12 +165,12 @@ def test_a_liking_for_the_first_named_cancels_in_the_combined_estimate():
     own = draw.normal(0.5, 0.08, 200)
     xy, yx = np.rint(100 * (own + 0.2)), np.rint(100 * (1 - own + 0.2))
     assert spa.pair_preference_paper(xy).estimate > 0.65
-    assert abs(spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99).estimate - 0.5) < 0.02
+    assert abs(spa.pair_preference_recommended(xy, yx, rng=rng(), sensitivity_resamples=99).estimate - 0.5) < 0.02
 
 
 def test_who_answered_in_one_order_is_used_and_counted():
     result = spa.pair_preference_recommended(
-        [70, np.nan, 60, np.nan], [30, 20, np.nan, np.nan], rng=rng(), resamples=99
+        [70, np.nan, 60, np.nan], [30, 20, np.nan, np.nan], rng=rng(), sensitivity_resamples=99
     )
     assert_allclose(result.estimate, (0.7 + 0.8 + 0.6) / 3)
     assert {key: result.detail[key] for key in ("n_xy", "n_yx", "n_both", "n_single")} == {
@@ -182,10 +187,12 @@ def test_one_order_asked_of_everybody_is_not_identified():
     answers = simulated(5)[0][:, 0]
     nobody = np.full(len(answers), np.nan)
     for xy, yx in ((answers, nobody), (nobody, answers)):
-        result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
+        result = spa.pair_preference_recommended(xy, yx, rng=rng(), sensitivity_resamples=99)
         assert result.has_warning("order_not_identified")
         assert not any(other.analysis == "spa.pair.tau" for other in result.sensitivity)
-    mixed = spa.pair_preference_recommended(np.r_[answers, nobody], np.r_[nobody, answers], rng=rng(), resamples=99)
+    mixed = spa.pair_preference_recommended(
+        np.r_[answers, nobody], np.r_[nobody, answers], rng=rng(), sensitivity_resamples=99
+    )
     assert not mixed.has_warning("order_not_identified")
 
 
@@ -222,7 +229,7 @@ def test_batches_are_a_second_way_beside_annotators():
     batches = np.repeat(np.arange(12), 8)
     own = 0.5 + draw.normal(0, 0.15, 12)[batches] + draw.normal(0, 0.05, 96)
     xy = np.clip(np.rint(100 * own), 0, 100)
-    result = spa.pair_preference_recommended(xy, 100 - xy, batches=batches, rng=rng(), resamples=99)
+    result = spa.pair_preference_recommended(xy, 100 - xy, batches=batches, rng=rng(), sensitivity_resamples=99)
     people = sensitivity(result, "by_annotator")
     values = (xy + 100 - (100 - xy)) / 200
     wanted = clusters.two_way_clustered_mean(values, np.arange(96), batches, null=0.5, bounds=(0, 1))
@@ -235,21 +242,23 @@ def test_batches_are_a_second_way_beside_annotators():
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, effect)
     assert_allclose(reached, 0.8, atol=1e-6)
     assert not result.has_warning("few_batches") and result.detail["batches"].icc > 0.7
-    four = spa.pair_preference_recommended(xy, 100 - xy, batches=batches % 4, rng=rng(), resamples=99)
+    four = spa.pair_preference_recommended(xy, 100 - xy, batches=batches % 4, rng=rng(), sensitivity_resamples=99)
     assert four.has_warning("few_batches") and four.settings["population"] == "people"
     assert_allclose(four.pvalue, people.pvalue)
-    own_batches = spa.pair_preference_recommended(xy, 100 - xy, batches=np.arange(96), rng=rng(), resamples=99)
-    assert "batches" not in own_batches.detail and not own_batches.has_warning("few_batches")
-    assert spa.pair_preference_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).has_warning(
-        "few_batches"
+    own_batches = spa.pair_preference_recommended(
+        xy, 100 - xy, batches=np.arange(96), rng=rng(), sensitivity_resamples=99
     )
+    assert "batches" not in own_batches.detail and not own_batches.has_warning("few_batches")
+    assert spa.pair_preference_recommended(
+        xy, 100 - xy, batches=np.zeros(96), rng=rng(), sensitivity_resamples=99
+    ).has_warning("few_batches")
 
 
 def test_edge_cases_are_statuses_with_json():
     nothing = spa.pair_preference_recommended([], [], rng=rng())
     one = spa.pair_preference_recommended([70], [30], rng=rng())
-    equal = spa.pair_preference_recommended([70] * 5, [30] * 5, margin=0.05, rng=rng(), resamples=99)
-    fifty = spa.pair_preference_recommended([50] * 5, [50] * 5, margin=0.05, rng=rng(), resamples=99)
+    equal = spa.pair_preference_recommended([70] * 5, [30] * 5, margin=0.05, rng=rng(), sensitivity_resamples=99)
+    fifty = spa.pair_preference_recommended([50] * 5, [50] * 5, margin=0.05, rng=rng(), sensitivity_resamples=99)
     assert [result.status for result in (nothing, one, equal, fifty)] == ["no_data", "n_lt_2", "ok", "ok"]
     assert one.estimate == 0.7 and equal.interval.method == "betting" and "detectable_difference" not in equal.detail
     for result in (nothing, one, equal, fifty):
@@ -325,7 +334,7 @@ def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity(
     xy = np.clip(100 * (own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
     yx = np.clip(100 * (1 - own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
     assert spa.gap_preference_correlation(xy, yx).has_warning("tau_asymmetric")
-    result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
+    result = spa.pair_preference_recommended(xy, yx, rng=rng(), sensitivity_resamples=99)
     assert abs(result.estimate - 0.5) < 0.02
     assert sensitivity(result, "tau").estimate < 0.4 and sensitivity(result, "tau").has_warning("tau_asymmetric")
 

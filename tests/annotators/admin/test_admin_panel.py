@@ -50,7 +50,7 @@ def page(client, recruitment) -> str:
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
 
 
 def exported(client, recruitment, text, button="take"):

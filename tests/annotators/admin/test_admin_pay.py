@@ -182,7 +182,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
     assert "3 payments ordered at the panel." in sent(client, recruitment, order="1", total="1.60")
     assert "No due payment can be ordered" in sent(client, recruitment, order="1", total="1.60")
     for job in Job.objects.filter(state="waiting"):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
     states = Payment.objects.exclude(way="approval").values_list("kind", "way", "state")
     assert sorted(states) == [("bonus", "bonus", "paid"), ("bonus", "bonus", "paid"), ("outcome", "screen_out", "paid")]
     assert sorted(order.values["amount"] for order in service.given) == ["0.10", "0.30", "1.20"]

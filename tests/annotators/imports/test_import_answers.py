@@ -219,11 +219,11 @@ def test_the_files_own_column_names(tmp_path):
 
 
 def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
-    from annotators.participation.withdrawal import withdraw_annotator
+    from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 
     study = choice_draft()
     import_answers_and_close_draft(study, written(tmp_path, CHOICES), by=None)
-    withdraw_annotator(Assignment.objects.filter(study=study).order_by("pk").first())
+    withdraw_annotator_and_erase_texts(Assignment.objects.filter(study=study).order_by("pk").first())
     report = import_answers_and_close_draft(again(study), written(tmp_path, CHOICES), by=None)
     assert not report.has_changes and [f.kind for f in report.findings if f.kind == "gone"] == ["gone"]
 

@@ -13,7 +13,7 @@ from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import ConflictingAnswers, full_page_state, record_page_answers
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment
@@ -166,7 +166,7 @@ def test_a_withdrawal_deletes_the_note_where_it_deletes_ratings(tmp_path, settin
     one = Sender(launched(Study.objects.get(pk=draft.pk)))
     key = one.key
     one.send(**{"unseen.i1.A": "1"})
-    withdraw_annotator(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
+    withdraw_annotator_and_erase_texts(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
     assert one.visit(key).unseen == ("" if blanks else "i1.A")
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import record_page_answers, save_page_draft_and_extend_deadline
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, leases
 from studies.models import Study
 from studies.services import lifecycle
@@ -113,7 +113,7 @@ MEANWHILE = {
     "the place is taken over": (_taken_over, NEXT, [3, 3], "expired"),
     "it fails checks": (lambda a: assign.release_assignment(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
-    "the person withdraws": (lambda a: withdraw_annotator(fresh(a)), 409, [], "withdrawn"),
+    "the person withdraws": (lambda a: withdraw_annotator_and_erase_texts(fresh(a)), 409, [], "withdrawn"),
     "the time is extended": (lambda a: leases.extend_reservation(fresh(a)), NEXT, [3, 3], ""),
 }
 
@@ -134,7 +134,10 @@ def store(assignment: Assignment) -> None:
 
 
 def test_who_withdraws_while_a_page_is_being_stored_leaves_no_answer(assignment):
-    assert beside(partial(store, assignment), lambda: withdraw_annotator(fresh(assignment))) == (True, 1)
+    assert beside(partial(store, assignment), lambda: withdraw_annotator_and_erase_texts(fresh(assignment))) == (
+        True,
+        1,
+    )
     stored = Response.objects.filter(assignment=assignment)
     assert stored.count() == 4 and not stored.filter(erased_at=None).exists()
 

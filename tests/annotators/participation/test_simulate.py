@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from analysis.data.frames import assignments_frame, responses_frame
 from annotators.models import Assignment, PageVisit, Response
-from annotators.participation.simulate import CrowdSettings, default_system_strengths, simulate_answers
+from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.protocols import REGISTRY, Protocol
 from studies.protocols.base.fields import Field
 from studies.protocols.base.robots import Robot
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.django_db
 
 def test_robots_answer_every_page_and_are_told_from_people():
     study = spa_study(target_n=10)
-    ended = simulate_answers(study, 12, crowd=CrowdSettings(screened_out=0.2, commenting=0.5), rng=random.Random(3))
+    ended = record_simulated_answers(
+        study, 12, crowd=CrowdSettings(screened_out=0.2, commenting=0.5), rng=random.Random(3)
+    )
     made = Assignment.objects.filter(study=study)
     assert set(made.values_list("origin", flat=True)) == {"robot"}
     assert ended.submitted == made.filter(submitted_at__isnull=False).count()
@@ -37,7 +39,7 @@ def test_robots_answer_every_page_and_are_told_from_people():
 def test_robots_answer_every_protocol(slug):
     """So many pages that a rule across fields is broken by one of them, where the protocol's robots do not know it."""
     study = launched(sample_draft(slug, 4, 5))
-    ended = simulate_answers(study, 5, crowd=CrowdSettings(screened_out=0), rng=random.Random(3))
+    ended = record_simulated_answers(study, 5, crowd=CrowdSettings(screened_out=0), rng=random.Random(3))
     assert ended.submitted == 5 and Response.objects.filter(assignment__study=study).exists()
 
 
@@ -48,7 +50,7 @@ def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
     with pytest.raises(
         ValueError, match="The protocol ranking must define plausible answers: give it a method `plausible"
     ):
-        simulate_answers(launched(study), 1)
+        record_simulated_answers(launched(study), 1)
 
 
 def test_a_field_that_no_robot_can_answer_is_named():
@@ -69,7 +71,7 @@ def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
 
 def test_stronger_systems_get_higher_chances_and_ratings():
     study = spa_study(target_n=30, prompts=20)
-    simulate_answers(
+    record_simulated_answers(
         study, 30, {"alpha": 0, "beta": 1.5, "gamma": -1.5}, crowd=CrowdSettings(screened_out=0, acquiescent=0)
     )
     frame = responses_frame(study, ("robot",)).rows
@@ -82,7 +84,7 @@ def test_stronger_systems_get_higher_chances_and_ratings():
 
 def test_acquiescence_favours_whoever_is_named_first():
     study = spa_study(target_n=20, prompts=20, with_rating=False)
-    simulate_answers(
+    record_simulated_answers(
         study,
         20,
         dict.fromkeys(("alpha", "beta", "gamma"), 0),
@@ -94,13 +96,13 @@ def test_acquiescence_favours_whoever_is_named_first():
 
 def test_who_finds_no_place_is_counted():
     study = spa_study(target_n=3)
-    ended = simulate_answers(study, 6, crowd=CrowdSettings(screened_out=0))
+    ended = record_simulated_answers(study, 6, crowd=CrowdSettings(screened_out=0))
     assert (ended.submitted, ended.turned_away) == (3, 3)
 
 
 def test_some_leave_before_the_last_page():
     study = spa_study(target_n=6)
-    ended = simulate_answers(study, 6, crowd=CrowdSettings(screened_out=0, abandoning=1))
+    ended = record_simulated_answers(study, 6, crowd=CrowdSettings(screened_out=0, abandoning=1))
     assert ended.abandoned == 6 and not Assignment.objects.filter(submitted_at__isnull=False).exists()
 
 
@@ -114,7 +116,7 @@ def test_some_leave_before_the_last_page():
 )
 def test_a_wrong_preference_is_named(preferences, message):
     with pytest.raises(ValueError, match=message):
-        simulate_answers(spa_study(target_n=3), 1, preferences)
+        record_simulated_answers(spa_study(target_n=3), 1, preferences)
 
 
 def test_the_commands_simulate_and_analyse():

@@ -15,7 +15,7 @@ from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificSta
 from annotators.recruitment.panels import ChargedFees, PanelBusy, RequestRefused
 from annotators.recruitment.panels.alerts import cached_fees, refresh_cached_fees
 from annotators.recruitment.panels.secrets import store_or_delete_secrets
-from annotators.recruitment.panels.sync import sync_panel
+from annotators.recruitment.panels.sync import send_orders_and_sync_panel
 from studies.models import Arm
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.pretend import Pretend
@@ -131,8 +131,8 @@ def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(REGISTRY["prolific"]), "service", lambda self, recruitment, secrets: service)
             store_or_delete_secrets(at_prolific, {"token": TOKEN}, by=None)
-            sync_panel(at_prolific, lambda *_: None, dry_run=True)
+            send_orders_and_sync_panel(at_prolific, lambda *_: None, dry_run=True)
             assert cached_fees(at_prolific) is None
-            sync_panel(at_prolific, lambda *_: None)
+            send_orders_and_sync_panel(at_prolific, lambda *_: None)
     found, _ = cached_fees(at_prolific)
     assert found == ChargedFees(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")

@@ -19,7 +19,7 @@ from annotators.models import (
     Recruitment,
 )
 from annotators.participation.parts import parts_overview_context
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.pay.ledger import ExtraPayment, order_due_payments_at_panel, payments_orderable_at_panel, update_ledger
 from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, outcome_labels_missing_required_pay_rule
@@ -77,12 +77,12 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         ("back", "returned"),
     ):
         assign.release_assignment(half(study, recruitment, person, 1).pk, reason)
-    withdraw_annotator(half(study, recruitment, "left"))
-    withdraw_annotator(half(study, recruitment, "left at once", 0))
+    withdraw_annotator_and_erase_texts(half(study, recruitment, "left"))
+    withdraw_annotator_and_erase_texts(half(study, recruitment, "left at once", 0))
     late = half(study, recruitment, "in the middle")
     done = submitted(study, "done", recruitment=recruitment)
     # Finished and then withdrew: nothing is taken. Left out of the analysis: neither.
-    withdraw_annotator(submitted(study, "done and left", recruitment=recruitment))
+    withdraw_annotator_and_erase_texts(submitted(study, "done and left", recruitment=recruitment))
     Exclusion.objects.create(assignment=done, reason="too fast", by=user("owner"))
     turned_away = assign.get_or_create_annotator("panel", "late")
     Assignment.objects.create(
@@ -126,7 +126,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         names["left"]: ("outcome", by_person[names["left"]][1]),
     }
     share = Decimal(by_person[names["left"]][1])
-    pages = len(ledger.payable_assignments(recruitment).get(pk=names["done"]).visits.all())
+    pages = len(ledger.assignments_considered_for_pay(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
     assert (first.due, first.amount) == (7, sum(Decimal(amount) for _, amount in by_person.values()))
     assert update_ledger(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
@@ -240,7 +240,7 @@ def test_who_left_and_is_approved_all_the_same_is_not_paid_twice(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    withdraw_annotator(left)
+    withdraw_annotator_and_erase_texts(left)
     shown(recruitment, (left, "returned"))
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "due")]
     shown(recruitment, (left, "approved"))
@@ -274,7 +274,7 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    withdraw_annotator(left)
+    withdraw_annotator_and_erase_texts(left)
     shown(recruitment, (left, "returned"))
     order_due_payments_at_panel(recruitment, service.operations, Decimal("1.00"), user("owner"))
     service.faults = ["refused"]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from analysis.api import pay_report
 from annotators.admin import pay
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.pay.costs import compute_link_cost
 from annotators.pay.hourly_pay import low_wage_warning, pay_by_arm, pay_overall_and_by_arm
@@ -226,7 +226,7 @@ def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
         done = taking(submitted(study, str(n), recruitment=link), seconds)
         # Half of the time the page was out of sight.
         Assignment.objects.filter(pk=done.pk).update(started_at=F("submitted_at") - timedelta(seconds=2 * seconds))
-    withdraw_annotator(Assignment.objects.latest("pk"))
+    withdraw_annotator_and_erase_texts(Assignment.objects.latest("pk"))
     client = logged_in(user("owner"))
     pages = [
         text(client.get(f"/admin/annotators/{address}/"))

@@ -22,7 +22,7 @@ def asked():
     from annotators.recruitment.panels.sync import schedule_sync
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
-    jobs.run_job(schedule_sync(recruitment, by=user("owner")).pk)
+    jobs.claim_and_run_job(schedule_sync(recruitment, by=user("owner")).pk)
     Job.objects.filter(kind="panel_sync").update(request_token=None)
 
 

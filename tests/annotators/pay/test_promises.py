@@ -7,7 +7,7 @@ from django.test import Client
 
 from annotators.models import Assignment, OutcomePay, Payment, Recruitment
 from annotators.models.identity import get_person_id, store_person_id
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.panels.publishing import publishing_obstacles
@@ -96,7 +96,7 @@ def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(st
     # To whom nothing is owed is forgotten at once.
     other = claimed(study, "leaves at once", recruitment)
     store_person_id(other.annotator, "leaves at once")
-    withdraw_annotator(other)
+    withdraw_annotator_and_erase_texts(other)
     assert get_person_id(other.annotator) is None
 
 

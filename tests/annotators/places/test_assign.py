@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
 from annotators.models.identity import get_person_id, store_person_id
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, leases
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
@@ -174,7 +174,7 @@ def test_withdrawing_before_submission_frees_the_place_and_blanks_words(study):
     PageVisit.objects.filter(assignment=assignment, key="s4").update(draft={"s4.q1": ["I am Kim"]})
     store_person_id(assignment.annotator, "kim-77")
     assert get_person_id(assignment.annotator) == "kim-77"
-    withdraw_annotator(assignment)
+    withdraw_annotator_and_erase_texts(assignment)
     assignment = Assignment.objects.get(pk=assignment.pk)
     assert assignment.released_reason == "withdrawn" and assignment.withdrawn_at
     assert get_person_id(assignment.annotator) is None and counts_are_true(study)
@@ -188,7 +188,7 @@ def test_withdrawing_after_submission_keeps_the_place(blanks):
     study = spa_study(target_n=2, withdrawal_blanks_ratings=blanks)
     assignment = submitted(study, "a", comment="I am Kim")
     before = Response.objects.filter(assignment=assignment).count()
-    assert withdraw_annotator(assignment) == 1 and withdraw_annotator(assignment) == 0
+    assert withdraw_annotator_and_erase_texts(assignment) == 1 and withdraw_annotator_and_erase_texts(assignment) == 0
     rows = Response.objects.filter(assignment=assignment)
     assert rows.count() == before and not rows.exclude(text="").exists()
     assert rows.filter(value__isnull=False).exists() is not blanks

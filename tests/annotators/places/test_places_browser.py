@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import leases
 from studies.models import Study
 from studies.services import lifecycle
@@ -185,7 +185,7 @@ def test_without_a_connection_the_line_says_nothing_that_is_not_so(clocked):
 
 def test_a_second_tab_in_which_the_study_was_left_is_told_in_the_first(clocked):
     person = clocked()
-    withdraw_annotator(row(person.mine))
+    withdraw_annotator_and_erase_texts(row(person.mine))
     person.page.locator("[data-has-range]").first.fill("9")
     person.page.clock.run_for(2000)
     person.page.wait_for_selector("text=You have left this study. We do not store answers that you send now.")

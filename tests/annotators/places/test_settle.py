@@ -8,7 +8,7 @@ from django.db.models import Count
 
 from annotators.models import Assignment, Response
 from annotators.pages.record import full_page_state
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, top_ups
 from annotators.places.exclusions import exclude_assignments
 from studies.models import AuditEvent, Batch, Item, Study
@@ -85,7 +85,7 @@ def test_a_withdrawal_does_not_unsettle_and_a_replacement_does():
     owner = user("owner", is_superuser=True)
     first, second = (choosing(study, person, lambda item: "alpha") for person in "ab")
     top_ups.settle_or_top_up_study_items(study)
-    withdraw_annotator(first)
+    withdraw_annotator_and_erase_texts(first)
     assert top_ups.settle_or_top_up_study_items(study) == 0 and not Item.objects.filter(settled_at=None).exists()
     exclude_assignments([second], "technical", by=owner, should_reopen_places=True)
     assert top_ups.settle_or_top_up_study_items(study) == 0

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment import sample
 from annotators.recruitment.sample import import_sample, replace_sample_columns, sample_table, summarize_sample_column
@@ -79,7 +79,7 @@ def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again
     replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
     import_sample(recruitment, text, "Participant id", by=None)
-    withdraw_annotator(first)
+    withdraw_annotator_and_erase_texts(first)
     assert kept() == [("Age", "25"), ("Sex", "Male")]
     assert import_sample(recruitment, text, "Participant id", by=None).people == 1 and len(kept()) == 2
 

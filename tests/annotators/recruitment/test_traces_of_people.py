@@ -175,7 +175,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         they.panel.faults = ["refused"] * 2
         for _ in range(2):
             job = sync.schedule_sync(they.door, by=they.owner, approves=True)
-            jobs.run_job(job.pk)
+            jobs.claim_and_run_job(job.pk)
             Job.objects.update(request_token=None)
             job.refresh_from_db()
             assert job.state == "done", job.error
@@ -189,7 +189,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         they.is_clean("ordered")
         incremental_sync.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):
-            jobs.run_job(job.pk)
+            jobs.claim_and_run_job(job.pk)
         they.is_clean("looked at again")
     if is_known:
         theirs = files.due_payments_not_by_approval_csv(they.door) + "".join(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def asked(recruitment, **how) -> dict:
-    jobs.run_job(schedule_sync(recruitment, by=user("owner"), **how).pk)
+    jobs.claim_and_run_job(schedule_sync(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
     Job.objects.filter(kind="panel_sync").update(request_token=None)
     return count_submissions_and_missing_by_status(recruitment)

@@ -13,7 +13,7 @@ from django.test import Client
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import full_page_state
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
 from studies.models import Study
 from studies.protocols.base.robots import Robot
@@ -73,7 +73,7 @@ def finish(assignment: Assignment) -> None:
 
 def finish_and_withdraw(assignment: Assignment) -> None:
     finish(assignment)
-    withdraw_annotator(Assignment.objects.select_related("study").get(pk=assignment.pk))
+    withdraw_annotator_and_erase_texts(Assignment.objects.select_related("study").get(pk=assignment.pk))
 
 
 def lose_everything_light(assignment: Assignment) -> None:
@@ -85,7 +85,7 @@ REASONS_TO_RELEASE = [reason for reason in Assignment.Released if reason not in 
 STATES = {
     "at work": lambda a: None,
     "at work, the beginning lost": lose_everything_light,
-    "withdrawn": lambda a: withdraw_annotator(a),
+    "withdrawn": lambda a: withdraw_annotator_and_erase_texts(a),
     "submitted": finish,
     "submitted and withdrawn": finish_and_withdraw,
     "paused": lambda a: lifecycle.pause(a.study, by=None),

@@ -10,7 +10,7 @@ from annotators.models import Annotator, Assignment, Payment
 from annotators.models.constants import SUBMITTED
 from annotators.models.identity import restored_external_ids
 from annotators.pay import ledger
-from annotators.pay.owed_amounts import payable_assignments
+from annotators.pay.owed_amounts import assignments_considered_for_pay
 from annotators.places import assign
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
@@ -110,7 +110,7 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
     assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
     assert knocks(door).url != f"/p/{left()[0].code}/"
     mine = Assignment.objects.get(batch__isnull=False, released_at=None)
-    assert mine.annotator == left()[0].annotator and list(payable_assignments(door)) == [mine]
+    assert mine.annotator == left()[0].annotator and list(assignments_considered_for_pay(door)) == [mine]
     assert "No place was free" in words(at_end := Client().get(f"/p/{left()[0].code}/done/")) and "paid" not in words(
         at_end
     )

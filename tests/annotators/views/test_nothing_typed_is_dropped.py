@@ -13,7 +13,7 @@ from annotators.models import Assignment, Inquiry
 from annotators.pages import record
 from annotators.pages.form_data import CONTROL_NAMES, SKIP_SUFFIX
 from annotators.pages.record import PageNotStored
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.views import pages as page_views
 from annotators.views import urls
 from heval_site.middleware import errors
@@ -122,7 +122,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
         if everything:
             pages += 1
             point = transaction.savepoint()
-            withdraw_annotator(fresh)
+            withdraw_annotator_and_erase_texts(fresh)
             assert assert_kept(client.post(path, everything), fresh, key, everything, (path, "left")) == "shown"
             transaction.savepoint_rollback(point)
             strange = everything | {"of.another.page": WORDS}

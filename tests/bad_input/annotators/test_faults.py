@@ -33,11 +33,11 @@ def test_a_pause_lets_those_inside_finish_and_turns_others_away_in_words(study, 
 def test_after_the_grace_period_work_is_kept_as_late_and_the_code_is_given(study, client):
     in_time, late = (at_questions(study, person)[0] for person in ("in time", "late"))
     lifecycle.start_closing(study, by=None)
-    assert tasks.end_grace_periods_of_closing_studies() == 0
+    assert tasks.end_due_grace_periods_and_release_places() == 0
     assert not finished(in_time).is_late
     hours = timedelta(hours=3)
     QuerySet(Study).filter(pk=study.pk).update(launched_at=F("launched_at") - hours, closing_at=F("closing_at") - hours)
-    assert tasks.end_grace_periods_of_closing_studies() == 1
+    assert tasks.end_due_grace_periods_and_release_places() == 1
     late = finished(late)
     assert late.submitted_at and late.is_late and late.released_reason == "expired"
     assert Response.objects.filter(assignment=late).count() == 8

@@ -21,7 +21,7 @@ def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
     assert resolve(demo.report_url_path).url_name == "analysis_progress"
     assert Study.objects.get(pk=demo.study.pk).state == "closed"
     job = Job.objects.get(kind="analyse")
-    jobs.run_job(job.pk, "test")
+    jobs.claim_and_run_job(job.pk, "test")
     job.refresh_from_db()
     assert job.state == "done", job.error
     assert resolve(get_or_create_demo_studies(owner).report_url_path).url_name == "analysis"

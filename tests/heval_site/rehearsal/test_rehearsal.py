@@ -241,7 +241,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
         assert client.post(address, {"people": "10"}).status_code == 302
     job = Job.objects.get(kind="rehearsal")
     assert "It starts in a moment" in client.get(address).content.decode()
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and not job.result["is_ok"], job.error
     assert "return exactly like those who completed" in wrong(job.result, "screened_out")
@@ -273,7 +273,7 @@ def test_only_editors_rehearse_and_what_failed_is_told():
     client = logged_in(user("owner"))
     client.post(address, {"people": "5"})
     Job.objects.update(arguments={"recruitment": recruitment.pk, "people": 1})
-    jobs.run_job(Job.objects.get().pk)
+    jobs.claim_and_run_job(Job.objects.get().pk)
     page = client.get(address).content.decode()
     assert "The last rehearsal failed" in page and "3 to 200 people, not 1" in page
 

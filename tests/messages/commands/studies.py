@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 from analysis.data import snapshot
-from annotators.participation.simulate import simulate_answers
+from annotators.participation.simulate import record_simulated_answers
 from heval_site.rehearsal import runner
 from studies.protocols import REGISTRY
 from studies.protocols.base.protocol import Protocol
@@ -39,7 +39,7 @@ def failing_child():
 
 
 def preferring(**preferences):
-    return lambda: said(lambda: simulate_answers(launched(), 1, preferences))
+    return lambda: said(lambda: record_simulated_answers(launched(), 1, preferences))
 
 
 def implausible():
@@ -47,7 +47,7 @@ def implausible():
     study = sample_draft("ranking")
     study.sections.update(settings={"allows_ties": False})
     with mock.patch.object(type(REGISTRY["ranking"]), "plausible", Protocol.plausible):
-        return said(lambda: simulate_answers(builders.launched(study), 1))
+        return said(lambda: record_simulated_answers(builders.launched(study), 1))
 
 
 def busy():

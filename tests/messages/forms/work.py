@@ -84,8 +84,8 @@ def asks(submission):
 def reverses(of_reversal=False):
     def act(submission):
         verdict = rejected(submission)
-        back = decisions.reverse_rejection(verdict, me())
-        decisions.reverse_rejection(back if of_reversal else verdict, me())
+        back = decisions.create_rejection_reversal(verdict, me())
+        decisions.create_rejection_reversal(back if of_reversal else verdict, me())
 
     return refused(act)
 
@@ -298,7 +298,7 @@ LINES = {
         ),
         ("The credit is ordered already", "See its status on the panel page", refused(credited)),
     ],
-    f"{WORK}:reverse_rejection": [
+    f"{WORK}:create_rejection_reversal": [
         ("This decision is not a rejection", "Choose a rejection", reverses(of_reversal=True)),
         ("The rejection was taken back already", "You need not do anything", reverses()),
     ],

@@ -9,7 +9,7 @@ from annotators.places.draft_test_runs import create_test_batch_and_assignment, 
 from annotators.places.exclusions import (
     create_exclusion_reversal,
     exclude_assignments,
-    open_next_batches_or_create_copies,
+    open_replacement_batches,
     release_place,
 )
 from studies.models import Arm
@@ -206,7 +206,7 @@ LINES = {
         ),
         ("This exclusion is already undone", "You do not need to do anything", with_test(reversed_twice(False))),
     ],
-    f"{PLACES}:open_next_batches_or_create_copies": [
+    f"{PLACES}:open_replacement_batches": [
         (
             "Places can be opened only while a study is launched or paused, but it is closing",
             "Exclude without opening the place again",
@@ -220,7 +220,7 @@ LINES = {
         (
             "The study is capped at 4 places, and 4 are open or taken",
             "clone the study",
-            with_test(lambda s, done: open_next_batches_or_create_copies(s, [done], None), make=small_cap),
+            with_test(lambda s, done: open_replacement_batches(s, [done], None), make=small_cap),
         ),
     ],
     f"{PLACES}:release_place": [

@@ -68,7 +68,7 @@ def test_a_launch_is_a_job_with_a_page_and_json(client, draft, owner):
     html = client.get(response.url).content.decode()
     assert "<progress" in html and '<noscript><meta http-equiv="refresh"' in html
     assert client.get(study_url(draft, "launch/")).url == response.url  # asked for twice, it is the same
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     told = json.loads(client.get(reverse("admin:studies_job_json", args=[job.code])).content)
     assert told["state"] == "done" and told["url"].endswith("/collecting/")
     draft.refresh_from_db()

@@ -56,8 +56,8 @@ def test_a_job_runs_once_and_keeps_its_result(kind):
         return {"n": 7}
 
     job = jobs.submit(kind("count", work), by=None, colour="red")
-    assert jobs.run_job(job.pk)
-    assert not jobs.run_job(job.pk), "a job that is done is not run again"
+    assert jobs.claim_and_run_job(job.pk)
+    assert not jobs.claim_and_run_job(job.pk), "a job that is done is not run again"
     standing(job)
     assert calls == [{"colour": "red"}]
     assert (job.state, job.result, job.done, job.total, job.doing) == (State.DONE, {"n": 7}, 3, 7, "Counting")
@@ -77,7 +77,7 @@ def test_arguments_that_json_cannot_hold_are_refused_when_asked_for(kind, value)
 
 def test_a_result_that_json_cannot_hold_is_a_failure_and_no_crash(kind):
     job = jobs.submit(kind("any", lambda job, progress: {"n": float("nan")}), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert standing(job).state == State.FAILED
 
 
@@ -125,7 +125,7 @@ def test_progress_renews_the_lease(kind):
         assert Job.objects.get(pk=job.pk, leased_until__gt=Now() + timedelta(seconds=jobs.LEASE_SECONDS - 10)).done == 1
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert standing(job).state == State.DONE
 
 
@@ -136,7 +136,7 @@ def test_a_job_whose_holder_died_runs_again_and_fails_after_three_attempts(kind)
     job = jobs.submit(kind("fatal", dies), by=None)
     for attempt in (1, 2, 3):
         with pytest.raises(SystemExit):
-            jobs.run_job(job.pk)
+            jobs.claim_and_run_job(job.pk)
         assert (standing(job).state, job.attempts) == (State.RUNNING, attempt)
         assert jobs.requeue_or_fail_expired_jobs() == 0, "a lease that lives is left alone"
         expire(job)
@@ -151,7 +151,7 @@ def test_who_lost_the_lease_cannot_write_a_result(kind):
         return "stale"
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert (standing(job).state, job.result, job.holder) == (State.RUNNING, None, "somebody else")
 
 
@@ -164,7 +164,7 @@ def test_progress_tells_who_lost_the_lease(kind):
         reached.append("the end")
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert not reached and standing(job).done == 0
 
 
@@ -179,8 +179,8 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_at_its_next_progre
     kind("any", work)
     waiting, running = jobs.submit("any", by=None), jobs.submit("any", by=None)
     assert jobs.request_cancel(waiting, None)
-    assert not jobs.run_job(waiting.pk)
-    jobs.run_job(running.pk)
+    assert not jobs.claim_and_run_job(waiting.pk)
+    jobs.claim_and_run_job(running.pk)
     assert standing(waiting).state == standing(running).state == State.CANCELLED
     assert not reached
     assert not jobs.request_cancel(running, None), "what has ended cannot be cancelled"
@@ -193,7 +193,7 @@ def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
 
     job = jobs.submit(kind("fatal", dies), by=None)
     with pytest.raises(SystemExit):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
     expire(job)
     jobs.requeue_or_fail_expired_jobs()
     assert standing(job).state == State.CANCELLED
@@ -205,7 +205,7 @@ def test_a_process_that_is_asked_to_stop_puts_its_job_back(kind):
         progress(1, 2)
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     assert (standing(job).state, job.attempts, job.holder) == (State.WAITING, 0, "")
 
 
@@ -235,7 +235,7 @@ def test_a_database_that_went_away_is_no_failure_of_the_job(kind):
         raise OperationalError("server closed the connection unexpectedly")
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     Job.objects.filter(pk=job.pk).update(leased_until=Now() - timedelta(milliseconds=5))
     jobs.requeue_or_fail_expired_jobs()
     assert standing(job).state == State.WAITING
@@ -248,12 +248,12 @@ def test_of_one_study_one_exclusive_job_runs_at_a_time(kind):
     def work(job, progress):
         started.append(job.study.title)
         if len(started) == 1:
-            assert not jobs.run_job(second.pk), "its like is running"
-            assert jobs.run_job(elsewhere.pk), "another study's runs"
+            assert not jobs.claim_and_run_job(second.pk), "its like is running"
+            assert jobs.claim_and_run_job(elsewhere.pk), "another study's runs"
 
     kind("settle", work, is_one_per_study=True)
     first, second, elsewhere = (jobs.submit("settle", study=study, by=None) for study in (one, one, other))
-    jobs.run_job(first.pk)
+    jobs.claim_and_run_job(first.pk)
     assert started == ["one", "other"]
     assert jobs.run_waiting_jobs() == 1
     assert standing(second).state == State.DONE

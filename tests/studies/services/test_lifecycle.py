@@ -243,7 +243,7 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
     first = lifecycle.request_launch(study, None, warnings_of(study))
     assert lifecycle.request_launch(study, None, warnings_of(study)).pk == first.pk
     Study.objects.filter(pk=study.pk).update(contact="")  # spoilt before the job runs
-    jobs.run_job(first.pk, "test")
+    jobs.claim_and_run_job(first.pk, "test")
     first.refresh_from_db()
     assert (
         first.state == "failed"
@@ -253,5 +253,5 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
     Study.objects.filter(pk=study.pk).update(contact="a@example.org")
     second = lifecycle.request_launch(study, None, warnings_of(study))
     assert second.pk != first.pk
-    jobs.run_job(second.pk, "test")
+    jobs.claim_and_run_job(second.pk, "test")
     assert Study.objects.get(pk=study.pk).state == "launched"

@@ -107,7 +107,7 @@ def test_the_miscount_makes_the_easy_comparison_a_third_dearer(shared):
 def test_a_repetition_is_equivalent_at_the_level_that_was_asked():
     draw, who = np.random.default_rng(2), np.repeat(np.arange(40), 10)
     for level in (0.95, 0.9):
-        found = choice.repetition_difference(draw.integers(0, 2, 400), who % 2, who, margin=0.2, level=level)
+        found = choice.study_replication_difference(draw.integers(0, 2, 400), who % 2, who, margin=0.2, level=level)
         (tost,) = found.sensitivity
         assert (
             tost.settings["significance"] == pytest.approx(1 - level)

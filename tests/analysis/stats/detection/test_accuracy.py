@@ -84,7 +84,10 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
     df, se = math.floor(found.detail["df"]), found.detail["se"]
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
     assert_allclose(reached, 0.8, atol=1e-6)
-    assert detection.clustered_accuracy(correct, who, items, tests=15).detail["detectable"] > found.detail["detectable"]
+    assert (
+        detection.clustered_accuracy(correct, who, items, tests_for_detectable=15).detail["detectable"]
+        > found.detail["detectable"]
+    )
     one_way = detection.clustered_accuracy(correct, who)
     assert_allclose(one_way.detail["se"], clusters.clustered_mean(correct, who).detail["se"])
     assert detection.clustered_accuracy([], []).status == "no_data"

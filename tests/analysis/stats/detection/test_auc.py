@@ -16,15 +16,15 @@ from tests.analysis.stats.draws import rng
 def test_auc_agrees_with_the_reference_and_with_mann_and_whitney():
     case = GOLDEN["auc"]
     ratings, truth = case["machine"] + case["human"], [1] * 5 + [0] * 5
-    found = detection.graded_auc(ratings, truth, [*range(5)] * 2, rng=rng(), resamples=99)
+    found = detection.graded_auc(ratings, truth, [*range(5)] * 2, rng=rng(), sensitivity_resamples=99)
     assert_allclose(found.estimate, case["auc"], atol=1e-12)
     ratings, truth, who, items = study(15)
-    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), resamples=999)
+    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=999)
     pairs = truth.sum() * (1 - truth).sum()
     wanted = stats.mannwhitneyu(ratings[truth == 1], ratings[truth == 0]).statistic / pairs
     assert_allclose(found.estimate, wanted, atol=1e-12)
     # With every answer a cluster of its own the two-way variance is DeLong's, up to n / (n - 1).
-    alone = detection.graded_auc(ratings, truth, np.arange(480), np.arange(480), rng=rng(), resamples=99)
+    alone = detection.graded_auc(ratings, truth, np.arange(480), np.arange(480), rng=rng(), sensitivity_resamples=99)
     machine, human = ratings[truth == 1], ratings[truth == 0]
     wins = (machine[:, None] > human).astype(float) + (machine[:, None] == human) / 2
     delong = wins.mean(axis=1).var() / len(machine) + wins.mean(axis=0).var() / len(human)
@@ -44,7 +44,7 @@ def wins_of(machine, human):
 
 def test_the_two_way_variance_of_the_auc_adds_up_placements():
     ratings, truth, who, items = study(24, n_annotators=90, n_items=16, sd_items=0.8)
-    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), resamples=9)
+    found = detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
     machine, human = ratings[truth == 1], ratings[truth == 0]
     moves = np.zeros(len(ratings))
     moves[truth == 1] = (wins_of(machine, human).mean(axis=1) - found.estimate) / len(machine)
@@ -63,7 +63,7 @@ def test_the_two_way_variance_of_the_auc_adds_up_placements():
 
 def test_auc_without_texts_is_the_jackknife_over_annotators():
     ratings, truth, who, _ = study(16, n_annotators=30)
-    found = detection.graded_auc(ratings, truth, who, rng=rng(), resamples=99)
+    found = detection.graded_auc(ratings, truth, who, rng=rng(), sensitivity_resamples=99)
     without = [
         wins_of(ratings[(who != a) & (truth == 1)], ratings[(who != a) & (truth == 0)]).mean() for a in range(30)
     ]
@@ -76,14 +76,15 @@ def test_auc_without_texts_is_the_jackknife_over_annotators():
 def test_auc_knows_only_the_order_and_needs_no_threshold():
     ratings, truth, who, items = study(17)
     plain_, curved = (
-        detection.graded_auc(r, truth, who, items, rng=rng(), resamples=99) for r in (ratings, np.exp(ratings))
+        detection.graded_auc(r, truth, who, items, rng=rng(), sensitivity_resamples=99)
+        for r in (ratings, np.exp(ratings))
     )
     assert (plain_.estimate, plain_.pvalue, plain_.interval) == (curved.estimate, curved.pvalue, curved.interval)
-    mirrored = detection.graded_auc(-ratings, truth, who, items, rng=rng(), resamples=99)
+    mirrored = detection.graded_auc(-ratings, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert_allclose([mirrored.estimate, mirrored.pvalue], [1 - plain_.estimate, plain_.pvalue], rtol=1e-9)
     # Annotators who use other parts of the scale blur the pooled order and not their own.
     shifted = ratings + 4 * (who % 3)
-    blurred = detection.graded_auc(shifted, truth, who, items, rng=rng(), resamples=99)
+    blurred = detection.graded_auc(shifted, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert blurred.estimate < plain_.estimate - 0.05
     assert blurred.sensitivity[1].estimate == plain_.sensitivity[1].estimate
 
@@ -95,7 +96,7 @@ def test_auc_edge_cases_are_statuses():
     assert call([1, 2], [1, 0], [1, 1], rng=rng()).status == "n_lt_2"
     same = call([3] * 8, [0, 1] * 4, np.repeat(np.arange(4), 2), rng=rng())
     assert (same.status, same.estimate) == ("zero_variance", 0.5)
-    perfect = call([4, 1] * 8, [1, 0] * 8, np.repeat(np.arange(8), 2), rng=rng(), resamples=99)
+    perfect = call([4, 1] * 8, [1, 0] * 8, np.repeat(np.arange(8), 2), rng=rng(), sensitivity_resamples=99)
     assert (perfect.status, perfect.estimate, perfect.test) == ("zero_variance", 1.0, None)
     lonely = call([4, 1, 2, 1, 3, 2], [1, 0, 0, 0, 0, 0], [1, 1, 2, 2, 3, 3], rng=rng())
     assert lonely.status == "not_identified"
@@ -106,5 +107,5 @@ def test_the_auc_of_unequal_annotators_has_their_effective_degrees_of_freedom():
     # One annotator of sixty ratings beside nineteen of six: G* = 174^2 / (60^2 + 19 x 6^2).
     draw, who = np.random.default_rng(8), np.r_[np.zeros(60), np.repeat(np.arange(1, 20), 6)]
     truth = np.tile([0, 1], len(who) // 2)
-    found = detection.graded_auc(draw.integers(1, 5, len(who)) + truth, truth, who, rng=draw, resamples=99)
+    found = detection.graded_auc(draw.integers(1, 5, len(who)) + truth, truth, who, rng=draw, sensitivity_resamples=99)
     assert found.test.df == pytest.approx(174**2 / (60**2 + 19 * 36) - 1)

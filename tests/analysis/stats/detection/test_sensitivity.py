@@ -264,11 +264,11 @@ def test_intervals_of_sensitivity_criterion_and_auc_cover_where_annotators_and_t
             seed, n_annotators=130, per=5, n_items=100, d_prime=0.6, sd=sd, sd_items=sd_items
         )
         says = says_of(ratings)
-        cells = {"link": "probit", "corrected": True}
+        cells = {"link": "probit", "is_log_linear_corrected": True}
         found = (
             groups.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, items, **cells).interval,
             groups.cell_contrast(says, truth, {1: -0.5, 0: -0.5}, who, items, **cells).interval,
-            detection.graded_auc(ratings, truth, who, items, rng=rng(), resamples=2).interval,
+            detection.graded_auc(ratings, truth, who, items, rng=rng(), sensitivity_resamples=2).interval,
         )
         covered += [one.low <= value <= one.high for one, value in zip(found, truths, strict=True)]
     assert np.all(covered / runs > 0.925) and np.all(covered / runs < 0.98), covered / runs
@@ -285,7 +285,7 @@ def test_sensitivity_is_what_was_put_in_or_a_hair_less(n_annotators, d_prime):
         n_machine = draw.integers(2, 4, (n_annotators, 1))
         truth = (draw.random((n_annotators, 5)).argsort(axis=1) < n_machine).astype(float).ravel()
         says = (draw.normal(d_prime * truth - 0.75) > 0).astype(float)
-        cells = {"link": "probit", "corrected": True}
+        cells = {"link": "probit", "is_log_linear_corrected": True}
         one = groups.cell_contrast(says, truth, {1: 1.0, 0: -1.0}, who, **cells)
         found.append(one.estimate)
         if one.interval:

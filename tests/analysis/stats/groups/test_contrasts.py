@@ -108,7 +108,7 @@ def test_contrast_edge_cases_are_statuses():
         split = call([1, 1, 1, 0, 1, 1, 0, 0], cells, weights, who, link=link)
         assert (split.status, split.estimate) == ("separation", None)
         assert_allclose(split.detail["clopper_pearson"]["a"][1], 1)
-        moved = call([1, 1, 1, 0, 1, 1, 0, 0], cells, weights, who, link=link, corrected=True)
+        moved = call([1, 1, 1, 0, 1, 1, 0, 0], cells, weights, who, link=link, is_log_linear_corrected=True)
         assert (moved.status, moved.interval) == ("separation", None) and moved.estimate > 0
     few = call([1, 0, 0, 0, 1, 1, 1, 0], cells, weights, who)
     assert few.test is None and [w.severity for w in few.warnings] == ["block"]

@@ -16,7 +16,7 @@ def test_results_are_plain_json_and_repeatable():
     human[2, 2] = np.nan
 
     def everything():
-        yield from metrics.system_correlations(human, metric, rng=rng(7), resamples=49).values()
+        yield from metrics.system_level_correlations(human, metric, rng=rng(7), resamples=49).values()
         yield metrics.pairwise_accuracy(human, metric, rng=rng(7), resamples=49)
         yield metrics.soft_pairwise_accuracy(human, metric, rng=rng(7), resamples=49)
         yield metrics.segment_level_kendall_tau(human, metric, rng=rng(7), resamples=49)
@@ -42,9 +42,9 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="metric: shape"):
         metrics.segment_level_kendall_tau(human, metric[:, 1:], rng=rng())
     with pytest.raises(ValueError, match="metric: 3 scores for 5 systems"):
-        metrics.system_correlations(human, [1, 2, 3], rng=rng())
+        metrics.system_level_correlations(human, [1, 2, 3], rng=rng())
     with pytest.raises(ValueError, match="human: expected two dimensions"):
-        metrics.system_correlations([1, 2], [1, 2], rng=rng())
+        metrics.system_level_correlations([1, 2], [1, 2], rng=rng())
     with pytest.raises(ValueError, match="grouping"):
         metrics.segment_level_kendall_tau(human, metric, grouping="system", rng=rng())
     with pytest.raises(ValueError, match="threshold"):
@@ -54,7 +54,7 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="second: shape"):
         metrics.compare_metrics(human, metric, metric[1:], rng=rng())
     with pytest.raises(ValueError, match="significance"):
-        metrics.pairwise_accuracy(human, metric, significance=5, rng=rng())
+        metrics.pairwise_accuracy(human, metric, sensitivity_significance=5, rng=rng())
     with pytest.raises(ValueError, match="human_pvalues: shape"):
         metrics.pairwise_accuracy(human, metric, human_pvalues=[[1]], rng=rng())
     with pytest.raises(ValueError, match="grouping: .* pairs are more than"):

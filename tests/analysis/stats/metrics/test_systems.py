@@ -14,7 +14,7 @@ from tests.analysis.stats.metrics.scores import scored
 
 def test_correlations_of_systems_agree_with_scipy():
     human, metric = scored(rng(1))
-    found = metrics.system_correlations(human, metric, rng=rng(), resamples=99)
+    found = metrics.system_level_correlations(human, metric, rng=rng(), resamples=99)
     x, y = human.mean(axis=0), metric.mean(axis=0)
     assert_allclose(found["pearson"].estimate, stats.pearsonr(x, y).statistic)
     assert_allclose(found["spearman"].estimate, stats.spearmanr(x, y).statistic)
@@ -28,7 +28,7 @@ def test_correlations_of_systems_agree_with_scipy():
 def test_correlations_know_ties():
     human = np.tile([[1.0, 2.0, 2.0, 3.0, 5.0]], (4, 1))
     metric = np.tile([[2.0, 1.0, 4.0, 4.0, 4.0]], (4, 1))
-    found = metrics.system_correlations(human, metric, rng=rng(), resamples=9)
+    found = metrics.system_level_correlations(human, metric, rng=rng(), resamples=9)
     assert_allclose(found["spearman"].estimate, stats.spearmanr(human[0], metric[0]).statistic)
     assert_allclose(found["kendall"].estimate, stats.kendalltau(human[0], metric[0]).statistic)
 
@@ -39,7 +39,7 @@ def test_equal_means_are_ties_whatever_the_order_they_were_added_up_in():
     human = np.column_stack([column - 0.1, column + 0.2, column, np.roll(column, 2), column[::-1]])
     metric = np.tile([[0.0, 4.0, 1.0, 2.0, 3.0]], (9, 1))
     exact = [-0.1, 0.2, 0, 0, 0]
-    found = metrics.system_correlations(human, metric, rng=rng(), resamples=9)
+    found = metrics.system_level_correlations(human, metric, rng=rng(), resamples=9)
     assert_allclose(found["kendall"].estimate, stats.kendalltau(exact, metric[0]).statistic)
     assert_allclose(found["spearman"].estimate, stats.spearmanr(exact, metric[0]).statistic)
     accuracy = metrics.pairwise_accuracy(human, metric, rng=rng(), resamples=9).estimate
@@ -48,7 +48,7 @@ def test_equal_means_are_ties_whatever_the_order_they_were_added_up_in():
 
 def test_the_interval_resamples_items_on_both_sides():
     human, metric = scored(rng(2), n_items=12)
-    found = metrics.system_correlations(human, metric, rng=rng(3), resamples=400)["pearson"]
+    found = metrics.system_level_correlations(human, metric, rng=rng(3), resamples=400)["pearson"]
     draws = [
         stats.pearsonr(human[rows].mean(axis=0), metric[rows].mean(axis=0)).statistic
         for rows in rng(3).integers(0, 12, size=(400, 12))
@@ -59,7 +59,7 @@ def test_the_interval_resamples_items_on_both_sides():
 def test_a_score_of_whole_systems_stays_as_it_is():
     human, metric = scored(rng(4))
     whole = metric.mean(axis=0)
-    found = metrics.system_correlations(human, whole, rng=rng(), resamples=199)["pearson"]
+    found = metrics.system_level_correlations(human, whole, rng=rng(), resamples=199)["pearson"]
     assert_allclose(found.estimate, stats.pearsonr(human.mean(axis=0), whole).statistic)
     draws = [
         stats.pearsonr(human[rows].mean(axis=0), whole).statistic for rows in rng(5).integers(0, 60, size=(300, 60))
@@ -74,7 +74,7 @@ def test_a_missing_cell_is_left_out_of_both_sides():
     human[3, 1] = np.nan
     metric[7, 4] = np.nan
     human[11] = np.nan
-    found = metrics.system_correlations(human, metric, rng=rng(), resamples=9)["pearson"]
+    found = metrics.system_level_correlations(human, metric, rng=rng(), resamples=9)["pearson"]
     both = ~np.isnan(human) & ~np.isnan(metric)
     x, y = ([table[both[:, j], j].mean() for j in range(6)] for table in (human, metric))
     assert_allclose(found.estimate, stats.pearsonr(x, y).statistic)
@@ -83,24 +83,26 @@ def test_a_missing_cell_is_left_out_of_both_sides():
 
 def test_under_four_systems_there_is_nothing_to_correlate():
     human, metric = scored(rng(7), k=3)
-    for found in metrics.system_correlations(human, metric, rng=rng(), resamples=9).values():
+    for found in metrics.system_level_correlations(human, metric, rng=rng(), resamples=9).values():
         assert (found.status, found.estimate, found.detail["n_systems"]) == ("not_applicable", None, 3)
-    four = metrics.system_correlations(*scored(rng(7), k=4), rng=rng(), resamples=9)
+    four = metrics.system_level_correlations(*scored(rng(7), k=4), rng=rng(), resamples=9)
     assert all(found.status == "ok" for found in four.values())
 
 
 def test_constant_scores_are_not_identified():
     human, metric = scored(rng(8))
     for pair in ((human, np.full_like(metric, 0.3)), (np.full_like(human, 0.1), metric)):
-        for found in metrics.system_correlations(*pair, rng=rng(), resamples=9).values():
+        for found in metrics.system_level_correlations(*pair, rng=rng(), resamples=9).values():
             assert (found.status, found.estimate) == ("not_identified", None)
-    assert metrics.system_correlations(np.empty((0, 5)), np.empty((0, 5)), rng=rng())["pearson"].status == "no_data"
+    assert (
+        metrics.system_level_correlations(np.empty((0, 5)), np.empty((0, 5)), rng=rng())["pearson"].status == "no_data"
+    )
 
 
 def test_a_metric_may_live_on_any_scale():
     human, metric = scored(rng(8))
     plain, tiny = (
-        metrics.system_correlations(human, table, rng=rng(), resamples=99) for table in (metric, 1e-15 * metric)
+        metrics.system_level_correlations(human, table, rng=rng(), resamples=99) for table in (metric, 1e-15 * metric)
     )
     for name in plain:
         assert_allclose(plain[name].estimate, tiny[name].estimate)
@@ -115,7 +117,7 @@ def test_pairwise_accuracy_counts_pairs_of_systems():
     assert_allclose(found.estimate, np.mean(agreeing))
     assert found.detail["n_pairs"] == 15 and 0 < np.mean(agreeing) < 1
     # Without ties tau is twice the accuracy less one.
-    tau = metrics.system_correlations(human, metric, rng=rng(), resamples=9)["kendall"].estimate
+    tau = metrics.system_level_correlations(human, metric, rng=rng(), resamples=9)["kendall"].estimate
     assert_allclose(tau, 2 * found.estimate - 1)
 
 
@@ -149,7 +151,7 @@ def test_the_interval_of_a_system_level_correlation_moves_with_the_items():
     estimates, widths = [], []
     for _ in range(200):
         human, metric = scored(draw, n_items=80, k=8, gap=0.1, noise=0.8)
-        found = metrics.system_correlations(human, metric, rng=draw, resamples=199)["pearson"]
+        found = metrics.system_level_correlations(human, metric, rng=draw, resamples=199)["pearson"]
         estimates.append(found.estimate)
         widths.append(found.interval.high - found.interval.low)
     assert 0.5 < np.std(estimates) * 3.92 / np.mean(widths) < 1.2

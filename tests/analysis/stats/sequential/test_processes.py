@@ -19,7 +19,7 @@ def test_log_e_agrees_with_the_reference():
 
 def test_interval_agrees_with_the_reference():
     for case in GOLDEN["beta_binomial_interval"]:
-        found = sequential.beta_binomial_interval(
+        found = sequential.beta_binomial_anytime_interval(
             case["S"], case["n"], level=1 - case["alpha"], concentration=case["a"]
         )
         assert_allclose(found, [case["lo"], case["hi"]], atol=1e-9)
@@ -34,7 +34,7 @@ def test_e_is_one_on_average_under_its_null(null):
 
 
 def test_interval_ends_are_roots():
-    low, high = sequential.beta_binomial_interval([3, 40, 77], [10, 100, 80], level=0.9, concentration=5)
+    low, high = sequential.beta_binomial_anytime_interval([3, 40, 77], [10, 100, 80], level=0.9, concentration=5)
     for k, n, *ends in zip([3, 40, 77], [10, 100, 80], low, high, strict=True):
 
         def excess(null, k=k, n=n):
@@ -45,7 +45,7 @@ def test_interval_ends_are_roots():
 
 
 def test_before_any_label_nothing_is_known():
-    assert sequential.beta_binomial_interval(0, 0) == (0.0, 1.0)
+    assert sequential.beta_binomial_anytime_interval(0, 0) == (0.0, 1.0)
     assert float(sequential.beta_binomial_log_e_values(0, 0)) == 0
     assert len(sequential.confidence_sequence([], process="beta_binomial").low) == 0
     assert len(sequential.anytime_pvalues([])) == 0
@@ -71,7 +71,9 @@ def test_boundaries_are_where_the_process_crosses(null, margin):
 def test_the_sequence_is_the_intersection_of_the_intervals():
     values = labels(6, 200, 0.4)
     sequence = sequential.confidence_sequence(values, process="beta_binomial", level=0.9, concentration=3)
-    low, high = sequential.beta_binomial_interval(np.cumsum(values), np.arange(1, 201), level=0.9, concentration=3)
+    low, high = sequential.beta_binomial_anytime_interval(
+        np.cumsum(values), np.arange(1, 201), level=0.9, concentration=3
+    )
     assert_allclose(sequence.low, np.maximum.accumulate(low))
     assert_allclose(sequence.high, np.minimum.accumulate(high))
     mirrored = sequential.confidence_sequence(1 - values, process="beta_binomial", level=0.9, concentration=3)

@@ -11,7 +11,7 @@ X, Y = GOLDEN["x"], GOLDEN["y"]
 
 
 def superior(x=X, y=Y, **more):
-    return unpaired.probability_of_superiority(x, y, **{"rng": generator(), "resamples": 499, **more})
+    return unpaired.probability_of_superiority(x, y, **{"rng": generator(), "sensitivity_resamples": 499, **more})
 
 
 def ranked(values, systems, segments, **more):

@@ -145,10 +145,10 @@ def test_level_and_coverage_hold_where_annotators_rate_several():
     rejected = covered = naive = 0
     for _ in range(runs):
         x, y = (np.rint(rng.normal(0, 0.7, 25).repeat(4) + rng.normal(0, 0.7, 100)) for _ in range(2))
-        found = superior(x, y, x_annotators=who_x, y_annotators=who_y, resamples=19)
+        found = superior(x, y, x_annotators=who_x, y_annotators=who_y, sensitivity_resamples=19)
         rejected += found.pvalue < 0.05
         covered += found.interval.low <= 0.5 <= found.interval.high
-        naive += superior(x, y, resamples=19).pvalue < 0.05
+        naive += superior(x, y, sensitivity_resamples=19).pvalue < 0.05
     assert 0.03 <= rejected / runs <= 0.07 and covered / runs >= 0.93
     assert naive / runs > 0.12
 
@@ -159,6 +159,6 @@ def test_the_interval_covers_also_near_separation():
     # P(x > y) = .96: a tenth of the samples of eight each are separated.
     truth = stats.norm.cdf(2.5 / np.sqrt(2))
     for _ in range(runs):
-        found = superior(rng.normal(2.5, 1, 8), rng.normal(0, 1, 8), resamples=19)
+        found = superior(rng.normal(2.5, 1, 8), rng.normal(0, 1, 8), sensitivity_resamples=19)
         covered += found.interval.low <= truth <= found.interval.high
     assert covered / runs >= 0.93

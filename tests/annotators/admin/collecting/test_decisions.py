@@ -8,7 +8,7 @@ from annotators.places.exclusions import (
     annotate_is_excluded,
     create_exclusion_reversal,
     exclude_assignments,
-    open_next_batches_or_create_copies,
+    open_replacement_batches,
     release_place,
 )
 from annotators.places.receipts import compute_receipt
@@ -93,7 +93,7 @@ def test_places_of_a_closed_study_are_not_opened(study, owner):
     done = players.submitted(study, "1")
     lifecycle.start_closing(study, by=None)
     with pytest.raises(ActionRefused, match="launched or paused"):
-        open_next_batches_or_create_copies(study, [done], owner)
+        open_replacement_batches(study, [done], owner)
     assert exclude_assignments([done], "too_fast", owner)  # leaving out is possible for ever
 
 

@@ -11,7 +11,7 @@ from annotators.models import (
     PanelSubmission,
     Payment,
 )
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
 from annotators.pay.verdicts.decisions import get_work_by_submission, reject_work
@@ -81,8 +81,8 @@ def world(service):
     asked = started(study, "ned", by_hand)
     assert leases.extend_reservation(asked)
     claimed(study, "oda", by_hand)
-    withdraw_annotator(started(study, "pam", panel))
-    withdraw_annotator(slow(submitted(study, "quy", recruitment=panel)))
+    withdraw_annotator_and_erase_texts(started(study, "pam", panel))
+    withdraw_annotator_and_erase_texts(slow(submitted(study, "quy", recruitment=panel)))
     slow(submitted(study, "ann", recruitment=panel))  # a second batch of the same person
     submitted(study, "ray", recruitment=panel)  # in no time at all: a rule finds them
     exclude_assignments([done["bob"]], "too_fast", owner, should_reopen_places=True)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.pay.verdicts.appeals import answer_appeal, appeals_awaiting_answer, create_appeal
-from annotators.pay.verdicts.decisions import approve_work, order_return_request, reject_work, reverse_rejection
+from annotators.pay.verdicts.decisions import approve_work, create_rejection_reversal, order_return_request, reject_work
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders
@@ -113,7 +113,7 @@ def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recr
     ]
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected")
     assert "passed without an answer" in last_page(one.assignment)
-    reverse_rejection(Verdict.objects.get(pk=late.verdict_id), user("owner"))
+    create_rejection_reversal(Verdict.objects.get(pk=late.verdict_id), user("owner"))
     assert list(appeals_awaiting_answer([recruitment])) == [soon]
 
 

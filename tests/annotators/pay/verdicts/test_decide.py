@@ -6,16 +6,16 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay.ledger import update_ledger
 from annotators.pay.verdicts import evidence as measuring
 from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
 from annotators.pay.verdicts.decisions import (
     approve_work,
+    create_rejection_reversal,
     get_work_by_assignment,
     order_return_request,
     reject_work,
-    reverse_rejection,
 )
 from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work_evidence
 from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, assess_rejection_grounds, draft_rejection_message
@@ -223,20 +223,20 @@ def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, dj
 
 def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
     made = rejected(recruitment)
-    back = reverse_rejection(made, user("colleague"))
+    back = create_rejection_reversal(made, user("colleague"))
     assert back.evidence == {"way": "unsent"}
     assert dict(PanelOrder.objects.values_list("operation", "state")) == {"reject": "cancelled", "approve": "waiting"}
     with pytest.raises(ActionRefused, match="taken back already"):
-        reverse_rejection(made, user("colleague"))
+        create_rejection_reversal(made, user("colleague"))
     with pytest.raises(ActionRefused, match="not a rejection"):
-        reverse_rejection(back, user("colleague"))
+        create_rejection_reversal(back, user("colleague"))
 
 
 def test_a_rejection_that_the_panel_carried_out_is_taken_back_by_a_compensation(recruitment, panel):
     made = rejected(recruitment)
     send_due_orders(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.update(state="rejected")
-    back = reverse_rejection(made, user("colleague"))
+    back = create_rejection_reversal(made, user("colleague"))
     paid = Payment.objects.get(kind="compensation")
     assert (str(paid.amount), paid.way, paid.state) == ("2.50", "hand", "due")
     assert back.evidence == {"way": "hand", "compensation": "2.50", "currency": paid.currency}
@@ -258,7 +258,7 @@ def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruit
     made = rejected(recruitment)
     one = Assignment.objects.select_related("study").get(pk=made.assignment_id)
     one.study.withdrawal_blanks_ratings = True
-    withdraw_annotator(one)
+    withdraw_annotator_and_erase_texts(one)
     made.refresh_from_db()
     assert "failed_checks" not in made.evidence and made.evidence["failed"] == 2 and made.message == LONG
 
@@ -280,7 +280,7 @@ def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_take
     verdict = reject_work(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
     update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "cancelled" and not PanelOrder.objects.exists()
-    reverse_rejection(verdict, user("colleague"))
+    create_rejection_reversal(verdict, user("colleague"))
     update_ledger(recruitment, by=None)
     standing = Payment.objects.exclude(state="cancelled").get()
     assert (standing.kind, standing.amount, standing.state) == ("compensation", Decimal("2.50"), "due")

@@ -16,7 +16,7 @@ from annotators.pay.verdicts.appeals import (
     eligible_appeal_answerers,
 )
 from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
-from annotators.pay.verdicts.decisions import approve_work, effective_rejection, reject_work, reverse_rejection
+from annotators.pay.verdicts.decisions import approve_work, create_rejection_reversal, effective_rejection, reject_work
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent
@@ -117,7 +117,7 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
     # What was taken back here is not written down anew while the panel has not heard of it.
     other = sent(recruitment, "W2")
     checks(other, 1, 2)
-    reverse_rejection(reject_work(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
+    create_rejection_reversal(reject_work(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
     with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shows(other, "rejected"))
     assert not Verdict.objects.filter(category="at_panel").exists()

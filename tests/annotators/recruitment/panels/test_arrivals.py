@@ -54,9 +54,9 @@ def came(recruitment, session, person=PERSON) -> Assignment:
 
 def looked(times=1) -> None:
     for _ in range(times):
-        tasks.schedule_event_syncs()
+        tasks.schedule_pending_panel_syncs()
         for job in Job.objects.filter(state="waiting"):
-            jobs.run_job(job.pk)
+            jobs.claim_and_run_job(job.pk)
             job.refresh_from_db()
             assert job.state == "done", job.error
         Job.objects.update(request_token=None)

@@ -65,7 +65,7 @@ def sent(recruitment, raw=RAW, **headers):
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
     assert not Job.objects.filter(state="failed").exists(), Job.objects.filter(state="failed").values_list("error")
 
 
@@ -141,7 +141,7 @@ def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_or
     # Told again it is once, and looked at no more.
     asked = len(fake.calls)
     Client().post(f"/e/{recruitment.key}/webhook/", **early)
-    tasks.schedule_event_syncs()
+    tasks.schedule_pending_panel_syncs()
     run_jobs()
     assert len(fake.calls) == asked
 
@@ -164,10 +164,10 @@ def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
         incremental_sync.is_panel_backing_off(recruitment)
         and incremental_sync.unhandled_events(recruitment).count() == 1
     )
-    assert tasks.schedule_event_syncs() == 0
+    assert tasks.schedule_pending_panel_syncs() == 0
     cache.clear()
     Job.objects.update(request_token=None)
-    assert tasks.schedule_event_syncs() == 1
+    assert tasks.schedule_pending_panel_syncs() == 1
     run_jobs()
     assert (
         not incremental_sync.unhandled_events(recruitment).exists()
@@ -182,7 +182,7 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
         )
     store_or_delete_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     look = incremental_sync.schedule_incremental_sync(recruitment)
-    jobs.run_job(look.pk)
+    jobs.claim_and_run_job(look.pk)
     look.refresh_from_db()
     assert (
         look.state == "done"
@@ -256,7 +256,7 @@ def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
         logged_in(user("owner")).post(f"/admin/annotators/recruitment/{recruitment.pk}/panel/", {"listen": "1"})
         and Job.objects.get()
     )
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "failed" and "2 workspaces" in job.error and not fake.hook_secrets
 

@@ -62,7 +62,7 @@ def wanted(**changes):
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
     assert not Job.objects.filter(state="failed").exists(), Job.objects.values_list("error")
     Job.objects.update(request_token=None)
 
@@ -184,11 +184,11 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         for person in PEOPLE[3:5]:
             known(claimed(study, person, here), person)
         asked = len(fake.calls)
-        assert tasks.schedule_event_syncs() == 1
+        assert tasks.schedule_pending_panel_syncs() == 1
         run_jobs()
         assert set(fake.groups[group]) == set(PEOPLE[:5])
         assert sum(call.endswith("/participants/") and call.startswith("POST") for call, _ in fake.calls[asked:]) == 1
-        tasks.schedule_event_syncs()
+        tasks.schedule_pending_panel_syncs()
         run_jobs()
         assert PanelOrder.objects.filter(operation="bar").count() == 2 and PanelTask.objects.count() == 1
         client.force_login(user("owner"))

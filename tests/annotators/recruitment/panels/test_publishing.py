@@ -69,7 +69,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         assert client.post(address, seen).status_code == 302
         # Pressed again, also when it is carried out already: the same page buys nothing more, and says what it would.
         assert "was published once already" in client.post(address, seen).content.decode()
-        jobs.run_job(Job.objects.get(kind="panel_sync").pk)
+        jobs.claim_and_run_job(Job.objects.get(kind="panel_sync").pk)
         assert "was published once already" in client.post(address, seen).content.decode()
         (study,) = fake.studies.values()
         assert (study["total_available_places"], study["reward"], study["status"]) == (20, 250, "ACTIVE")
@@ -81,7 +81,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         Job.objects.update(request_token=None)
         from annotators.recruitment.panels.sync import schedule_sync
 
-        jobs.run_job(schedule_sync(recruitment, by=None).pk)
+        jobs.claim_and_run_job(schedule_sync(recruitment, by=None).pk)
         task.refresh_from_db()
         assert task.closed_at is not None and fake.studies[study["id"]]["status"] == "AWAITING REVIEW"
         wrong = client.post(address, FORM | {"reward": "-1", "places": "0"})

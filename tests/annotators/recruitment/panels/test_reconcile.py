@@ -23,7 +23,12 @@ from annotators.recruitment.panels.reconcile import (
     submissions_with_match_status,
 )
 from annotators.recruitment.panels.secrets import store_or_delete_secrets
-from annotators.recruitment.panels.sync import PanelUnavailable, recruitments_to_sync, schedule_all_syncs, sync_panel
+from annotators.recruitment.panels.sync import (
+    PanelUnavailable,
+    recruitments_to_sync,
+    schedule_all_syncs,
+    send_orders_and_sync_panel,
+)
 from studies.models import Batch, Job
 from studies.services import jobs
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
@@ -254,7 +259,7 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     store_or_delete_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
     assert schedule_all_syncs() == 1 and schedule_all_syncs() == 1
     job = Job.objects.get(kind="panel_sync")
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert (
         job.state == "done" and job.result["confirmed"] == 1 and job.result["classes"] == {"matched": 1, "unknown": 1}
@@ -280,13 +285,13 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
         submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
     # Where nothing at all is shown the reason is told: it may be the token.
     with pytest.raises(PanelUnavailable, match="no such task"):
-        sync_panel(recruitment, lambda *_: None)
+        send_orders_and_sync_panel(recruitment, lambda *_: None)
     panel.shown["T"] = [shown("W", "S-W")]
-    assert sync_panel(recruitment, lambda *_: None).classes == {"matched": 1}
+    assert send_orders_and_sync_panel(recruitment, lambda *_: None).classes == {"matched": 1}
     # A task that the panel has shown before is never passed over in silence.
     panel.shown = {"typed": []}
     with pytest.raises(PanelUnavailable, match="no such task"):
-        sync_panel(recruitment, lambda *_: None)
+        send_orders_and_sync_panel(recruitment, lambda *_: None)
 
 
 def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruitment, monkeypatch):
@@ -333,7 +338,7 @@ def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, troub
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(PanelUnavailable, match=str(trouble)):
         patched.setattr(sync, "get_panel_service", lambda recruitment: Falling())
-        sync_panel(recruitment, lambda *_: None)
+        send_orders_and_sync_panel(recruitment, lambda *_: None)
     assert not PanelSubmission.objects.exists() and not Assignment.objects.filter(trust="confirmed").exists()
 
 

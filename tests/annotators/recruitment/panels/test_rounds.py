@@ -229,7 +229,7 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
 
         def asked():
             job = schedule_sync(recruitment, by=None)
-            jobs.run_job(job.pk)
+            jobs.claim_and_run_job(job.pk)
             Job.objects.update(request_token=None)
             return next(iter(fake.studies.values()))
 

@@ -69,7 +69,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     page = client.get(f"{address}panel/").content.decode()
     assert "not submitted at the panel" not in page and "does not show its submissions to other programs" in page
     job = schedule_sync(door, by=None)
-    jobs.run_job(job.pk)
+    jobs.claim_and_run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done", job.error
 

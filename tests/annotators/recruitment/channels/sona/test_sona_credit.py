@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.participation.withdrawal import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.pay import ledger
 from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.status import work_status
@@ -20,7 +20,7 @@ from annotators.recruitment.panels import alerts, credits, incremental_sync
 from annotators.recruitment.panels.orders import cancel_order
 from annotators.recruitment.panels.reconcile import submissions_with_match_status
 from annotators.recruitment.panels.secrets import get_panel_service, store_or_delete_secrets
-from annotators.recruitment.panels.sync import sync_panel
+from annotators.recruitment.panels.sync import send_orders_and_sync_panel
 from studies.models import AuditEvent, Job
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -46,14 +46,14 @@ def finished(door, code="40351", **options) -> Assignment:
 
 
 def asked(door) -> None:
-    sync_panel(door, lambda *_: None)
+    send_orders_and_sync_panel(door, lambda *_: None)
 
 
 def looked() -> None:
     """As the job does it every minute."""
-    tasks.schedule_event_syncs()
+    tasks.schedule_pending_panel_syncs()
     for job in Job.objects.filter(state="waiting"):
-        jobs.run_job(job.pk)
+        jobs.claim_and_run_job(job.pk)
         job.refresh_from_db()
         assert job.state == "done", job.error
     Job.objects.update(request_token=None)
@@ -109,7 +109,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    incremental_sync.send_orders_and_sync_changed_submissions(door, get_panel_service(door), lambda *_: None)
+    incremental_sync.send_orders_sync_changes_and_verify_arrivals(door, get_panel_service(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
@@ -253,7 +253,7 @@ def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not
     done, left = finished(door), claimed(door.study, "left", door, external_ids={"session": "40352"})
     answered(left)
     for one in (done, left):
-        withdraw_annotator(one)
+        withdraw_annotator_and_erase_texts(one)
     looked()
     assert fake.granted == {"40351"} and PanelSubmission.objects.get().assignment == done
     page = last_page(done)
@@ -324,7 +324,7 @@ def test_nobody_promises_credit_that_does_not_come(door, fake):
 def test_once_ids_are_erased_credit_stays_given(door, fake):
     one = finished(door)
     looked()
-    withdraw_annotator(one)
+    withdraw_annotator_and_erase_texts(one)
     closed_long_ago(door.study, 400)
     tasks.erase_person_ids()
     one = Assignment.objects.select_related("recruitment__study").get(pk=one.pk)
