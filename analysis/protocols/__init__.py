@@ -13,6 +13,7 @@ from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 
 from .blocks import Block, Overview
+from .blocks.comparisons import Comparison
 
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
@@ -42,9 +43,18 @@ class ProtocolAnalysis:
     slug = ""
     # Whether ``analyse`` needs all planned labels, given or not (``analysis.data.planned_labels``).
     needs_planned_labels = False
+    # Blocks whose claims are left out if another block, of any protocol, has claims.
+    superseded_claims: Mapping[str, str] = {}
     # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called
     # once.
     build_overview: Callable[[Sequence[Block], str], Overview] | None = None
+
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        """Return the planned comparisons about which the report writes a sentence, under the name of their block.
+
+        The report counts them before any analysis, because a declared family can span several protocols.
+        """
+        return {}
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Analyse all live sections of this protocol. Return blocks, each ``paper`` or ``recommended``."""

@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import ProtocolAnalysis, register
@@ -23,7 +22,7 @@ from .blocks.cells import (
     role_label,
     verdict_text,
 )
-from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
+from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -73,6 +72,13 @@ class BestWorstAnalysis(ProtocolAnalysis):
     slug = "best_worst"
     needs_planned_labels = True
 
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        return {
+            "best_worst.strength": [
+                compared for section in context.sections for compared in _planned_comparisons(section)
+            ]
+        }
+
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
         if context.claims is None:
@@ -87,7 +93,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
             for answers, fit in zip(all_answers, fits, strict=True)
             for compared in _comparisons(answers)
         ]
-        estimates = adjust_pvalues_and_add_verdicts(differences, "best_worst.strength", context.star_scheme)
+        estimates = adjust_pvalues_and_add_verdicts(differences, "best_worst.strength", context)
         several = len(all_answers) > 1
         blocks = [
             Block(
@@ -111,9 +117,8 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
     rows = frame[
         (frame["section"] == section.position) & frame["chosen_system"].notna() & frame["question"].isin((BEST, WORST))
     ]
-    criteria = [question.criterion for question in section.questions.all() if question.key == BEST]
     if rows.empty:
-        return BestWorstAnswers(section, "".join(criteria), (), rows)
+        return BestWorstAnswers(section, _criterion(section), (), rows)
     keys = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
     wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
@@ -127,17 +132,21 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
         sets=[tuple(numbers[name] for name in names) for names in sets],
         **{name: wide[name].map(numbers) for name in (BEST, WORST)},
     )
-    return BestWorstAnswers(section, "".join(criteria), systems, wide)
+    return BestWorstAnswers(section, _criterion(section), systems, wide)
+
+
+def _criterion(section: Any) -> str:
+    return "".join(question.criterion for question in section.questions.all() if question.key == BEST)
+
+
+def _planned_comparisons(section: Any) -> list[Comparison]:
+    contrasts = section.study.contrasts.select_related("x", "y", "section")
+    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH, STRENGTH)
 
 
 def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
     """Return the planned comparisons, then all other pairs of systems that were shown."""
-    contrasts = list(answers.section.study.contrasts.select_related("x", "y", "section"))
-    planned = [
-        comparison_from_contrast(contrast, answers.section, answers.criterion)
-        for contrast in system_contrasts_for_section(contrasts, answers.section, STRENGTH, STRENGTH)
-        if contrast.criterion in ("", answers.criterion)
-    ]
+    planned = _planned_comparisons(answers.section)
     planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
     others = [
         Comparison(answers.section.position, x, y, answers.criterion)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -24,7 +23,12 @@ from .blocks.cells import (
     reported_pvalue,
     role_label,
 )
-from .blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
+from .blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    adjust_pvalues_as_in_paper,
+    planned_comparisons,
+)
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -53,6 +57,17 @@ class RelativeAnalysis(ProtocolAnalysis):
     slug = "relative"
     needs_planned_labels = True
 
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        return {
+            "relative.score": [
+                compared
+                for section in context.sections
+                for question in section.questions.all()
+                if not relative_scale_fault(question.scale)
+                for compared in _planned_comparisons(section, question)
+            ]
+        }
+
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all relative sections of a study. Families span all sections."""
         claims = context.claims
@@ -64,16 +79,14 @@ class RelativeAnalysis(ProtocolAnalysis):
             for section in context.sections
             for answers in _read_comparison_answers(context.rows, section, pairs)
         ]
-        scores = _adjust_and_tag(
-            [(answers.comparison, _score_estimate(answers, context)) for answers in all_answers], SCORE, context
+        scores = adjust_pvalues_and_add_verdicts(
+            _named_estimates(all_answers, _score_estimate, context), "relative.score", context
         )
-        above = _adjust_and_tag(
-            [(answers.comparison, _superiority_estimate(answers, context)) for answers in all_answers],
-            "superiority",
-            context,
+        above = adjust_pvalues_and_add_verdicts(
+            _named_estimates(all_answers, _superiority_estimate, context), "relative.superiority", context
         )
-        paper = _adjust_and_tag(
-            [(answers.comparison, _paper_estimate(answers, context)) for answers in all_answers], "paper", context
+        paper = adjust_pvalues_as_in_paper(
+            _named_estimates(all_answers, _paper_estimate, context), "relative.paper", context
         )
         checks = [_check_estimates(answers, context) for answers in all_answers]
         blocks = [
@@ -116,8 +129,22 @@ class RelativeAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
 
+def _planned_comparisons(section: Any, question: Any) -> list[Comparison]:
+    contrasts = section.study.contrasts.select_related("x", "y", "section")
+    return planned_comparisons(contrasts, section, question.criterion, question.key, SCORE, SCORE)
+
+
+def _named_estimates(
+    all_answers: Sequence[ComparisonAnswers],
+    estimate: "Callable[[ComparisonAnswers, AnalysisContext], Estimate]",
+    context: AnalysisContext,
+) -> list[tuple[Comparison, "Estimate"]]:
+    return [
+        (answers.comparison, answers.comparison.named(estimate(answers, context), SCORE)) for answers in all_answers
+    ]
+
+
 def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> list[ComparisonAnswers]:
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     rows = rows.assign(pair=rows["item"].map(pairs))
     all_answers = []
@@ -130,11 +157,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
             continue  # the frame reports it as a problem
         question_rows = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
-        planned = [
-            comparison_from_contrast(contrast, section, question.criterion, question.key)
-            for contrast in system_contrasts_for_section(contrasts, section, SCORE, SCORE)
-            if contrast.criterion in ("", question.criterion)
-        ]
+        planned = _planned_comparisons(section, question)
         comparison_by_pair = {unordered_pair_key(comparison.x, comparison.y): comparison for comparison in planned}
         for pair in sorted(set(question_rows["pair"].dropna())):
             if pair not in comparison_by_pair and pair.count("\x1f") == 1:
@@ -363,10 +386,3 @@ def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"])
             limits=[-half, half],
         )
     ]
-
-
-def _adjust_and_tag(compared_estimates: Sequence[tuple[Comparison, "Estimate"]], name: str, context: AnalysisContext):
-    estimates = adjust_pvalues_and_add_verdicts(compared_estimates, f"relative.{name}", context.star_scheme)
-    return tuple(
-        compared.named(estimate, SCORE) for (compared, _), estimate in zip(compared_estimates, estimates, strict=True)
-    )

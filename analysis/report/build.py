@@ -9,6 +9,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +21,7 @@ from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, sentences
+from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.blocks.tables import Table, merge_nonempty_by_name_and_title, relabel_interval_columns
 from studies.models import Study
 from studies.services.version import version
@@ -197,12 +199,9 @@ def _protocol_blocks(
     rows = data.live_answers()
     tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
     options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
-    live = data.live_sections
-    blocks: list[Block] = []
-    for number, (slug, sections) in enumerate(live.items(), 1):
-        progress(2, 5, f"Analysing {slug} ({number} of {len(live)})")
-        analysis = REGISTRY.get(slug)
-        if analysis is None:
+    contexts = []
+    for slug, sections in data.live_sections.items():
+        if slug not in REGISTRY:
             text = "This protocol is not installed, so its sections are not analysed."
             problems.append({"row": f"protocol {slug}", "column": "", "text": text})
             continue
@@ -216,14 +215,33 @@ def _protocol_blocks(
             claims=data.claims,
             **options,
         )
+        contexts.append(context)
+    claims = _planned_claims(contexts)
+    family_sizes = Counter(compared.family for comparisons in claims.values() for compared in comparisons)
+    blocks: list[Block] = []
+    for number, context in enumerate(contexts, 1):
+        slug = context.protocol
+        progress(2, 5, f"Analysing {slug} ({number} of {len(contexts)})")
+        context = replace(context, family_sizes=family_sizes, claim_blocks=frozenset(claims))
         try:
-            blocks += add_default_planned_conclusions(analysis.analyse(context))
+            blocks += add_default_planned_conclusions(REGISTRY[slug].analyse(context))
         except Exception as error:
             # An error in one protocol must not remove the results of others. The log has the details.
             logger.exception("The analysis of %s failed", slug)
             text = f"The analysis failed ({type(error).__name__}). The server log has the details."
             problems.append({"row": f"protocol {slug}", "column": "", "text": text})
     return blocks
+
+
+def _planned_claims(contexts: Iterable[AnalysisContext]) -> dict[str, list[Comparison]]:
+    """Return the planned claims of all protocols by block, without those that another block supersedes."""
+    claims: dict[str, list[Comparison]] = {}
+    superseded: dict[str, str] = {}
+    for context in contexts:
+        analysis = REGISTRY[context.protocol]
+        claims |= {name: comparisons for name, comparisons in analysis.planned_claims(context).items() if comparisons}
+        superseded |= analysis.superseded_claims
+    return {name: comparisons for name, comparisons in claims.items() if superseded.get(name) not in claims}
 
 
 def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Overview:

@@ -1,6 +1,7 @@
 """Tables of every report, for any protocol: exclusions, answers, durations, warnings, and all estimates."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from analysis.protocols.blocks import Block, apa
@@ -184,7 +185,7 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
         "estimates",
         "All numbers",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
-        "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
+        "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|p, adjusted|p; interval_adjusted|CI, adjusted|wide_interval; family|Family|text; "
         "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Reason|text",
         rows,
         "more",
@@ -203,8 +204,9 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "n": variant.n,
         "n_rows": variant.n_rows,
         "estimate": variant.estimate,
-        "interval": interval_bounds(variant),
-        "level": apa.format_confidence_level(variant),
+        "interval": interval_bounds(replace(variant, interval_adjusted=None)),
+        "interval_adjusted": interval_bounds(variant) if variant.interval_adjusted else None,
+        "level": f"{100 * variant.interval.level:g} %" if variant.interval else "",
         "method": variant.interval.method if variant.interval else "",
         "test": test.name if test else "",
         "statistic": test and test.statistic,

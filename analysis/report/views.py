@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
-from analysis.protocols.blocks import apa, figures, tables
+from analysis.protocols.blocks import figures, tables
 from annotators.models import Assignment
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
@@ -199,9 +199,6 @@ def report_page(request, code, number) -> HttpResponse:
             for step in flow["rules"]
             if step["n_excluded"] or step["role"] != "always"
         ],
-        "beside_intervals": apa.ADJUSTED_P_NOTE
-        if any("adjusted p" in conclusion["text"] for conclusion in stored["conclusions"])
-        else "",
         "primary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] == "primary"],
         "secondary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] != "primary"],
         "may_run": is_allowed(request.user, Action.ANALYSE, study),

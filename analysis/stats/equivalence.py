@@ -374,7 +374,7 @@ def adjust_and_add_verdicts(
     >>> adjust_and_add_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
-    second = equivalence_family or Family(f"{family.name}.equivalence", family.planned, family.method)
+    second = equivalence_family or replace(family, name=f"{family.name}.equivalence")
     differences = adjust_family(estimates, family, star_scheme=star_scheme)
     tosts = {}
     for key, estimate in estimates.items():

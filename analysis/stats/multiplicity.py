@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.stats import power
 from analysis.stats.arrays import FloatArray
-from analysis.stats.results import Estimate, Record
+from analysis.stats.results import Estimate, Interval, Record
 
 # Thresholds for one, two, three stars. The SPA paper's table uses the first scheme.
 STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
@@ -21,11 +21,16 @@ STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
 
 @dataclass(frozen=True, slots=True)
 class Family(Record):
-    """A declared family: its name, the keys of all planned comparisons, and the method of adjustment."""
+    """A declared family: its name, the keys of the comparisons that are adjusted together, and the method of adjustment.
+
+    `n_tests` is the number of planned tests, if the family also has tests that are adjusted elsewhere. Only Bonferroni's
+    method can adjust a part of a family, because it needs no other p-value.
+    """
 
     name: str
     planned: tuple[str, ...]
     method: str = "holm"
+    n_tests: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -33,6 +38,15 @@ class Family(Record):
         twice = sorted({key for key in self.planned if self.planned.count(key) > 1})
         if twice:
             raise ValueError(f"planned: {twice[0]!r} occurs twice in the family {self.name}")
+        if self.n_tests is not None and (self.n_tests < len(self.planned) or self.method != "bonferroni"):
+            raise ValueError(
+                f"n_tests: {self.n_tests} needs the method bonferroni and at least {len(self.planned)} tests"
+            )
+
+    @property
+    def size(self) -> int:
+        """Return the number of planned tests of the family."""
+        return len(self.planned) if self.n_tests is None else self.n_tests
 
 
 def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
@@ -163,7 +177,7 @@ def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
 def adjust_family(
     estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
 ) -> dict[str, Estimate]:
-    """Add the adjusted p-values, the family's name and its declared size to the tests of the estimates.
+    """Add the adjusted p-values, intervals that agree with them, and the family's name and size to the estimates.
 
     Parameters
     ----------
@@ -177,12 +191,19 @@ def adjust_family(
     Returns
     -------
     dict[str, Estimate]
-        The estimates with adjusted tests.
+        The estimates with adjusted tests. With Bonferroni's method, `interval_adjusted` is set for each estimate
+        with a confidence curve.
 
     Raises
     ------
     ValueError
         If a key is not planned in the family.
+
+    Notes
+    -----
+    Bonferroni's intervals have the level 1 - (1 - level) / m, so the adjusted p-value is below 1 - level if and only if
+    the adjusted interval excludes the null value. Intervals that agree with Holm's method are not standard, so estimates
+    that he adjusts have none.
 
     Examples
     --------
@@ -196,7 +217,7 @@ def adjust_family(
     if unplanned:
         raise ValueError(f"estimates: {unplanned[0]!r} is not planned in the family {family.name}")
     pvalues = [estimates[key].pvalue if key in estimates else None for key in family.planned]
-    after = dict(zip(family.planned, METHODS[family.method](pvalues), strict=True))
+    after = dict(zip(family.planned, METHODS[family.method](pvalues, size=family.size), strict=True))
     results = {}
     for key, estimate in estimates.items():
         if estimate.test is None:
@@ -207,12 +228,23 @@ def adjust_family(
             pvalue_adjusted=after[key],
             adjust=family.method,
             family=family.name,
-            family_size=len(family.planned),
+            family_size=family.size,
             stars=None if star_scheme is None else pvalue_stars(after[key], star_scheme),
             star_scheme=star_scheme,
         )
-        results[key] = replace(estimate, test=test)
+        results[key] = replace(estimate, test=test, interval_adjusted=_adjusted_interval(estimate, family))
     return results
+
+
+def _adjusted_interval(estimate: Estimate, family: Family) -> Interval | None:
+    """Return the interval of the estimate's curve that agrees with its adjusted p-value, or None if there is none."""
+    if family.method != "bonferroni" or estimate.curve is None or estimate.interval is None:
+        return None
+    if estimate.test is not None and estimate.test.alternative == "within margin":
+        # The level of the interval that decides equivalence depends on the curve: 1 - 2 alpha for t tests.
+        significance = float(estimate.settings["significance"]) / family.size
+        return estimate.curve.interval(estimate.curve.equivalence_level(significance))
+    return estimate.curve.interval(1 - (1 - estimate.interval.level) / family.size)
 
 
 def adjust_detectable_difference(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
@@ -253,7 +285,7 @@ def adjust_detectable_difference(estimate: Estimate, family: Family, *, signific
         sd = float(estimate.detail["se"]) * math.sqrt(n)
     else:
         n, sd = estimate.n, float(estimate.detail["sd"])
-    tests = len(family.planned)
+    tests = family.size
     detectable = power.t_test_detectable_difference(n, sd=sd, significance=significance, tests=tests)
     return replace(
         estimate, detail={**estimate.detail, name: detectable}, settings={**estimate.settings, "tests": tests}

@@ -111,6 +111,8 @@ class Estimate(Record):
 
     `n` counts units (`unit` names them), `n_clusters` the clusters behind the standard error, `n_rows` the answers
     used. An estimate with a status other than "ok" has no test, but it can have a value and a valid interval.
+    `interval` belongs to the unadjusted p-value. `interval_adjusted` belongs to the adjusted one: all intervals of the
+    family contain their true values at the stated level jointly.
     `detail` has further plain numbers (counts, shares, components) under names that depend on the analysis.
 
     >>> estimate = Estimate(analysis="demo", estimand="mean", unit="annotator", n=0, status="no_data", reason="empty")
@@ -129,6 +131,7 @@ class Estimate(Record):
     n_rows: int | None = None
     estimate: float | None = None
     interval: Interval | None = None
+    interval_adjusted: Interval | None = None
     test: HypothesisTest | None = None
     effect: Effect | None = None
     sensitivity: tuple["Estimate", ...] = ()
@@ -145,6 +148,8 @@ class Estimate(Record):
             raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}")
         if self.status != "ok" and self.test is not None:
             raise ValueError(f"test: an estimate with status {self.status} has no test")
+        if self.interval_adjusted is not None and (self.test is None or self.test.pvalue_adjusted is None):
+            raise ValueError("interval_adjusted: an adjusted interval belongs to an adjusted p-value")
         if self.status != "ok" and not self.reason:
             raise ValueError(f"reason: status {self.status} must be explained")
         if self.estimate is not None and not math.isfinite(self.estimate):

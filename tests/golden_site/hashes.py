@@ -30,7 +30,7 @@ ALSO = {
 # Of a block and of its estimates everything but what is said about them.
 BLOCK = ("name", "mode", "estimates", "other_results")
 ESTIMATE = (
-    "analysis", "mode", "unit", "n", "n_clusters", "n_rows", "status", "estimate", "interval", "test", "effect", "sensitivity", "warnings",
+    "analysis", "mode", "unit", "n", "n_clusters", "n_rows", "status", "estimate", "interval", "interval_adjusted", "test", "effect", "sensitivity", "warnings",
     "detail", "settings",
 )  # fmt: skip
 # How a number is printed, among the settings of its estimate.

@@ -24,8 +24,11 @@ ADJUSTMENT_NAMES = {
     "tukey_hsd": ("Tukey-adjusted p", "Tukey's procedure"),
     "max_t": ("max-t-adjusted p", "the largest of all t values"),
 }
-# Readers expect that the interval and the adjusted p agree, but they need not.
-ADJUSTED_P_NOTE = "Adjusted p accounts for the number of comparisons; intervals do not. The two may disagree."
+# Readers expect that the interval and the adjusted p agree.
+SIMULTANEOUS_NOTE = (
+    "p and intervals of the comparisons both account for their number by Bonferroni's method, so they always agree. "
+    "Other intervals account for no number."
+)
 STATISTIC_LETTERS = {
     "one_sample_t": "t",
     "paired_t": "t",
@@ -150,8 +153,18 @@ def format_degrees_of_freedom(value: float | None) -> str:
 
 
 def format_confidence_level(estimate: "Estimate") -> str:
-    """Return the confidence level of an estimate's interval as text, or '' if it has no interval."""
-    return f"{100 * estimate.interval.level:g} %" if estimate.interval and interval_bounds(estimate) else ""
+    """Return the confidence level of an estimate's interval as text, or '' if it has no interval.
+
+    An interval that is adjusted for several comparisons is called simultaneous: all of them hold jointly at this level.
+    """
+    if not estimate.interval or not interval_bounds(estimate):
+        return ""
+    return f"{100 * estimate.interval.level:g} %{' simultaneous' if is_simultaneous(estimate) else ''}"
+
+
+def is_simultaneous(estimate: "Estimate") -> bool:
+    """Return whether the interval that is printed is adjusted for several comparisons."""
+    return estimate.interval_adjusted is not None and bool(estimate.test and (estimate.test.family_size or 1) > 1)
 
 
 def format_test_statistic(test: "HypothesisTest") -> str:
@@ -167,7 +180,7 @@ def format_named_pvalue(test: "HypothesisTest | None") -> str:
     """Return the p-value of a test with its name, adjusted if the test is."""
     if test is None:
         return ""
-    if test.pvalue_adjusted is not None and test.adjust is not None and test.adjust != "none":
+    if test.pvalue_adjusted is not None and test.adjust is not None and (test.family_size or 2) > 1:
         return format_equation(ADJUSTMENT_NAMES[test.adjust][0], format_pvalue(test.pvalue_adjusted))
     return format_equation("p", format_pvalue(test.pvalue))
 
@@ -189,7 +202,8 @@ def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportio
     digits = digits_to_distinguish([estimate.estimate, *(bounds or ())], 2)
     parts = [format_equation(symbol, format_value(estimate.estimate, digits))]
     if estimate.interval and bounds:
-        parts.append(f"{100 * estimate.interval.level:g}% CI {format_interval(bounds, kind, digits)}")
+        kind_of_interval = "simultaneous CI" if is_simultaneous(estimate) else "CI"
+        parts.append(f"{100 * estimate.interval.level:g}% {kind_of_interval} {format_interval(bounds, kind, digits)}")
     if estimate.test:
         parts += [part for part in (format_test_statistic(estimate.test), format_named_pvalue(estimate.test)) if part]
     if estimate.effect:

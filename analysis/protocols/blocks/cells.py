@@ -13,10 +13,11 @@ EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
 def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
-    """Return the interval of an estimate, or None if it is missing or not finite."""
-    if estimate is None or estimate.interval is None:
+    """Return the interval that agrees with ``reported_pvalue``, or None if it is missing or not finite."""
+    interval = estimate and (estimate.interval_adjusted or estimate.interval)
+    if not interval:
         return None
-    bounds = [estimate.interval.low, estimate.interval.high]
+    bounds = [interval.low, interval.high]
     return bounds if all(map(math.isfinite, bounds)) else None
 
 

@@ -1,12 +1,16 @@
 """Planned comparisons of an analysis: a contrast in each section that it concerns, with its family."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from analysis.data.context import AnalysisContext
+from studies.protocols.base.contrasts import system_contrasts_for_section
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from analysis.stats.multiplicity import Family
     from analysis.stats.results import Estimate
 
 NOT_PLANNED = "not planned"
@@ -105,33 +109,81 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
     return samples
 
 
-def group_by_family(comparisons: Sequence[Comparison], family_prefix: str) -> Mapping[str, list[Comparison]]:
-    """Return the families of a protocol's tests: from name to the planned comparisons, in the order given."""
-    families: dict[str, list[Comparison]] = {}
-    for comparison in comparisons:
-        families.setdefault(f"{family_prefix}.{comparison.family}", []).append(comparison)
-    return families
+def planned_comparisons(
+    contrasts: Iterable[Any], section: Any, criterion: str, question: str, estimand: str, default_estimand: str
+) -> list[Comparison]:
+    """Return the planned comparisons of two systems in a section, on this criterion and estimand."""
+    return [
+        comparison_from_contrast(contrast, section, criterion, question)
+        for contrast in system_contrasts_for_section(contrasts, section, estimand, default_estimand)
+        if contrast.criterion in ("", criterion)
+    ]
 
 
 def adjust_pvalues_and_add_verdicts(
-    compared_estimates: Sequence[tuple[Comparison, "Estimate"]], family_prefix: str, star_scheme: str
+    compared_estimates: Sequence[tuple[Comparison, "Estimate"]],
+    block_name: str,
+    context: AnalysisContext,
+    *,
+    not_claimed: Collection[str] = (),
 ) -> tuple["Estimate", ...]:
-    """Return the estimates with p-values adjusted within each family, and with verdicts.
+    """Return a block's estimates with p-values and intervals adjusted within each family, and with verdicts.
 
-    The family decides the adjustment. Each comparison has its own level.
+    Claims are adjusted by Bonferroni's method for the number of claims in their declared family, over all protocols and
+    estimands. Other estimates are adjusted for their number in the block. ``not_claimed``: keys of planned comparisons that
+    are not claims in this block. Each comparison has its own level.
     """
-    from analysis.stats import equivalence, multiplicity
+    from analysis.stats.multiplicity import Family
+
+    families: dict[str, list[Comparison]] = {}
+    sizes = {}
+    for compared, _ in compared_estimates:
+        if block_name in context.claim_blocks and compared.is_planned and compared.key not in not_claimed:
+            name = compared.family
+            sizes[name] = context.family_sizes[name]
+        else:
+            name = f"{block_name}.{compared.family}"
+        families.setdefault(name, []).append(compared)
+    return _with_verdicts(
+        compared_estimates,
+        [
+            (Family(name, tuple(member.key for member in members), "bonferroni", sizes.get(name)), members)
+            for name, members in families.items()
+        ],
+        context,
+    )
+
+
+def adjust_pvalues_as_in_paper(
+    compared_estimates: Sequence[tuple[Comparison, "Estimate"]], block_name: str, context: AnalysisContext
+) -> tuple["Estimate", ...]:
+    """Return the paper's estimates with p-values adjusted by Holm's method in each family of the block, and with verdicts."""
+    from analysis.stats.multiplicity import Family
+
+    families: dict[str, list[Comparison]] = {}
+    for compared, _ in compared_estimates:
+        families.setdefault(f"{block_name}.{compared.family}", []).append(compared)
+    return _with_verdicts(
+        compared_estimates,
+        [(Family(name, tuple(member.key for member in members)), members) for name, members in families.items()],
+        context,
+    )
+
+
+def _with_verdicts(
+    compared_estimates: Sequence[tuple[Comparison, "Estimate"]],
+    families: Sequence[tuple["Family", Sequence[Comparison]]],
+    context: AnalysisContext,
+) -> tuple["Estimate", ...]:
+    from analysis.stats import equivalence
 
     estimates = {compared.key: estimate for compared, estimate in compared_estimates}
     results = {}
-    for family_name, members in group_by_family(
-        [compared for compared, _ in compared_estimates], family_prefix
-    ).items():
-        family = multiplicity.Family(family_name, tuple(member.key for member in members))
+    for family, members in families:
         family_estimates = {key: estimates[key] for key in family.planned}
         for member in members:
             verdicts = equivalence.adjust_and_add_verdicts(
-                family_estimates, family, significance=member.level, star_scheme=star_scheme
+                family_estimates, family, significance=member.level, star_scheme=context.star_scheme
             )
             results[member.key] = verdicts[member.key]
     return tuple(results[compared.key] for compared, _ in compared_estimates)

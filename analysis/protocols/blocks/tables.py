@@ -58,7 +58,7 @@ def build_table(
     columns = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
     is_adjusted = any(column["label"].startswith("adj. p") for column in columns)
     if is_adjusted and any(column["kind"].endswith("interval") for column in columns):
-        note = f"{note} {apa.ADJUSTED_P_NOTE}".strip()
+        note = f"{note} {apa.SIMULTANEOUS_NOTE}".strip()
     return {
         "name": name,
         "title": title,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.comparisons import Comparison
 
 from .. import ProtocolAnalysis, register
 from . import layouts
 from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, tag_with_cell
-from .planned_comparisons import planned_and_reference_comparison_blocks
+from .planned_comparisons import comparisons_with_rows, planned_and_reference_comparison_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,8 +32,18 @@ AGREEMENT_RESAMPLES = 999
 class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
 
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        claims: dict[str, list[Comparison]] = {}
+        for section in context.sections:
+            judgements = read_judgements(context.rows, section)
+            suffix = f"_{section.position}" if len(context.sections) > 1 else ""
+            for estimand, compared, _ in comparisons_with_rows(judgements) if judgements is not None else ():
+                if compared.is_planned:
+                    claims.setdefault(f"humanlike.{estimand}{suffix}", []).append(compared)
+        return claims
+
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Return blocks for every section. Families stay within a section."""
+        """Return blocks for every section."""
         several = len(context.sections) > 1
         blocks = []
         for section in context.sections:

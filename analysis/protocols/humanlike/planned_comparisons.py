@@ -30,11 +30,11 @@ def planned_and_reference_comparison_blocks(
 ) -> list[Block]:
     """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
     pairs_by_estimand: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
-    for estimand, compared, rows in _comparisons_with_rows(judgements):
+    for estimand, compared, rows in comparisons_with_rows(judgements):
         estimate = _estimate(estimand, compared, rows, context)
         pairs_by_estimand[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
     estimates_by_estimand = {
-        estimand: adjust_pvalues_and_add_verdicts(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
+        estimand: adjust_pvalues_and_add_verdicts(pairs, f"humanlike.{estimand}{family_suffix}", context)
         for estimand, pairs in pairs_by_estimand.items()
     }
     blocks = [
@@ -67,7 +67,7 @@ def planned_and_reference_comparison_blocks(
     ]
 
 
-def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
+def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
     """Return (estimand, comparison, its rows with a column ``group``), each once. Planned comparisons come first."""
     section, several = judgements.section, len(judgements.models) > 1
     comparisons: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, samples_if_unpaired
-from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts as judged_by_family
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    comparison_from_contrast,
+    samples_if_unpaired,
+)
 from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
@@ -36,6 +40,14 @@ MIN_OUTPUTS = 4
 class MarksAnalysis(ProtocolAnalysis):
     slug = "marks"
 
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        claims: dict[str, list[Comparison]] = {}
+        for section in context.sections:
+            has_score = section.questions.filter(key=SCORE).exists()
+            for estimand in (SCORE, PENALTY) if has_score else (PENALTY,):
+                claims.setdefault(f"marks.{estimand}", []).extend(_planned_comparisons(section, estimand, has_score))
+        return claims
+
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all sections of error marks. Families span all sections."""
         sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
@@ -48,7 +60,7 @@ class MarksAnalysis(ProtocolAnalysis):
                 if estimand == PENALTY or judged_outputs.has_score
                 for compared in _comparisons(judged_outputs, estimand)
             ]
-            estimates = judged_by_family(pairs, f"marks.{estimand}", context.star_scheme)
+            estimates = adjust_pvalues_and_add_verdicts(pairs, f"marks.{estimand}", context)
             blocks.append(
                 Block(
                     f"marks.{estimand}",
@@ -66,14 +78,18 @@ class MarksAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
 
+def _planned_comparisons(section: Any, estimand: str, has_score: bool) -> list[Comparison]:
+    contrasts = section.study.contrasts.select_related("x", "y", "section")
+    comparisons = [
+        comparison_from_contrast(contrast, section, contrast.criterion)
+        for contrast in system_contrasts_for_section(contrasts, section, estimand, SCORE if has_score else PENALTY)
+    ]
+    return list({comparison.key: comparison for comparison in comparisons}.values())
+
+
 def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Comparison]:
     """Return the planned comparisons on this estimand, then all other pairs of systems under evaluation."""
-    contrasts = judged_outputs.section.study.contrasts.select_related("x", "y", "section")
-    default = SCORE if judged_outputs.has_score else PENALTY
-    planned = [
-        comparison_from_contrast(contrast, judged_outputs.section, contrast.criterion)
-        for contrast in system_contrasts_for_section(contrasts, judged_outputs.section, estimand, default)
-    ]
+    planned = _planned_comparisons(judged_outputs.section, estimand, judged_outputs.has_score)
     others = [
         Comparison(judged_outputs.section.position, x, y)
         for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)

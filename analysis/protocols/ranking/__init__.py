@@ -4,7 +4,7 @@ A row is the mid-rank of one output among those of its prompt. A ranking is an a
 ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
-from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
@@ -54,6 +53,16 @@ class QuestionRankings:
 class RankingAnalysis(ProtocolAnalysis):
     slug = "ranking"
 
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        return {
+            "ranking.share": [
+                compared
+                for section in context.sections
+                for question in section.questions.all()
+                for compared in _planned_comparisons(section, question)
+            ]
+        }
+
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all ranking sections of a study. Families of tests span all sections."""
         all_rankings = [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
@@ -62,7 +71,7 @@ class RankingAnalysis(ProtocolAnalysis):
             for rankings in all_rankings
             for compared in rankings.comparisons
         ]
-        estimates = adjust_pvalues_and_add_verdicts(shares, "ranking.share", context.star_scheme)
+        estimates = adjust_pvalues_and_add_verdicts(shares, "ranking.share", context)
         several = len(all_rankings) > 1
         blocks = [
             Block(
@@ -83,7 +92,6 @@ class RankingAnalysis(ProtocolAnalysis):
 
 
 def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     references = planted_references_of(section.study)
     all_rankings = []
@@ -97,7 +105,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
         ranks = (scale.minimum + question_rows["value"] * (scale.maximum - scale.minimum)) * 2
         question_rows = question_rows.assign(rank=ranks.round() / 2)
         kept_rows = question_rows[question_rows["is_kept"].astype(bool)]
-        comparisons = _comparisons(section, question, contrasts, set(question_rows["system"]), references)
+        comparisons = _comparisons(section, question, set(question_rows["system"]), references)
         evaluated = _rank_without_references(kept_rows, references)
         paper = _rank_without_references(question_rows[question_rows["is_kept_paper"].astype(bool)], references)
         all_rankings.append(
@@ -123,15 +131,16 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
     return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
 
 
+def _planned_comparisons(section: Any, question: Any) -> list[Comparison]:
+    contrasts = section.study.contrasts.select_related("x", "y", "section")
+    return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE, SHARE)
+
+
 def _comparisons(
-    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
+    section: Any, question: Any, systems: Iterable[str], references: PlantedReferences
 ) -> tuple[Comparison, ...]:
     """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
-    planned = [
-        comparison_from_contrast(contrast, section, question.criterion, question.key)
-        for contrast in system_contrasts_for_section(contrasts, section, SHARE, SHARE)
-        if contrast.criterion in ("", question.criterion)
-    ]
+    planned = _planned_comparisons(section, question)
     others = [
         Comparison(section.position, x, y, question.criterion, question.key)
         for x, y in unplanned_pairs(systems, planned, references)

@@ -13,27 +13,54 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of
 from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
-from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    adjust_pvalues_as_in_paper,
+)
+from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
 from .estimates import add_planned_points_equivalence_test, paper_paired_difference, superiority_and_difference
-from .question_ratings import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
+from .question_ratings import (
+    DIFFERENCE,
+    SUPERIORITY,
+    QuestionRatings,
+    planned_comparisons_of_question,
+    read_question_ratings,
+)
 from .utilities import utility_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from analysis.protocols.blocks.comparisons import Comparison
     from analysis.stats.results import Estimate
+
+SUPERIORITY_BLOCK = "rating.superiority"
 
 
 @register
 class RatingAnalysis(ProtocolAnalysis):
     slug = "rating"
     build_overview = staticmethod(build_overview)
+
+    # If the study also has stated chances, the sentences are about those.
+    superseded_claims = {SUPERIORITY_BLOCK: "spa.pairs"}
+
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        claims: dict[str, list[Comparison]] = {}
+        for section in context.sections:
+            has_references = planted_references_of(section.study).is_complete
+            for question in section.questions.all():
+                planned = planned_comparisons_of_question(section, question)
+                claims.setdefault(SUPERIORITY_BLOCK, []).extend(planned.superiority)
+                claims.setdefault("rating.difference", []).extend(planned.difference)
+                if has_references:
+                    claims.setdefault("rating.utility_difference", []).extend(planned.utility)
+        return claims
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all rating sections of a study. Families span all sections."""
@@ -56,6 +83,9 @@ class RatingAnalysis(ProtocolAnalysis):
 
 def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> list[Block]:
     pairs: dict[str, list[tuple[Comparison, Estimate]]] = {"superiority": [], "difference": [], "paper": []}
+    difference_keys = {key for ratings in question_ratings for key in ratings.points_comparisons}
+    superiority_keys = {key for ratings in question_ratings for key in ratings.superiority_keys}
+    keys = {compared.key for ratings in question_ratings for compared in ratings.comparisons}
     for ratings in question_ratings:
         for compared in ratings.comparisons:
             mean = paper_paired_difference(ratings, compared, context)
@@ -64,22 +94,25 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
             points, compared = add_planned_points_equivalence_test(ratings, compared, points)
             pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
-    adjusted = {
-        name: adjust_pvalues_and_add_verdicts(compared_estimates, f"rating.{name}", context.star_scheme)
-        for name, compared_estimates in pairs.items()
-    }
-    above, differences, paper = (adjusted[name] for name in ("superiority", "difference", "paper"))
-    points_keys = {key for ratings in question_ratings for key in ratings.points_comparisons}
-    by_name = [estimate for estimate in differences if contrast_of(estimate)["key"] in points_keys]
+    above = adjust_pvalues_and_add_verdicts(
+        pairs["superiority"], SUPERIORITY_BLOCK, context, not_claimed=keys - superiority_keys
+    )
+    differences = adjust_pvalues_and_add_verdicts(
+        pairs["difference"], "rating.difference", context, not_claimed=keys - difference_keys
+    )
+    paper = adjust_pvalues_as_in_paper(pairs["paper"], "rating.paper", context)
     return [
-        # If the study also has stated chances, the sentences are about those.
         Block(
-            "rating.superiority",
+            SUPERIORITY_BLOCK,
             "Probability of being rated higher",
             "recommended",
             estimates=above,
             conclusions=build_planned_conclusions(
-                above, _superiority_phrases, 0.5, include_estimand_in_name=False, superseded_by="spa.pairs"
+                [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
+                _superiority_phrases,
+                0.5,
+                include_estimand_in_name=False,
+                superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
             tables=[layouts.rating_comparisons_table(above, differences, paper)],
             figures=[layouts.superiority_figure(above, context.level)],
@@ -91,7 +124,11 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "Difference of mean ratings",
             "recommended",
             estimates=differences,
-            conclusions=build_planned_conclusions(by_name, _difference_phrases, 0.0),
+            conclusions=build_planned_conclusions(
+                [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
+                _difference_phrases,
+                0.0,
+            ),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
         Block(

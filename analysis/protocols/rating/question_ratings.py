@@ -1,13 +1,12 @@
 """Prepare the ratings of one question for the statistics, on the question's own scale."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .utilities import UTILITY, Utilities, compute_utilities
@@ -24,7 +23,8 @@ class QuestionRatings:
 
     ``wide`` and ``paper_wide`` have one row per annotator and prompt, and one column per system. ``ends``: the scores
     of the lowest and the highest point. ``references``: the study's planted references. ``utilities``: the ratings
-    between them. ``points_comparisons``: the comparisons of means by key. Their margins are in points.
+    between them. ``points_comparisons``: the comparisons of means by key. Their margins are in points. ``superiority_keys``:
+    the keys of the planned comparisons whose claim is about the probability of superiority.
     """
 
     section: Any
@@ -40,6 +40,7 @@ class QuestionRatings:
     utilities: Utilities | None
     named: tuple[Comparison, ...]
     points_comparisons: Mapping[str, Comparison]
+    superiority_keys: frozenset[str]
 
     @property
     def step(self) -> float:
@@ -64,7 +65,6 @@ class QuestionRatings:
 
 
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     references = planted_references_of(section.study)
     questions = list(section.questions.all())
@@ -84,12 +84,12 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             question_rows[question_rows["is_kept_paper"].astype(bool)],
         )
         is_overall = not question.criterion and any(other.criterion for other in questions)
-        comparisons, by_points = _comparisons_by_estimand(contrasts, section, question)
+        planned = planned_comparisons_of_question(section, question)
         question_ratings = QuestionRatings(
             section,
             question,
             scale,
-            comparisons,
+            _all_comparisons(planned),
             kept_rows,
             pivot_ratings(kept_rows),
             pivot_ratings(paper_rows),
@@ -97,8 +97,9 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             is_overall,
             references,
             None,
-            _planned_comparisons(contrasts, section, question, UTILITY),
-            by_points,
+            planned.utility,
+            {comparison.key: comparison for comparison in planned.difference},
+            frozenset(comparison.key for comparison in planned.superiority),
         )
         where = f"section {section.position}, {question_ratings.label}"
         ratings.append(
@@ -107,37 +108,35 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
     return ratings
 
 
-def _comparisons_by_estimand(
-    contrasts: Sequence[Any], section: Any, question: Any
-) -> tuple[tuple[Comparison, ...], dict[str, Comparison]]:
-    """Return all comparisons by estimand, and by key those that name the difference of means."""
-    points = [contrast for contrast in contrasts if contrast.estimand == DIFFERENCE]
-    other_contrasts = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
-    by_points = {
-        comparison.key: comparison for comparison in _planned_comparisons(points, section, question, DIFFERENCE)
-    }
-    others = {
-        comparison.key: comparison
-        for comparison in _planned_comparisons(other_contrasts, section, question, DIFFERENCE, SUPERIORITY)
-    }
-    comparisons = []
-    for comparison in _planned_comparisons(contrasts, section, question, DIFFERENCE, SUPERIORITY):
+@dataclass(frozen=True, slots=True)
+class PlannedComparisons:
+    """The planned comparisons of one question, by estimand. One without an estimand is about superiority."""
+
+    superiority: tuple[Comparison, ...]
+    difference: tuple[Comparison, ...]
+    utility: tuple[Comparison, ...]
+
+
+def planned_comparisons_of_question(section: Any, question: Any) -> PlannedComparisons:
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+
+    def unique_comparisons(estimand: str) -> tuple[Comparison, ...]:
+        comparisons = planned_comparisons(
+            contrasts, section, question.criterion, question.key, estimand, default_estimand=SUPERIORITY
+        )
+        return tuple({comparison.key: comparison for comparison in comparisons}.values())
+
+    return PlannedComparisons(*map(unique_comparisons, (SUPERIORITY, DIFFERENCE, UTILITY)))
+
+
+def _all_comparisons(planned: PlannedComparisons) -> tuple[Comparison, ...]:
+    """Return the comparisons of superiority, then those of means, as comparisons of superiority without a margin."""
+    comparisons = {comparison.key: comparison for comparison in planned.superiority}
+    for comparison in planned.difference:
         # A margin in points is not a margin of a probability, so the probability has no margin without its own comparison.
         expected = "" if comparison.expected == "~" else comparison.expected
-        comparisons.append(others.get(comparison.key) or replace(comparison, margin=None, expected=expected))
-    return tuple(comparisons), by_points
-
-
-def _planned_comparisons(
-    contrasts: Sequence[Any], section: Any, question: Any, *estimands: str
-) -> tuple[Comparison, ...]:
-    comparisons = [
-        comparison_from_contrast(contrast, section, question.criterion, question.key)
-        for estimand in estimands
-        for contrast in system_contrasts_for_section(contrasts, section, estimand, DIFFERENCE)
-        if contrast.criterion in ("", question.criterion)
-    ]
-    return tuple({comparison.key: comparison for comparison in comparisons}.values())
+        comparisons.setdefault(comparison.key, replace(comparison, margin=None, expected=expected))
+    return tuple(comparisons.values())
 
 
 def pivot_ratings(rows: "DataFrame") -> "DataFrame":

@@ -186,7 +186,7 @@ def utility_blocks(
             "with less than a tenth of the scale between the two references.",
         ),
     ]
-    differences = adjust_pvalues_and_add_verdicts(pairs, "rating.utility", context.star_scheme)
+    differences = adjust_pvalues_and_add_verdicts(pairs, "rating.utility_difference", context)
     return [
         Block(
             "rating.utility",

@@ -7,11 +7,12 @@ Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator
+from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator, section_comparisons
 from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
 from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
@@ -25,6 +26,10 @@ TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of 
 class SPAAnalysis(ProtocolAnalysis):
     slug = "spa"
     build_overview = staticmethod(build_overview)
+
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        comparisons = [compared for section in context.sections for compared in section_comparisons(section)]
+        return {"spa.pairs": [compared for compared in comparisons if compared.is_planned]}
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all SPA sections of a study. Families span all sections."""

@@ -41,11 +41,8 @@ class SectionAnswers:
         return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
 
 
-def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> SectionAnswers:
-    """Return the answers of a section as two tables, planned comparisons first, then unplanned pairs."""
-    import numpy as np
-
-    rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
+def section_comparisons(section: Any) -> list[Comparison]:
+    """Return the comparisons of a section: the planned ones, then the other pairs that its questions name."""
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     directions: dict[tuple[frozenset, str], tuple[str, str]] = {}
     for question in section.questions.select_related("x", "y"):
@@ -64,6 +61,15 @@ def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> Secti
     for (pair, criterion), (x, y) in directions.items():
         if (pair, criterion) not in seen:
             comparisons.append(Comparison(section.position, x, y, criterion))
+    return comparisons
+
+
+def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> SectionAnswers:
+    """Return the answers of a section as two tables, planned comparisons first, then unplanned pairs."""
+    import numpy as np
+
+    rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
+    comparisons = section_comparisons(section)
     # Each person is one unit. Use their last batch that counts, because it has the most exposure.
     people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)

@@ -14,9 +14,11 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, StoppingStatus, register
+from ..blocks.comparisons import Comparison
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
 from .effort import labels_paid_and_strategy_replay_blocks
+from .labels import section_comparisons
 from .preference import preference_blocks
 from .stopping import primary_comparison_stopping_statuses
 
@@ -25,6 +27,11 @@ from .stopping import primary_comparison_stopping_statuses
 class TwoChoiceAnalysis(ProtocolAnalysis):
     slug = "two_choice"
     needs_planned_labels = True
+
+    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+        return {
+            "choice.preference": [compared for section in context.sections for compared in section_comparisons(section)]
+        }
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
         """Return blocks for all sections of pairwise choices. Families span all sections."""

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.two_choice import PREFERENCE
@@ -22,14 +21,10 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 
 def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     comparisons: list[Comparison] = []
     for question in section.questions.all():
-        planned = [
-            comparison_from_contrast(contrast, section, question.criterion, question.key)
-            for contrast in system_contrasts_for_section(contrasts, section, PREFERENCE, PREFERENCE)
-            if contrast.criterion in ("", question.criterion)
-        ]
+        contrasts = section.study.contrasts.select_related("x", "y", "section")
+        planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE, PREFERENCE)
         planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
         comparisons += planned
         for pair in shown_pairs:

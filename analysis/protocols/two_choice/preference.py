@@ -163,7 +163,7 @@ def _adjust_and_tag(
     others = [
         (comparison, estimate) for comparison, estimate in compared_estimates if not layouts.is_sequential(estimate)
     ]
-    adjusted = iter(adjust_pvalues_and_add_verdicts(others, "choice.preference", context.star_scheme))
+    adjusted = iter(adjust_pvalues_and_add_verdicts(others, "choice.preference", context))
     return tuple(
         comparison.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
         for comparison, estimate in compared_estimates

@@ -17,6 +17,7 @@ from analysis.stats.arrays import (
 )
 from analysis.stats.basic._intervals import degenerate_mean_estimate, t_interval, t_test
 from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, SKEW, SKEW_PER_N, most_frequent_value_share, skew
+from analysis.stats.confidence import TCurve
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -128,6 +129,10 @@ def one_sample_t_test(
         estimate=mean,
         interval=interval,
         test=t_test("one_sample_t", mean, null, se, n - 1),
+        # The betting interval of a ceiling is another method than the test, so it has no common curve.
+        _curve=TCurve(mean, se, n - 1, bounds, "one_sample_t")
+        if interval.method == "t" and mode == "recommended"
+        else None,
         effect=effects.cohen_dz(observed, null=null, level=level),
         warnings=tuple(warnings),
         detail={"n_missing": n_missing, "sd": sd, "se": se, "skewness": skewness},

@@ -78,17 +78,28 @@ def is_same(estimate, value, pvalue, n=None):
 
 
 def adjusted_within_families(estimates):
-    """Holm by hand: the k-th smallest of m is multiplied by m - k + 1, and never under one before it."""
+    """Adjust by hand: by Bonferroni with an interval that agrees, and the paper's by Holm. Return the size of each family.
+
+    Holm: the k-th smallest of m is multiplied by m - k + 1, and never under one before it.
+    """
     families = {}
     for estimate in estimates:
-        families.setdefault(estimate["test"]["family"], []).append(estimate["test"])
+        test, interval = estimate["test"], estimate["interval_adjusted"]
+        if test["adjust"] == "bonferroni":
+            assert test["pvalue_adjusted"] == pytest.approx(min(1.0, test["family_size"] * test["pvalue"]))
+            excludes = not interval["low"] <= test["null"] <= interval["high"]
+            assert excludes == (test["pvalue_adjusted"] < 0.05), estimate["analysis"]
+            assert interval["level"] == pytest.approx(1 - 0.05 / test["family_size"])
+            continue
+        assert interval is None
+        families.setdefault(test["family"], []).append(test)
     for tests in families.values():
         assert {test["family_size"] for test in tests} == {len(tests)}
         most = 0.0
         for rank, test in enumerate(sorted(tests, key=lambda test: test["pvalue"])):
             most = max(most, min(1.0, (len(tests) - rank) * test["pvalue"]))
             assert test["pvalue_adjusted"] == pytest.approx(most)
-    return {family: len(tests) for family, tests in families.items()}
+    return {estimate["test"]["family"]: estimate["test"]["family_size"] for estimate in estimates}
 
 
 def pairs_of(table, x, y, index=("annotator", "prompt"), values="value"):

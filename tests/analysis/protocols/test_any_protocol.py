@@ -88,7 +88,7 @@ class Judging(Silent):
             (comparison_from_contrast(one, context.sections[0], ""), share)
             for one, share in zip(contrasts, block.estimates, strict=True)
         ]
-        return [replace(block, estimates=adjust_pvalues_and_add_verdicts(pairs, "pick.share", context.star_scheme))]
+        return [replace(block, estimates=adjust_pvalues_and_add_verdicts(pairs, "pick.shares", context))]
 
 
 def wording(one):

@@ -41,6 +41,8 @@ from tests.players import STRENGTHS, play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
 PEOPLE, LEFT, EXCLUDED = 14, 2, (4,)
+# Two comparisons without a section are claims about stated chances, relative points, ranks, marks and choices: one family.
+CLAIMS = 10
 KEPT = PEOPLE - LEFT - len(EXCLUDED)
 
 
@@ -83,6 +85,9 @@ def rows(study):
 def test_all_of_it(report, rows, study):
     """One study, since making it costs more than all that is asked of it."""
     assert report["n"] == {"arrived": PEOPLE, "submitted": PEOPLE - LEFT, "kept": KEPT, "kept_paper": KEPT}
+    primary = [conclusion for conclusion in report["conclusions"] if conclusion["role"] == "primary"]
+    assert len(primary) == CLAIMS, [conclusion["contrast"] for conclusion in primary]
+    assert {family["family"]: family["size"] for family in report["families"]}["primary"] == CLAIMS
     assert rows["annotator"].nunique() == KEPT and (rows["skip_reason"] != "").sum() > 20
     for check in (probabilities, ratings, relative_points, rankings, marks, choices, agreement):
         check(report, rows, study)
@@ -105,12 +110,14 @@ def probabilities(report, rows, study):
                 assert estimate["detail"]["n_batches"] == batch.nunique() >= 5
                 (alone,) = [one for one in estimate["sensitivity"] if one["analysis"] == "spa.pair.by_annotator"]
                 is_same(alone, stated.mean(), stats.ttest_1samp(stated, 0.5).pvalue, KEPT)
-                # Of two in the family: what the first step of Holm finds, not what one test alone would.
+                # What a test finds at the level of one of all primary claims, not what one test alone would.
                 _, se, df = claim(stated, stated.index, batch[stated.index])
                 n = int(df) + 1
-                d = TTestPower().solve_power(nobs=n, alpha=0.05 / 2, power=0.8)
+                d = TTestPower().solve_power(nobs=n, alpha=0.05 / CLAIMS, power=0.8)
                 assert estimate["detail"]["detectable_difference"] == pytest.approx(d * se * n**0.5, rel=1e-4)
-        assert adjusted_within_families(estimates) == {f"spa.{mode}.primary": 2}
+        assert (
+            adjusted_within_families(estimates) == {"spa.paper.primary": 2} if mode == "paper" else {"primary": CLAIMS}
+        )
     for estimate in found(report, "spa.order"):
         gap = (
             table[about(estimate)["x"], about(estimate)["y"]] + table[about(estimate)["y"], about(estimate)["x"]]
@@ -166,7 +173,7 @@ def relative_points(report, rows, study):
         is_same(above, *claimed((np.sign(score) + 1) / 2, pair["annotator"], pair["prompt"], 0.5))
         is_same(paper, score.mean(), stats.ttest_1samp(score, 0).pvalue, len(score))
     assert n_rows == len(mine)
-    assert adjusted_within_families(estimates) == {"relative.score.primary": 2, "relative.score.not planned": 1}
+    assert adjusted_within_families(estimates) == {"primary": CLAIMS, "relative.score.not planned": 1}
 
 
 def rankings(report, rows, study):
@@ -235,7 +242,7 @@ def choices(report, rows, study):
         assert estimate["detail"]["n_skipped"] == (pair["skip_reason"] != "").sum()
         first = value[value != 0.5].groupby(pair["item"]).first().dropna()
         assert paper["detail"]["n_answers"] <= len(first)
-    assert adjusted_within_families(estimates) == {"choice.preference.primary": 2, "choice.preference.not planned": 1}
+    assert adjusted_within_families(estimates) == {"primary": CLAIMS, "choice.preference.not planned": 1}
 
 
 def test_human_or_machine(same_orders):

@@ -72,10 +72,7 @@ def test_a_fixed_n_is_tested_as_one():
     (row,) = tables["choices"]["rows"]
     assert (row["rule"], row["outcome"], row["stopped"]) == ("fixed n", "x is better", None)
     estimate = block(result, "choice.preference")["estimates"][0]
-    assert (
-        estimate["test"]["family"] == "choice.preference.primary"
-        and "stopping rule" not in result["conclusions"][0]["text"]
-    )
+    assert estimate["test"]["family"] == "primary" and "stopping rule" not in result["conclusions"][0]["text"]
 
 
 def test_equivalence_at_a_fixed_n_is_at_the_level_of_its_comparison():

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.stats import basic, multiplicity
@@ -90,3 +91,31 @@ def test_stars_are_strict_and_follow_their_scheme():
     assert [multiplicity.pvalue_stars(p, "5/1/0.1") for p in (0.049, 0.009, 0.0009)] == ["*", "**", "***"]
     with pytest.raises(ValueError, match="scheme"):
         multiplicity.pvalue_stars(0.1, "many")
+
+
+def test_bonferroni_gives_each_estimate_the_interval_that_agrees_with_its_p():
+    rng = np.random.default_rng(3)
+    samples = {
+        key: rng.normal(shift, 1, 15) for key, shift in zip("abcdef", (0, 0.3, 0.6, 0.8, 1.0, -0.7), strict=True)
+    }
+    estimates = {key: basic.one_sample_t_test(values, null=0.0) for key, values in samples.items()}
+    adjusted = multiplicity.adjust_family(estimates, multiplicity.Family("primary", tuple("abcdef"), "bonferroni", 9))
+    decisions = set()
+    for key, result in adjusted.items():
+        values = samples[key]
+        half = stats.t.ppf(1 - 0.05 / 9 / 2, 14) * stats.sem(values)
+        assert_allclose(
+            [result.interval_adjusted.low, result.interval_adjusted.high], values.mean() + np.array([-half, half])
+        )
+        is_shown = result.test.pvalue_adjusted < 0.05
+        assert is_shown == (not result.interval_adjusted.low <= 0 <= result.interval_adjusted.high)
+        assert result.interval == estimates[key].interval and result.test.family_size == 9
+        decisions.add((estimates[key].pvalue < 0.05, is_shown))
+    assert decisions == {(False, False), (True, False), (True, True)}
+
+
+def test_only_bonferroni_adjusts_a_part_of_a_family():
+    with pytest.raises(ValueError, match="n_tests: 3 needs the method bonferroni"):
+        multiplicity.Family("primary", ("a", "b"), "holm", 3)
+    with pytest.raises(ValueError, match="at least 2 tests"):
+        multiplicity.Family("primary", ("a", "b"), "bonferroni", 1)

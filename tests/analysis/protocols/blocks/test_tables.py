@@ -120,7 +120,7 @@ def test_latex_is_a_booktabs_table_without_empty_columns():
 
 def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
     both = build_table("t", "T", "ci|95% CI|wide_interval; p|adj. p, here|p", [], "first", "A note.")
-    assert both["note"] == f"A note. {apa.ADJUSTED_P_NOTE}"
+    assert both["note"] == f"A note. {apa.SIMULTANEOUS_NOTE}"
     for columns in ("ci|95% CI|interval; p|p|p", "n|n|integer; p|adj. p|p"):
         assert build_table("t", "T", columns, [], "first")["note"] == ""
 
