@@ -81,6 +81,9 @@ class HumanLike(Protocol):
         {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
     )
     default_scale_kind = "likert"
+    column_meanings = {
+        "chosen_system": "Practice pairs only: the system whose text was the answer to the words for a practice pair.",
+    }
     source = "Clark et al. 2021"
     sample = ExampleStudy(has_human_system=True)
 

@@ -66,7 +66,12 @@ class Relative(Protocol):
             },
         },
     )
-    # One exposure does not say which two systems an item shows.
+    column_meanings = {
+        "system": "The system whose output was shown first. The answer compares it with the other output of the item, which the table "
+        "of items names.",
+        "label": "The letter of the output that was shown first.",
+        "value": "The chosen point. Points above the middle say that the output shown first is better, points below it that the other is.",
+    }
     source = "Ethayarajh and Jurafsky 2022, section 2"
 
     def estimands(self, section):

@@ -78,6 +78,12 @@ class TwoChoice(Protocol):
     item_noun = "pairs"
     comparison_scope = "pair"
     source = "Thorleiksdóttir et al. 2022"
+    column_meanings = {
+        "chosen_system": "The system whose output was chosen. Empty for a tie and for a skipped question. The table of items names both "
+        "systems.",
+        "choice": f"“{TIE}” for a tie, otherwise empty.",
+        "label": "The letter of the chosen output.",
+    }
 
     def estimands(self, section):
         return {PREFERENCE: "P(x chosen over y)"}

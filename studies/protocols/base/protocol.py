@@ -51,6 +51,8 @@ class Protocol:
     item_noun = "prompts"
     # Help beside the question fields: which placeholders in a question's text become letters.
     placeholder_help = ""
+    # What columns of exported answers mean here, if it differs from their general meaning (analysis.data.flat_rows.columns).
+    column_meanings: Mapping[str, str] = {}
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False
     # Whether an item holds an output of every system. If so, prompts that lack an output are not shown.

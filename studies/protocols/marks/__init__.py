@@ -143,6 +143,13 @@ class Marks(Protocol):
     placeholder_help = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
     default_scale_kind = "continuous"
+    column_meanings = {
+        "value": f"Question {ERRORS}: the weight of the error's severity, one row for each error; 0 in a row without a choice says that the "
+        "output has no error. Other questions: the answer as given.",
+        "choice": f"Question {ERRORS}: the category of the error.",
+        "part": "The number of the sentence that the error is in, from 1, or 0 for no sentence. If words were marked, the range of their "
+        "characters in the sentence follows, as in 2:10-15.",
+    }
     questions = (
         {
             "key": ERRORS,
