@@ -94,6 +94,9 @@ class HumanLike(Protocol):
             "criterion": "the leaning to answer “human”",
         }
 
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0 if estimand == "accuracy" else None  # d' and the criterion have no ends
+
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}
         source_question = questions.get(SOURCE)

@@ -82,6 +82,9 @@ class Ranking(Protocol):
     def estimands(self, section):
         return {SHARE: "P(x ranked above y) + P(same place) / 2"}
 
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0  # a probability
+
     def problems(self, section):
         systems = section.study.systems.count()
         if systems < 2:

@@ -12,7 +12,7 @@ from django import forms
 from . import REGISTRY, PageField, Problem, Protocol, register
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
-from .base.scales import parse_scale
+from .base.scales import parse_scale, shortest_scale_length
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
@@ -76,6 +76,9 @@ class Relative(Protocol):
 
     def estimands(self, section):
         return {SCORE: "mean points toward x, 0 where both are the same"}
+
+    def estimand_scale_length(self, estimand, questions):
+        return shortest_scale_length(questions)
 
     # The design
 

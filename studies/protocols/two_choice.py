@@ -88,6 +88,9 @@ class TwoChoice(Protocol):
     def estimands(self, section):
         return {PREFERENCE: "P(x chosen over y)"}
 
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0  # a probability
+
     # The design
 
     def answer_keys(self, section, question):

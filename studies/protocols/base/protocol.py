@@ -108,6 +108,13 @@ class Protocol:
         """Return the estimands that a Contrast may name, with descriptions. The first is the default."""
         return {}
 
+    def estimand_scale_length(self, estimand: str, questions: Sequence[Any]) -> float | None:
+        """Return the length of the scale that an estimand ('' for the default) is on, or None if it has no ends.
+
+        Margins of planned comparisons are checked against it. ``questions``: the section's questions that a comparison concerns.
+        """
+        return None
+
     def sources(
         self, section, systems: Sequence[int], human_systems: frozenset[int], rng: Random
     ) -> Sequence[tuple[int, ...]]:
