@@ -8,6 +8,7 @@ from django.db.models.functions import Cast
 
 from annotators.models import Assignment
 from studies.models import Arm, Question, Study, System
+from studies.protocols import REGISTRY
 from studies.protocols.base.scales import parse_scale
 
 from .codings import describe_coding_samples
@@ -31,6 +32,7 @@ def build_export_codebook(study: Study) -> dict[str, Any]:
         "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
         "origins": {value: str(label) for value, label in Assignment.Origin.choices},
+        "protocols": _protocols(study),
         "questions": _questions(study),
         "samples": describe_coding_samples(study),
         "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
@@ -54,6 +56,12 @@ def _column(column: Column) -> dict[str, Any]:
         "unit": column.unit,
         "levels": list(column.levels),
     }
+
+
+def _protocols(study: Study) -> dict[str, dict[str, str]]:
+    """Return what columns mean in the study's protocols, if it differs from their general meaning."""
+    used = sorted(set(study.sections.values_list("protocol", flat=True)) & set(REGISTRY))
+    return {slug: dict(REGISTRY[slug].column_meanings) for slug in used if REGISTRY[slug].column_meanings}
 
 
 def _questions(study: Study) -> list[dict[str, Any]]:
@@ -101,6 +109,15 @@ def build_export_codebook_markdown(study: Study) -> str:
         lines += [
             f"| {c['name']} | {c['type']}{', ' + c['unit'] if c['unit'] else ''} | {_inline(c['meaning'])} | {', '.join(c['levels'])} |"
             for c in columns
+        ]
+        lines.append("")
+    if book["protocols"]:
+        lines += ["## Columns of responses with another meaning in a protocol", ""]
+        lines += ["| protocol | column | meaning |", "| --- | --- | --- |"]
+        lines += [
+            f"| {slug} | {name} | {_inline(meaning)} |"
+            for slug, meanings in book["protocols"].items()
+            for name, meaning in meanings.items()
         ]
         lines.append("")
     lines += [

@@ -69,7 +69,7 @@ RESPONSE_PATHS = {
     "is_erased": "erased_text",
     "id": "pk",
 }
-ORDER = ["annotator", "section", "prompt", "item", "system", "x", "y", "question", "slot", "id"]
+ORDER = ["annotator", "section", "prompt", "item", "system", "x", "y", "question", "slot", "ordinal", "id"]
 ASSIGNMENT_PATHS = {
     "assignment": "pk",
     "annotator": "annotator__code",
@@ -198,10 +198,15 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
 
 
 def frame_sha256(frame: "DataFrame") -> str:
-    """Return the hash of a frame's sorted canonical CSV, without database ids."""
+    """Return the hash of a frame's sorted canonical CSV, without database ids and without the times of imported answers.
+
+    A file without times gives its answers the time of the import, so the same file would have another hash at each import.
+    """
     from analysis.stats.seeds import unordered_rows_sha256
 
     hashed = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
+    if {"origin", "received_at"} <= set(hashed):
+        hashed["received_at"] = hashed["received_at"].mask(hashed["origin"] == Assignment.Origin.IMPORTED)
     hashed = hashed[sorted(hashed.columns)]
     columns = [_plain_column(hashed[name]) for name in hashed.columns]
     return unordered_rows_sha256([list(hashed.columns), *(list(row) for row in zip(*columns, strict=True))])

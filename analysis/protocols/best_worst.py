@@ -119,7 +119,7 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
     ]
     if rows.empty:
         return BestWorstAnswers(section, _criterion(section), (), rows)
-    keys = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
+    keys = ["annotator", "assignment", "item", "prompt", "is_kept", "is_kept_paper"]
     wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
     sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]

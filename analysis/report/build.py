@@ -29,6 +29,7 @@ from studies.services.version import version
 from . import no_conclusion
 from .attrition import build_attrition_block
 from .coding_blocks import build_coding_blocks as coding_blocks
+from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
 from .notices import build_notices
 from .parameters import validate_parameters
@@ -59,6 +60,7 @@ def build_report(
     progress(0, 5, "Reading the answers")
     with database_snapshot():
         data = read_report_data(study, validated["origins"])
+        missing_answers = count_missing_answers(data.study, data.kept, data.live_answers())
     study = data.study
     progress(1, 5, "Applying the exclusion rules")
     flow = exclusion_flow(data.applied_rules, data.assignments)
@@ -102,6 +104,7 @@ def build_report(
             "kept": len(data.kept),
             "kept_paper": flow["kept"],
         },
+        "missing_answers": missing_answers,
         "flow": flow,
         "sections": [
             {

@@ -18,6 +18,8 @@ from studies.imports.tables.cells import (
 )
 from studies.stimuli.rows import Row, Rows, TableProblems
 
+from .study_index import natural_sort_key
+
 COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
 COLUMNS = (
     "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
@@ -61,6 +63,24 @@ class AnswerRow:
     def given(self) -> tuple[str, ...]:
         """Return the answer columns that are not empty in this row."""
         return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
+
+    @property
+    def canonical_order(self) -> tuple[Any, ...]:
+        """Return a sort key for the rows of one annotator. It depends on the row's number only if two rows answer the same."""
+        return (
+            -1 if self.section is None else self.section,
+            self.question,
+            natural_sort_key(self.prompt),
+            self.prompt,
+            sorted(system for _, system in self.shown),
+            self.shown,
+            self.system,
+            self.sample,
+            self.chosen,
+            self.choice,
+            self.part,
+            self.row,
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ So a file can contain every answer that a page could have stored, and no other.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,22 +28,19 @@ SORTS_LAST = math.inf
 
 @dataclass(slots=True)
 class ImportedItem:
-    """An item as this annotator saw it: its outputs by letter. ``is_layout_known``: the file gives the letters."""
+    """An item as this annotator saw it: its outputs by letter. The file may give the letters and the position, or not."""
 
     key: ItemKey
     letters: dict[str, int]
     is_layout_known: bool
     rows: list["ResolvedRow"] = field(default_factory=list)
+    is_position_known: bool = False
 
     @property
-    def order(self) -> tuple[float, float, int]:
+    def order(self) -> tuple[float, float]:
         places = [resolved.answer_row.position for resolved in self.rows if resolved.answer_row.position is not None]
         times = [resolved.answer_row.time.timestamp() for resolved in self.rows if resolved.answer_row.time]
-        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST), self.rows[0].answer_row.row)
-
-    @property
-    def has_position(self) -> bool:
-        return any(resolved.answer_row.position is not None or resolved.answer_row.time for resolved in self.rows)
+        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST))
 
 
 @dataclass(slots=True)
@@ -227,9 +225,6 @@ def _default_outputs(study_index: StudyIndex, answer_row: AnswerRow, width: int 
     return [_resolve_output(study_index, answer_row, name, "prompt_key") for name in with_output]
 
 
-# Pages
-
-
 def _fill_section_pages(
     study_index: StudyIndex, number: int, rows: list[ResolvedRow], sitting: ImportedAssignment, problems: TableProblems
 ) -> None:
@@ -238,6 +233,10 @@ def _fill_section_pages(
     protocol = study_index.protocol(section)
     items_by_id = {id(resolved.item): resolved.item for resolved in rows if resolved.item}
     shown_items = sorted(items_by_id.values(), key=lambda item: item.order)
+    orders = Counter(item.order for item in shown_items)
+    for item in shown_items:
+        # Items with one time are in the order of their prompts' keys, which is not that of the screen.
+        item.is_position_known = orders[item.order] == 1 and item.order != (SORTS_LAST, SORTS_LAST)
     numbers = {key: number for number, key in enumerate(sitting.items, 1)}
     for item in shown_items:
         if item.key not in numbers:  # a section may reuse the items of another section
@@ -261,7 +260,9 @@ def _fill_section_pages(
             shown_item = by_item[id(resolved.item)] if resolved.item else None
             slot, ask = _find_field(study_index, resolved, shown_item, slots)
             if slot in rows_by_slot:
-                raise CellRefused(None, f"answers the same question as row {rows_by_slot[slot][0].answer_row.row}.")
+                first, again = sorted((rows_by_slot[slot][0].answer_row.row, resolved.answer_row.row))
+                problems.add(again, None, f"answers the same question as row {first}.")
+                continue
             values[slot], rows_by_slot[slot] = _clean_value(resolved, ask), (resolved, ask)
         except CellRefused as problem:
             problems.add(resolved.answer_row.row, problem.column, problem.text)
@@ -394,5 +395,5 @@ def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewRes
     if item is not None and item.is_layout_known:
         letters: dict[Any, str] = {output: letter for letter, output in item.letters.items()}
         label = letters.get(columns.get("chosen_id") if ask.answer_column == "chosen" else ask.exposure_id, "")
-    position = answer_row.position if item is None else ask.position if item.has_position else None
+    position = answer_row.position if item is None else ask.position if item.is_position_known else None
     return NewResponse(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)

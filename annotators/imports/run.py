@@ -32,6 +32,7 @@ from .study_index import (
     build_study_index,
     imported_person_hash,
     load_earlier_imports,
+    natural_sort_key,
 )
 from .writing import write_imported_answers
 
@@ -138,12 +139,15 @@ def _build_imports(
     study_index: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
 ) -> list[ImportedAssignment]:
     sittings, n_done = [], 0
-    for name, own_rows in rows.items():
+    # Not the order of the file: batches, items and answers are numbered in this order, and the report's random draws depend on them.
+    for name, own_rows in sorted(rows.items(), key=lambda named: (natural_sort_key(named[0]), named[0])):
+        own_rows = sorted(own_rows, key=lambda row: row.canonical_order)
         sitting = build_imported_assignment(study_index, name, own_rows, report.problems)
         if sitting is not None:
             sittings.append(sitting)
         n_done += len(own_rows)
         progress(n_done, report.rows, f"Checked the answers of {len(sittings):,} of {len(rows):,} annotators")
+    report.problems.sort_by_row()
     answers = chain.from_iterable(sitting.answers for sitting in sittings)
     for answer in sorted(answers, key=lambda answer: answer.resolved.answer_row.row)[:MAX_EXAMPLE_ROWS]:
         report.first.append(_example_row(answer))

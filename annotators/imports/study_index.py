@@ -111,7 +111,11 @@ class _FirstChoice:
 
 def natural_sort_key(key: str) -> list[tuple[int, int, str]]:
     """Return a sort key that compares numbers by their value, so that p2 comes before p10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", key) if part]
+    return [
+        (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
+        for part in re.split(r"([0-9]+)", key)
+        if part
+    ]
 
 
 @dataclass(slots=True)

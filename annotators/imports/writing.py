@@ -5,13 +5,15 @@ The caller opens the transaction.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import Max
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
+from annotators.models.crypto import keyed_hash
 from studies.design.draw import DrawnBatch, create_missing_and_get_all_items, item_key, store_drawn_batches
-from studies.models import Batch, Exposure, Item, Job, Prompt, Study
+from studies.models import Batch, Exposure, Item, Job, Output, Prompt, Study
 from studies.protocols import DrawnItem
 
 from .imported_assignments import ImportedAssignment
@@ -27,7 +29,7 @@ def write_imported_answers(
 ) -> None:
     """Write the answers of a frozen and locked study.
 
-    Items are numbered in the natural order of their prompts' keys.
+    Items are numbered in the natural order of their prompts' keys, and batches in the order of ``imported_assignments``.
     """
     items = _get_or_create_items(study, {key for sitting in imported_assignments for key in sitting.items})
     # An item without new answers is not placed again.
@@ -72,7 +74,19 @@ def _get_or_create_items(study: Study, item_keys: set[ItemKey]) -> dict[ItemKey,
     """Return the ids of these items. Create missing items."""
     prompts = {prompt for _, prompt, _ in item_keys}
     keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
-    ordered = sorted(item_keys, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
+    outputs = {
+        pk: (system, sample)
+        for pk, system, sample in Output.objects.filter(prompt__study=study).values_list("pk", "system__name", "sample")
+    }
+    ordered = sorted(
+        item_keys,
+        key=lambda item: (
+            natural_sort_key(keys[item[1]]),
+            keys[item[1]],
+            item[0],
+            sorted(outputs[pk] for pk in item[2]),
+        ),
+    )
     records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
     written = create_missing_and_get_all_items(study, records.values())
     return {key: written[item_key(*record)].pk for key, record in records.items()}
@@ -86,14 +100,23 @@ def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> I
 
 
 def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignment]) -> dict[str, int]:
-    """Return the ids of the annotators by keyed name. Create missing annotators."""
+    """Return the ids of the annotators by keyed name. Create missing annotators.
+
+    Their codes follow from the keyed names: reports sort annotators by pseudonyms of the codes, so the same file gives the same
+    numbers whenever it is imported into this study.
+    """
     pool = import_pool_name(study)
     keys = {imported_person_hash(study, sitting.name) for sitting in sittings}
     existing = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
     Annotator.objects.bulk_create(
-        (Annotator(pool=pool, external_id=key) for key in sorted(keys - existing)), batch_size=500
+        (Annotator(code=_annotator_code(key), pool=pool, external_id=key) for key in sorted(keys - existing)),
+        batch_size=500,
     )
     return dict(Annotator.objects.filter(pool=pool).values_list("external_id", "pk"))
+
+
+def _annotator_code(external_id: str) -> UUID:
+    return UUID(hex=keyed_hash("imported annotator", external_id)[:32])
 
 
 def _responses(

@@ -71,6 +71,10 @@ class BestWorst(Protocol):
     )
     sample = ExampleStudy(systems=4)
     source = "Finn and Louviere 1992; Kiritchenko and Mohammad 2017"
+    column_meanings = {
+        "chosen_system": f"Question {BEST}: the system of the best output. Question {WORST}: that of the worst.",
+        "label": "The letter of the chosen output.",
+    }
 
     def estimands(self, section):
         return {STRENGTH: "the strength of x minus that of y, in log-odds"}

@@ -81,6 +81,9 @@ class HumanLike(Protocol):
         {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
     )
     default_scale_kind = "likert"
+    column_meanings = {
+        "chosen_system": "Practice pairs only: the system whose text was the answer to the words for a practice pair.",
+    }
     source = "Clark et al. 2021"
     sample = ExampleStudy(has_human_system=True)
 
@@ -90,6 +93,9 @@ class HumanLike(Protocol):
             "accuracy": "share of correct answers",
             "criterion": "the leaning to answer “human”",
         }
+
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0 if estimand == "accuracy" else None  # d' and the criterion have no ends
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}

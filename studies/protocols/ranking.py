@@ -72,10 +72,18 @@ class Ranking(Protocol):
             "scale": {"kind": "number", "minimum": 1, "maximum": 26, "low": "the best"},
         },
     )
+    column_meanings = {
+        "value": "The mid-rank of the output among those of the prompt, from 1 for the best. Outputs with the same place share the mean "
+        "of their ranks.",
+        "text": "The place, as typed.",
+    }
     sample = ExampleStudy(systems=5)
 
     def estimands(self, section):
         return {SHARE: "P(x ranked above y) + P(same place) / 2"}
+
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0  # a probability
 
     def problems(self, section):
         systems = section.study.systems.count()

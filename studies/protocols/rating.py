@@ -6,6 +6,7 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 from django import forms
 
 from . import Problem, Protocol, question_fields, register
+from .base.scales import shortest_scale_length
 
 
 class RatingSettings(forms.Form):
@@ -53,6 +54,10 @@ class Rating(Protocol):
             "superiority": "P(x rated above y) + P(equal) / 2",
             "utility": "EEU of x minus EEU of y, between a maximal and a minimal reference",
         }
+
+    def estimand_scale_length(self, estimand, questions):
+        # Without an estimand, a margin belongs to the probability. A utility is a part of the distance between the references.
+        return shortest_scale_length(questions) if estimand == "difference" else 1.0
 
     def problems(self, section):
         for question in section.questions.all():

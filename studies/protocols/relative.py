@@ -12,7 +12,7 @@ from django import forms
 from . import REGISTRY, PageField, Problem, Protocol, register
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
-from .base.scales import parse_scale
+from .base.scales import parse_scale, shortest_scale_length
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
@@ -66,11 +66,19 @@ class Relative(Protocol):
             },
         },
     )
-    # One exposure does not say which two systems an item shows.
+    column_meanings = {
+        "system": "The system whose output was shown first. The answer compares it with the other output of the item, which the table "
+        "of items names.",
+        "label": "The letter of the output that was shown first.",
+        "value": "The chosen point. Points above the middle say that the output shown first is better, points below it that the other is.",
+    }
     source = "Ethayarajh and Jurafsky 2022, section 2"
 
     def estimands(self, section):
         return {SCORE: "mean points toward x, 0 where both are the same"}
+
+    def estimand_scale_length(self, estimand, questions):
+        return shortest_scale_length(questions)
 
     # The design
 

@@ -80,6 +80,9 @@ class SPA(Protocol):
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}
 
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0  # a probability
+
     def draw(self, section, pool, rng):
         """Draw items without planted references, unless a question names them or another section reuses the items."""
         left_out = set() if _is_reused(section) else _unnamed_references(section)

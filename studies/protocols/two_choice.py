@@ -78,9 +78,18 @@ class TwoChoice(Protocol):
     item_noun = "pairs"
     comparison_scope = "pair"
     source = "Thorleiksdóttir et al. 2022"
+    column_meanings = {
+        "chosen_system": "The system whose output was chosen. Empty for a tie and for a skipped question. The table of items names both "
+        "systems.",
+        "choice": f"“{TIE}” for a tie, otherwise empty.",
+        "label": "The letter of the chosen output.",
+    }
 
     def estimands(self, section):
         return {PREFERENCE: "P(x chosen over y)"}
+
+    def estimand_scale_length(self, estimand, questions):
+        return 1.0  # a probability
 
     # The design
 

@@ -63,6 +63,10 @@ class TableProblems:
         if len(self.first) < MAX_LISTED_PROBLEMS:
             self.first.append(TableProblem(row, column, text))
 
+    def sort_by_row(self) -> None:
+        """Sort the stored problems by row. Problems of the whole file come first."""
+        self.first.sort(key=lambda problem: -1 if problem.row is None else problem.row)
+
     def __bool__(self) -> bool:
         return self.count > 0
 

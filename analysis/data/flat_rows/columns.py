@@ -87,7 +87,9 @@ ANSWER_COLUMNS = (
     Column("label", "text", "The letter or letters of the outputs on the annotator's screen."),
     Column("position", "integer", "The position at which the annotator saw the item, or the question about systems."),
     Column("slot", "text", "The name of the form field, unique within an assignment."),
-    Column("value", "number", "The answer as a number on the question's scale, as given."),
+    Column(
+        "value", "number", "The answer as a number on the question's scale, as given. Of a box: 1 if ticked, 0 if not."
+    ),
     Column("chosen_system", "text", "The system whose output was chosen."),
     Column("choice", "text", "The chosen option, or the option that this row is about."),
     Column("part", "text", "The part of the output that this row is about."),

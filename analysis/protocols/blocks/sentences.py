@@ -13,6 +13,7 @@ from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_di
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+LARGE_MISSING_SHARE = 0.05
 ROLES = ("primary", "secondary", "exploratory")
 
 
@@ -227,6 +228,23 @@ def _apa_line(conclusion: Conclusion) -> str:
     return f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate)}"
 
 
+def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
+    """Return a sentence about the missing answers of the annotators behind the recommended numbers, or nothing if none was planned."""
+    if not missing["planned"]:
+        return []
+    n_missing = missing["skipped"] + missing["not_given"]
+    line = f"Of their {missing['planned']} planned answers (without free texts), {n_missing} "
+    line += f"({apa.format_percent(n_missing / missing['planned'])}) are missing: {missing['skipped']} were skipped with a reason and "
+    line += f"{missing['not_given']} were not given."
+    shares = {row["position"]: (row["skipped"] + row["not_given"]) / row["planned"] for row in missing["sections"]}
+    if large := {position: share for position, share in shares.items() if share > LARGE_MISSING_SHARE}:
+        texts = (f"{apa.format_percent(share)} in section {position}" for position, share in large.items())
+        line += (
+            f" More than {apa.format_percent(LARGE_MISSING_SHARE)} are missing in these sections: {', '.join(texts)}."
+        )
+    return [line]
+
+
 def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the methods section, using only facts of the report."""
     flow, design = report["flow"], report["design"]
@@ -234,7 +252,10 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
         if design["versions"]
         else "The study was not launched, so its design is not frozen.",
-        f"{flow['arrived']} assignments were made, {flow['submitted']} were submitted, and {flow['kept']} remain after all primary rules.",
+        f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
+        f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
+        f"{report['n']['kept_paper']} remain after all primary rules: the paper's numbers are about them.",
+        *_missing_answers_lines(report["missing_answers"]),
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
     if applied:

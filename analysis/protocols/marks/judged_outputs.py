@@ -14,8 +14,9 @@ from studies.stimuli.texts import word_count
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# With the assignment, because only one of an annotator's batches may be excluded.
-OUTPUT_KEY = ["assignment", "annotator", "item", "system", "sample"]
+# With the assignment, because only one of an annotator's batches may be excluded. The annotator comes first, because assignments
+# are numbered in the order of arrival.
+OUTPUT_KEY = ["annotator", "assignment", "item", "system", "sample"]
 KEPT_COLUMNS = ["is_kept", "is_kept_paper"]
 
 

@@ -3,6 +3,7 @@
 from django import forms
 
 from studies.admin.forms.cleaning import CleanTextMixin
+from studies.design.margins import too_wide_margin_problem
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY
 
@@ -50,6 +51,7 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
     def clean(self):
         super().clean()
         seen = set()
+        sections = self._live_sections_with_questions()
         rows: list[ContrastForm] = self.forms  # type: ignore[assignment]  # of ContrastInline
         for form in rows:
             if form.errors or not form.has_changed() and not form.instance.pk or form.cleaned_data.get("DELETE"):
@@ -57,6 +59,18 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
             if form.identity in seen:
                 form.add_error("y", "Two rows have this comparison (x and y may be reversed). Delete one of them.")
             seen.add(form.identity)
+            cleaned = form.cleaned_data
+            own_sections = [pair for pair in sections if cleaned.get("section") in (None, pair[0])]
+            if too_wide := too_wide_margin_problem(
+                cleaned.get("margin"), cleaned.get("estimand") or "", cleaned.get("criterion") or "", own_sections
+            ):
+                form.add_error("margin", too_wide.text)
+
+    def _live_sections_with_questions(self):
+        if self.instance.pk is None:
+            return []
+        sections = self.instance.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
+        return [(section, list(section.questions.all())) for section in sections.prefetch_related("questions")]
 
 
 class ContrastInline(StudyRowsInline):

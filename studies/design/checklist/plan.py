@@ -1,7 +1,9 @@
 """Check the plan of the analysis: its comparisons and its exclusion rules."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from studies.design.margins import too_wide_margin_problem
 from studies.models import Study
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY, Problem
@@ -20,6 +22,11 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
     for contrast in contrasts:
         if contrast.estimand and contrast.estimand not in estimands:
             yield Problem(f"No section estimates {contrast.estimand!r} (comparison {contrast}).", "contrasts")
+        own_sections = [
+            (section, list(section.questions.all())) for section in live if contrast.section_id in (None, section.pk)
+        ]
+        if too_wide := too_wide_margin_problem(contrast.margin, contrast.estimand, contrast.criterion, own_sections):
+            yield replace(too_wide, text=f"{contrast}: {too_wide.text}")
         if contrast.expected == "~" and contrast.margin is None:
             yield Problem(
                 f"{contrast} is expected to be equivalent but has no margin, so equivalence cannot be concluded. Enter a margin.",

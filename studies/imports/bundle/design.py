@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from studies.design.margins import too_wide_margin_problem
 from studies.design.serialization import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_FIELDS, STUDY_FIELDS
 from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
@@ -183,6 +184,8 @@ class DesignValidator(BaseValidator):
                 self.add_problem(path, "occurs twice, perhaps reversed.")
             seen.add(same)
             self.contrasts.append(columns | {"x": x, "y": y, "section": row["section"]})
+        if not self.problems:  # scales are readable
+            self._check_margins()
         self.rules: list[dict[str, Any]] = []
         named: set = set()
         for path, row in self.rows(self.value, "exclusion_rules"):
@@ -192,3 +195,20 @@ class DesignValidator(BaseValidator):
                 if columns["rule"] in RULES and RULES[columns["rule"]].settings_form is not None:
                     self._check_settings(RULES[columns["rule"]].settings_form, row["settings"], f"{path}.settings")
                 self.rules.append(columns)
+
+    def _check_margins(self) -> None:
+        sections = [
+            (Section(**part["columns"]), [_unsaved_question(columns) for columns in part["questions"].values()])
+            for part in self.sections.values()
+            if part["columns"]["purpose"] == Section.Purpose.LIVE
+        ]
+        for number, contrast in enumerate(self.contrasts):
+            own_sections = [pair for pair in sections if contrast["section"] in (None, pair[0].position)]
+            if too_wide := too_wide_margin_problem(
+                contrast["margin"], contrast["estimand"], contrast["criterion"], own_sections
+            ):
+                self.add_problem(f"contrasts[{number}].margin", too_wide.text)
+
+
+def _unsaved_question(columns: dict[str, Any]) -> Question:
+    return Question(**{name: columns[name] for name in QUESTION_FIELDS})

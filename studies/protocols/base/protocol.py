@@ -51,6 +51,8 @@ class Protocol:
     item_noun = "prompts"
     # Help beside the question fields: which placeholders in a question's text become letters.
     placeholder_help = ""
+    # What columns of exported answers mean here, if it differs from their general meaning (analysis.data.flat_rows.columns).
+    column_meanings: Mapping[str, str] = {}
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False
     # Whether an item holds an output of every system. If so, prompts that lack an output are not shown.
@@ -105,6 +107,13 @@ class Protocol:
     def estimands(self, section) -> Mapping[str, str]:
         """Return the estimands that a Contrast may name, with descriptions. The first is the default."""
         return {}
+
+    def estimand_scale_length(self, estimand: str, questions: Sequence[Any]) -> float | None:
+        """Return the length of the scale that an estimand ('' for the default) is on, or None if it has no ends.
+
+        Margins of planned comparisons are checked against it. ``questions``: the section's questions that a comparison concerns.
+        """
+        return None
 
     def sources(
         self, section, systems: Sequence[int], human_systems: frozenset[int], rng: Random

@@ -1,5 +1,6 @@
 """Scales of questions: their stored JSON, their form fields, and how a report reads the answers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -106,6 +107,19 @@ def _build_field(scale: ScaleSpec, required: bool) -> Field:
         case "output":
             raise ValueError("A question about the outputs shown is asked under Two choices alone.")
     raise ValueError(f"a question on a {scale.kind} scale has several fields")
+
+
+def shortest_scale_length(questions: Iterable[Any]) -> float | None:
+    """Return the shortest distance between the ends of the questions' scales, or None if no scale has ends."""
+    lengths = []
+    for question in questions:
+        try:
+            scale = parse_scale(question.scale)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue  # the checklist reports the scale
+        if scale.kind in ("percent", "likert", "continuous", "number"):
+            lengths.append(float(scale.maximum - scale.minimum))
+    return min(lengths, default=None)
 
 
 def parse_scale(scale_json: dict) -> ScaleSpec:

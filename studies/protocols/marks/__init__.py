@@ -12,6 +12,7 @@ from django import forms
 from django.apps import apps
 
 from studies.protocols.base.fields import Answer, AnswerRefused, Field, Option, TickBoxField
+from studies.protocols.base.scales import shortest_scale_length
 
 from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
 from .codebook import (
@@ -143,6 +144,13 @@ class Marks(Protocol):
     placeholder_help = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
     default_scale_kind = "continuous"
+    column_meanings = {
+        "value": f"Question {ERRORS}: the weight of the error's severity, one row for each error; 0 in a row without a choice says that the "
+        "output has no error. Other questions: the answer as given.",
+        "choice": f"Question {ERRORS}: the category of the error.",
+        "part": "The number of the sentence that the error is in, from 1, or 0 for no sentence. If words were marked, the range of their "
+        "characters in the sentence follows, as in 2:10-15.",
+    }
     questions = (
         {
             "key": ERRORS,
@@ -165,6 +173,10 @@ class Marks(Protocol):
             SCORE: "mean score of x less that of y",
             PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors",
         }
+
+    def estimand_scale_length(self, estimand, questions):
+        # A penalty has no upper end. It is the default if no question asks for a score.
+        return None if estimand == PENALTY else shortest_scale_length(q for q in questions if q.key == SCORE)
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}

@@ -1,5 +1,6 @@
 """Frames: one query, one order, numbers in 0..1, and no row that can stop them."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -78,6 +79,10 @@ def test_the_hash_depends_on_answers_and_not_on_row_numbers(study):
     changed = frame.copy()
     changed.loc[0, "choice"] = "other"
     assert frame_sha256(changed) != frame_sha256(frame)
+    # A file without times gives its answers the time of the import.
+    later = frame.assign(received_at=frame["received_at"] + timedelta(hours=1))
+    assert frame_sha256(later) != frame_sha256(frame)
+    assert frame_sha256(later.assign(origin="imported")) == frame_sha256(frame.assign(origin="imported"))
 
 
 def test_only_the_origins_asked_for_are_there(study):

@@ -109,6 +109,13 @@ LINES = {
             on(spa, no_outputs_but("beta", "p000", "p001")),
         ),
     ],
+    f"{D}:too_wide_margin_problem": [
+        (
+            "The margin must be below 0.5, half of the scale in section",
+            "Enter a smaller margin",
+            on(spa, lambda s: s.contrasts.update(margin=0.6)),
+        ),
+    ],
     f"{D}:contrast_problems": [
         ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
         (
