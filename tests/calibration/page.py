@@ -61,7 +61,7 @@ and the interval beside it are compared with the truth. The standard deviations 
 In SPA they are points from 0 to 100, and the people of a batch read the same prompts.
 
 - *Missed*: the 95 % interval does not contain the truth.
-- *False claim*: the report claims a difference, although there is none.
+- *False claim*: the report claims a difference that does not exist.
 - *False equivalence*: the report claims equivalence, although the true difference is just beyond the margin.
 - *Wrong direction*: the report claims the opposite of the true difference.
 

@@ -106,7 +106,7 @@ class StudyOutcome:
 
     @property
     def is_false_claim(self) -> bool:
-        """The report claims a difference, although there is none."""
+        """The report claims a difference that does not exist."""
         return self.is_claim and not self.difference
 
     @property
