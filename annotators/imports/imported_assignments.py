@@ -4,7 +4,6 @@ Each row is matched to the form field of a protocol's page that it answers, and 
 So a file can contain every answer that a page could have stored, and no other.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,47 +11,17 @@ from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
 
-from annotators.pages.form_data import NewResponse, answer_value, clean_answer, response_column_values
+from annotators.pages.form_data import NewResponse, answer_value, response_column_values
 from annotators.pages.sequence import build_page_question
 from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.cells import CellRefused
 from studies.protocols import Page, PageField, PageItem, PageQuestion, PageSection, Protocol
-from studies.protocols.base.fields import AnswerRefused
 from studies.stimuli.rows import TableProblems
 
 from .columns import AnswerRow
+from .resolved_rows import SORTS_LAST, ImportedItem, ResolvedRow
+from .row_values import FieldsBySubject, find_field_and_clean_value, find_rows_without_marks
 from .study_index import ItemKey, StudyIndex
-
-SORTS_LAST = math.inf
-
-
-@dataclass(slots=True)
-class ImportedItem:
-    """An item as this annotator saw it: its outputs by letter. The file may give the letters and the position, or not."""
-
-    key: ItemKey
-    letters: dict[str, int]
-    is_layout_known: bool
-    rows: list["ResolvedRow"] = field(default_factory=list)
-    is_position_known: bool = False
-
-    @property
-    def order(self) -> tuple[float, float]:
-        places = [resolved.answer_row.position for resolved in self.rows if resolved.answer_row.position is not None]
-        times = [resolved.answer_row.time.timestamp() for resolved in self.rows if resolved.answer_row.time]
-        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST))
-
-
-@dataclass(slots=True)
-class ResolvedRow:
-    """A row with the question, item and outputs that it is about."""
-
-    answer_row: AnswerRow
-    section: SectionWording
-    question: QuestionWording
-    item: ImportedItem | None = None
-    output: int | None = None
-    chosen: int | None = None
 
 
 @dataclass(slots=True)
@@ -248,24 +217,29 @@ def _fill_section_pages(
     )
     by_item = {id(item): page_item for item, page_item in zip(shown_items, items, strict=True)}
     page_section = PageSection(number, section.m, section.settings, tuple(_questions(study_index, section, rows)))
-    slots: dict[tuple[Any, ...], tuple[str, PageField]] = {}
+    fields: FieldsBySubject = {}
     pages = [(page, protocol.asks(page)) for page in protocol.pages(page_section, items, {})]
     for _, asks in pages:
         for slot, ask in asks.items():
-            slots[ask.question_id, ask.item_id, ask.exposure_id, ask.choice, ask.part] = slot, ask
+            fields.setdefault((ask.question_id, ask.item_id, ask.exposure_id, ask.choice), []).append((slot, ask))
     values: dict[str, Any] = {}
+    problems_before = problems.count
     rows_by_slot: dict[str, tuple[ResolvedRow, PageField]] = {}
     for resolved in rows:
         try:
             shown_item = by_item[id(resolved.item)] if resolved.item else None
-            slot, ask = _find_field(study_index, resolved, shown_item, slots)
-            if slot in rows_by_slot:
-                first, again = sorted((rows_by_slot[slot][0].answer_row.row, resolved.answer_row.row))
-                problems.add(again, None, f"answers the same question as row {first}.")
-                continue
-            values[slot], rows_by_slot[slot] = _clean_value(resolved, ask), (resolved, ask)
+            slot, ask, value = find_field_and_clean_value(
+                study_index, resolved, shown_item, fields, rows_by_slot, values
+            )
+            values[slot], rows_by_slot[slot] = value, (resolved, ask)
         except CellRefused as problem:
             problems.add(resolved.answer_row.row, problem.column, problem.text)
+    if problems.count == problems_before:  # a refused row may be the missing mark
+        for resolved, key in find_rows_without_marks(pages, rows_by_slot):
+            message = (
+                f"“{resolved.question.key}” also needs rows of “{key}” about this output. Add them; 0 is no error."
+            )
+            problems.add(resolved.answer_row.row, "question", message)
     _apply_page_rules(protocol, pages, values, rows_by_slot, problems)
     stored = {slot: _row(slot, *rows_by_slot[slot], value) for slot, value in values.items()}
     stored_values = {slot: answer_value(row) for slot, row in stored.items()}
@@ -291,77 +265,6 @@ def _questions(study_index: StudyIndex, section: SectionWording, rows: list[Reso
         yield build_page_question(
             number, study_index.ids[section.position, question.key], question, known_systems, list(letters.values())
         )
-
-
-def _find_field(
-    study_index: StudyIndex,
-    resolved: ResolvedRow,
-    item: PageItem | None,
-    slots: dict[tuple[Any, ...], tuple[str, PageField]],
-) -> tuple[str, PageField]:
-    """Return the field that a row answers. Raises CellRefused and says what to change."""
-    question = study_index.ids[resolved.section.position, resolved.question.key]
-    answer_row = resolved.answer_row
-    for choice in dict.fromkeys((answer_row.choice, "")):
-        for part in dict.fromkeys((answer_row.part, "")):
-            if match := slots.get((question, item and item.id, resolved.output, choice, part)):
-                return match
-    key = resolved.question.key
-    asks = [ask for _, ask in slots.values() if ask.question_id == question]
-    if any(ask.choice for ask in asks):
-        options = ", ".join(dict.fromkeys(ask.choice for ask in asks))
-        raise CellRefused("choice", f"must be one of {options[:300]}: “{key}” needs a row for each.")
-    if item is None and any(ask.item_id for ask in asks) or not asks:
-        raise CellRefused("prompt_key", f"must not be empty: “{key}” is asked about texts.")
-    if item is not None and all(ask.item_id is None for ask in asks):
-        raise CellRefused("prompt_key", f"must be empty: “{key}” is not asked about one text.")
-    if resolved.output is None:
-        raise CellRefused("system", f"must not be empty: “{key}” is asked about each output.")
-    raise CellRefused(
-        "system",
-        f"must be empty: “{key}” is asked about all outputs together. Put the chosen system into the column chosen.",
-    )
-
-
-def _clean_value(resolved: ResolvedRow, ask: PageField) -> Any:
-    """Return the row's answer as the field cleans it. Raises CellRefused."""
-    answer_row, key = resolved.answer_row, resolved.question.key
-    if ask.field.inputs:
-        raise CellRefused("question", f"answers to “{key}” have several parts and cannot be imported.")
-    column, text = _form_value(resolved, ask)
-    if not (text or answer_row.skip_reason or (ask.choice and answer_row.value)):
-        raise CellRefused(column, "is empty. Give the answer or a skip_reason, or remove the row.")
-    allowed = {column, "skip_reason"} | ({"choice"} if ask.choice else set())
-    if other_columns := [name for name in answer_row.given if name not in allowed]:
-        raise CellRefused(other_columns[0], f"must be empty: answers to “{key}” belong in the column {column}.")
-    try:
-        return clean_answer(ask, {"": [text]}, [answer_row.skip_reason] if answer_row.skip_reason else [])
-    except AnswerRefused as refused:
-        if answer_row.skip_reason:
-            raise CellRefused("skip_reason", f"“{answer_row.skip_reason}”: {refused}") from None
-        raise CellRefused(column, f"“{text[:60]}” is not a valid answer to “{key}”: {refused}") from None
-
-
-def _form_value(resolved: ResolvedRow, ask: PageField) -> tuple[str, str]:
-    """Return the column that holds the answer, and the answer as a browser would send it."""
-    answer_row = resolved.answer_row
-    if ask.choice:
-        return "value", "" if answer_row.value == "0" else answer_row.value or "1"
-    if ask.answer_column != "chosen":
-        return ask.answer_column, getattr(answer_row, ask.answer_column)
-    if answer_row.choice and not answer_row.chosen:
-        return "choice", answer_row.choice
-    letters = resolved.item.letters if resolved.item else {}
-    if not answer_row.chosen:
-        if answer_row.label and resolved.item and resolved.item.is_layout_known and not answer_row.skip_reason:
-            if answer_row.label not in letters:
-                raise CellRefused("label", f"no output was shown under “{answer_row.label}”.")
-            return "chosen", answer_row.label
-        return "chosen", ""
-    letter = next((letter for letter, output in letters.items() if output == resolved.chosen), None)
-    if letter is None:
-        raise CellRefused("chosen", f"“{answer_row.chosen}” is not among the outputs shown.")
-    return "chosen", letter
 
 
 def _apply_page_rules(

@@ -220,9 +220,8 @@ def _import_status(
     row = answer.row
     item = sitting.items[row.item_id - 1] if row.item_id else None
     stored = earlier.answers.get((person, row.question_id, item, row.exposure_id), [])
-    is_one_of_many = answer.resolved.question.scale.kind == "multiple" or bool(row.part)
-    if is_one_of_many:
-        stored = [key for key in stored if key == ERASED_ANSWER or (key[2], key[3]) == (row.choice, row.part)]
+    if answer.resolved.question.scale.kind == "multiple":
+        stored = [key for key in stored if key == ERASED_ANSWER or key[2] == row.choice]
     if not stored:
         return "new"
     return "gone" if ERASED_ANSWER in stored else "same" if _answer_key(answer) in stored else "other"

@@ -33,6 +33,7 @@ class StudyIndex:
     outputs: dict[tuple[int, int], dict[int, int]]
     arms: dict[str, int]
     item_sizes: dict[int, int | None]
+    texts: dict[int, str] = field(default_factory=dict)
 
     def protocol(self, section: SectionWording) -> Protocol:
         return REGISTRY[section.protocol]
@@ -47,6 +48,13 @@ class StudyIndex:
     def source(self, section: SectionWording) -> SectionWording:
         """Return the section whose items this section shows."""
         return self.sections.get(section.reuses or section.position, section)
+
+    def text_of(self, output: int) -> str:
+        """Return an output's text. The first call reads those of all outputs; most files need none."""
+        if not self.texts:
+            rows = Output.objects.filter(system__study=self.study)
+            self.texts.update(rows.values_list("pk", "text").iterator(2000))
+        return self.texts[output]
 
 
 def build_study_index(study: Study) -> StudyIndex:

@@ -143,8 +143,6 @@ def response_column_values(page_field: PageField, cleaned_value: Any) -> dict[st
         columns = {"chosen_id" if page_field.answer_column == "chosen" else page_field.answer_column: cleaned_value}
     if page_field.choice:
         columns["choice"] = page_field.choice
-    if page_field.part:
-        columns["part"] = page_field.part
     return columns
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests import ROOT
-from tests.calibration import claims
+from tests.calibration import claims, studies
 
 RECORD = ROOT / "tests" / "golden" / "calibration.json"
 PAGE = ROOT / "templates" / "docs" / "explanation" / "what-you-may-rely-on.md"
@@ -54,6 +54,28 @@ standard deviation, averaged over the designs. The
 methods that fail have more power because they claim too much.
 
 """
+STUDIES = """## Whole studies
+
+Each row is one design, simulated {studies} times. heval imports the file of answers and computes the report. Then its first sentence
+and the interval beside it are compared with the truth. The standard deviations are those of people and of prompts, where one answer has 1.
+In SPA they are points from 0 to 100, and the people of a batch read the same prompts.
+
+- *Missed*: the 95 % interval does not contain the truth.
+- *False claim*: the report claims a difference that does not exist.
+- *False equivalence*: the report claims equivalence, although the true difference is just beyond the margin.
+- *Wrong direction*: the report claims the opposite of the true difference.
+
+The limit is in parentheses: .06 and two standard errors of the simulation, or .025 and two standard errors for the wrong direction. Bold
+shares are above it. A failure is a study with at least one of the four. The last two columns say how many failures, and how
+many of all studies, had a warning beside the first sentence.
+
+"""
+STUDY_COUNTS = {
+    "missed": "missed",
+    "false_claims": "false claim",
+    "false_equivalences": "false equivalence",
+    "wrong_direction": "wrong direction",
+}
 OTHERS = """## Procedures that do not keep their promise
 
 These procedures are common, or the papers use them. heval computes those of the papers so that you can reproduce their tables. It names
@@ -115,6 +137,35 @@ def _claims_section() -> str:
     )
 
 
+def _studies_section() -> str:
+    rows = studies.stored_rows()
+    counts = sorted({row["studies"] for row in rows})
+    lines = [
+        f"| design | {' | '.join(STUDY_COUNTS.values())} | failures with a warning | studies with a warning |",
+        f"|---|{'--:|' * (len(STUDY_COUNTS) + 2)}",
+    ]
+    for row in rows:
+        shares = " | ".join(_share_and_limit(row, name) for name in STUDY_COUNTS)
+        warned = f"{row['failures_with_warning']} of {row['failures']} | {_share(row['with_warning'] / row['studies'])}"
+        lines.append(f"| {row['name']} | {shares} | {warned} |")
+    beyond = [row["name"] for row in rows if studies.broken_limits(row)]
+    said = f"Above a limit: {'; '.join(beyond)}." if beyond else "No design is above a limit."
+    again = f"`python -m tests.calibration.studies --studies {counts[-1]}` measures this again."
+    introduction = STUDIES.format(studies=" or ".join(map(str, counts)))
+    total = sum(row["studies"] for row in rows)
+    missed = _share(sum(row["missed"] for row in rows) / total)
+    overall = f"Over all {total:,} studies the interval missed the truth in {missed}."
+    return introduction + "\n".join(lines) + f"\n\n{said} {overall}\n{again}\n\n"
+
+
+def _share_and_limit(row: dict[str, Any], name: str) -> str:
+    if row[name] is None:
+        return ""
+    share = _share(row[name] / row["studies"])
+    bold = "**" if name in studies.broken_limits(row) else ""
+    return f"{bold}{share}{bold} ({_share(studies.limits(row)[name])})"
+
+
 def _table(found: list[dict[str, Any]], promises: bool = False) -> str:
     lines = [
         "| | what | data | n | " + ("promised | " if promises else "") + "measured |",
@@ -149,6 +200,7 @@ def text() -> str:
         + _table(intervals)
         + WARNED
         + _claims_section()
+        + _studies_section()
         + OTHERS
         + _table([row for row in found if not row["is_ours"]], promises=True)
         + ENDING

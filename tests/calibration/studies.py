@@ -1,109 +1,258 @@
-"""Whole studies without a difference, from the file of answers to the sentences of the report.
+"""Whole studies with a known truth, from the file of answers to the sentences of the report.
 
-A study of one protocol with two systems is drafted, its answers are simulated and imported as answers given elsewhere,
-and the report is computed. What counts is what its primary sentence claims: a false claim (a difference, although there is
-none), and whether the interval beside it contains the truth.
+A study of one protocol is drafted, its answers are simulated and imported as answers given elsewhere, and the report is
+computed. What counts is what its primary sentence claims, and whether the interval beside it contains the truth.
+
+``python -m tests.calibration.studies --studies N [--cell NAME]`` simulates every cell, or those whose name contains NAME. It
+prints a table and stores the results in tests/golden/studies.json, beside those of the other cells. Then
+``python -m tests.calibration --page-only`` writes the page again.
 """
 
+import argparse
 import csv
+import json
+import math
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db import transaction
 
-from analysis.report.build import build_report
-from annotators.imports import import_answers_and_close_draft
-from studies.models import Question, Study
-from tests.builders import add_choice, add_ranking, add_rating, add_relative, add_spa, draft_study
+from tests import ROOT
+from tests.calibration.claims import limit
 
+if TYPE_CHECKING:
+    from studies.models import Study
+
+RECORD = ROOT / "tests" / "golden" / "studies.json"
 X, Y = "gpt", "human"
 # Where the latent scale is cut into five points.
 CUTS = (-1.5, -0.5, 0.5, 1.5)
+POINTS = np.arange(-2, 3)
+SPA_PROMPTS_PER_BATCH = 4
+CATEGORIES = ("accuracy", "fluency", "terms", "style", "coherence", "task")
 
 
 @dataclass(frozen=True, slots=True)
 class StudyCell:
-    """A design, and how much people and prompts differ on the latent scale, whose noise has standard deviation 1."""
+    """A design, and how much people and prompts differ on the latent scale, whose noise has standard deviation 1.
+
+    ``shift`` is the true mean preference for x. In SPA, ``prompts`` counts shared batches, and all three are points from 0 to 100.
+    With ``has_margin`` the study plans a margin that the true difference just exceeds.
+    """
 
     protocol: str
     people: int
     prompts: int
     sd_people: float = 0.3
     sd_prompts: float = 0.6
+    shift: float = 0.0
+    has_margin: bool = False
+    estimand: str = ""
+
+    @property
+    def name(self) -> str:
+        """The design in words."""
+        unit = "batches" if self.protocol == "spa" else "prompts"
+        words = f"{self.protocol}{f' by {self.estimand}' if self.estimand else ''}, {self.people} people, {self.prompts} {unit}, sd {self.sd_people:g} and {self.sd_prompts:g}"
+        words += f", difference {self.shift:g}" if self.shift else ""
+        return words + (", margin just below it" if self.has_margin else "")
+
+
+CELLS = (
+    StudyCell("rating", 20, 30),
+    StudyCell("rating", 40, 10),
+    StudyCell("two_choice", 20, 60, sd_prompts=1.2),
+    StudyCell("two_choice", 20, 60, sd_people=0.0, sd_prompts=1.2),
+    StudyCell("ranking", 20, 25),
+    StudyCell("ranking", 40, 10),
+    StudyCell("relative", 20, 25),
+    StudyCell("relative", 40, 10),
+    StudyCell("spa", 40, 10, sd_people=12.0, sd_prompts=8.0),
+    StudyCell("marks", 20, 25, estimand="score"),
+    StudyCell("marks", 20, 25, estimand="penalty"),
+    StudyCell("marks", 40, 10, estimand="score"),
+    StudyCell("humanlike", 20, 30),
+    StudyCell("relative", 20, 25, sd_people=0.2, sd_prompts=0.3, shift=0.4, has_margin=True),
+    StudyCell("two_choice", 20, 40, sd_people=0.2, sd_prompts=0.3, shift=0.4, has_margin=True),
+    StudyCell("rating", 20, 30, sd_people=0.2, sd_prompts=0.3, shift=0.6, has_margin=True),
+    StudyCell("relative", 40, 10, shift=0.1),
+    StudyCell("two_choice", 20, 30, shift=0.1),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
-    """What the report of one study said: its sentence, whether it claims a difference, and whether its interval covers."""
+    """What the report of one study said: its sentence and verdict, and whether its interval contains the truth.
+
+    ``difference``: the true value less the value that means no difference. ``estimated``: the same of the estimate.
+    """
 
     claim: str
     verdict: str | None
     has_test: bool
     covers: bool | None
+    difference: float = 0.0
+    estimated: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_claim(self) -> bool:
+        return self.verdict in ("different", "different_but_trivial")
 
     @property
     def is_false_claim(self) -> bool:
-        return self.verdict in ("different", "different_but_trivial")
+        """The report claims a difference that does not exist."""
+        return self.is_claim and not self.difference
+
+    @property
+    def is_wrong_direction(self) -> bool:
+        """The report claims the opposite of the true difference."""
+        return self.is_claim and self.estimated * self.difference < 0
+
+    @property
+    def is_equivalence(self) -> bool:
+        """The report claims equivalence; cells with a margin lie beyond it."""
+        return self.verdict in ("equivalent", "different_but_trivial")
+
+    @property
+    def is_failure(self) -> bool:
+        return self.is_false_claim or self.is_wrong_direction or self.is_equivalence or self.covers is False
 
 
 def preferences(rng: np.random.Generator, cell: StudyCell) -> np.ndarray:
-    """Return the latent preference for x, shape (people, prompts). Its mean over people and prompts like these is 0."""
+    """Return the latent preference for x, shape (people, prompts). Its mean over people and prompts like these is ``shift``."""
     return (
-        cell.sd_people * rng.normal(size=(cell.people, 1))
+        cell.shift
+        + cell.sd_people * rng.normal(size=(cell.people, 1))
         + cell.sd_prompts * rng.normal(size=(1, cell.prompts))
         + rng.normal(size=(cell.people, cell.prompts))
     )
 
 
-def drafted(cell: StudyCell) -> Study:
-    study = draft_study(systems=(X, Y), prompts=cell.prompts, target_n=cell.people, consent="", contact="")
+@cache
+def true_difference(cell: StudyCell, n: int = 1_000_000) -> float:
+    """Return the true value on the scale of the report less that of "no difference", from independent people and prompts."""
+    if not cell.shift:
+        return 0.0  # x and y are exchangeable
+    rng = np.random.default_rng(1)
+    d = cell.shift + math.sqrt(cell.sd_people**2 + cell.sd_prompts**2 + 1) * rng.normal(size=n)
+    if cell.protocol == "relative":
+        return float(POINTS[np.searchsorted(CUTS, d)].mean())
+    if cell.protocol == "rating":
+        q = rng.normal(size=n)
+        return float(np.sign(np.searchsorted(CUTS, q + d / 2) - np.searchsorted(CUTS, q - d / 2)).mean() / 2)
+    if cell.protocol == "two_choice":
+        return float((d > 0).mean() - 0.5)
+    raise ValueError(f"{cell.protocol}: no cell has a difference")
+
+
+def margin_of(cell: StudyCell) -> float | None:
+    """Return a margin of three decimals that the true difference just exceeds."""
+    return math.floor(1000 * abs(true_difference(cell))) / 1000 if cell.has_margin else None
+
+
+def drafted(cell: StudyCell) -> "Study":
+    from tests import builders
+
+    n_prompts = cell.prompts * (SPA_PROMPTS_PER_BATCH if cell.protocol == "spa" else 1)
+    study = builders.draft_study(systems=(X, Y), prompts=n_prompts, target_n=cell.people, consent="", contact="")
     options: dict[str, Any] = {"position": 1, "m": cell.prompts}
-    if cell.protocol == "rating":
-        add_rating(study, **options)
-    elif cell.protocol == "two_choice":
-        add_choice(study, stopping="none", strategy="any", **options)
-    elif cell.protocol == "relative":
-        add_relative(study, **options)
-    elif cell.protocol == "ranking":
-        add_ranking(study, **options)
+    if cell.protocol == "two_choice":
+        builders.add_choice(study, stopping="none", strategy="any", **options)
+    elif cell.protocol == "spa":
+        # Ratings of the same texts tell which prompts a person read.
+        spa = builders.add_spa(study, position=1, m=SPA_PROMPTS_PER_BATCH)
+        builders.add_rating(study, position=2, reuses=spa, m=SPA_PROMPTS_PER_BATCH)
+    elif cell.protocol == "humanlike":
+        builders.add_humanlike(study, keys=("source",), **options)
+        study.contrasts.create()  # against chance
     else:
-        add_spa(study, **options)
-    if cell.protocol == "rating":
-        systems = {system.name: system for system in study.systems.all()}
-        study.contrasts.create(x=systems[X], y=systems[Y])
+        getattr(builders, f"add_{cell.protocol}")(study, **options)
+    if cell.protocol not in ("spa", "humanlike"):
+        study.contrasts.all().delete()
+        x, y = (study.systems.get(name=name) for name in (X, Y))
+        study.contrasts.create(x=x, y=y, estimand=cell.estimand, margin=margin_of(cell))
     return study
 
 
-def answer_rows(rng: np.random.Generator, cell: StudyCell, study: Study) -> list[dict[str, Any]]:
+def answer_rows(rng: np.random.Generator, cell: StudyCell, study: "Study") -> list[dict[str, Any]]:
     """Return the rows of the file of answers."""
+    if cell.protocol == "spa":
+        return list(_spa_rows(rng, cell, study))
     latent = preferences(rng, cell)
     quality = rng.normal(size=latent.shape)
-    question = Question.objects.get(section__study=study)
-    rows = []
+    section = study.sections.get()
+    question = section.questions.order_by("position").first()
+    rows: list[dict[str, Any]] = []
     for person in range(cell.people):
         for prompt in range(cell.prompts):
             row = {"annotator": f"w{person:03}", "section": 1, "question": question.key, "prompt_key": f"p{prompt:03}"}
             d, q = float(latent[person, prompt]), float(quality[person, prompt])
+            shown = {"shown:A": X, "shown:B": Y}
             if cell.protocol == "rating":
                 for system, worth in ((X, q + d / 2), (Y, q - d / 2)):
                     rows.append(row | {"system": system, "value": 1 + int(np.searchsorted(CUTS, worth))})
             elif cell.protocol == "two_choice":
-                rows.append(row | {"chosen": X if d > 0 else Y, "shown:A": X, "shown:B": Y})
+                rows.append(row | shown | {"chosen": X if d > 0 else Y})
             elif cell.protocol == "relative":
-                point = 1 + int(np.searchsorted(CUTS, d))
-                rows.append(row | {"system": X, "value": point, "shown:A": X, "shown:B": Y})
-            else:
+                rows.append(row | shown | {"system": X, "value": 1 + int(np.searchsorted(CUTS, d))})
+            elif cell.protocol == "ranking":
                 for system, rank in ((X, 1 if d > 0 else 2), (Y, 2 if d > 0 else 1)):
-                    rows.append(row | {"system": system, "value": rank, "shown:A": X, "shown:B": Y})
+                    rows.append(row | shown | {"system": system, "value": rank})
+            elif cell.protocol == "marks":
+                rows += [row | one for one in _mark_rows(rng, d, q)]
+            else:
+                # Each text by the one or the other, and nobody can tell by which.
+                author = X if (person + prompt) % 2 else Y
+                rows.append(row | {"system": author, "value": 1 + int(d > -1) + int(d > 0) + int(d > 1)})
     return rows
+
+
+def _mark_rows(rng: np.random.Generator, d: float, q: float) -> Iterator[dict[str, Any]]:
+    """Yield marks and score of both outputs: the better an output is, the fewer errors are marked in it."""
+    for system, worth in ((X, q + d / 2), (Y, q - d / 2)):
+        n = min(len(CATEGORIES), rng.poisson(math.exp(0.2 - 0.5 * worth)))
+        weights = [5 if rng.random() < 0.25 else 1 for _ in range(n)]
+        for category, weight in zip(CATEGORIES, weights, strict=False):
+            yield {"system": system, "value": weight, "choice": category, "part": "0"}
+        if not n:
+            yield {"system": system, "value": 0}
+        score = 5 * round((80 - 3 * sum(weights) + 10 * worth) / 5)
+        yield {"question": "score", "system": system, "value": min(100, max(0, score))}
+
+
+def _spa_rows(rng: np.random.Generator, cell: StudyCell, study: "Study") -> Iterator[dict[str, Any]]:
+    """Yield stated chances in both orders. The people of a batch read the same prompts, which move their answers together."""
+    directed = study.sections.get(position=1).questions.select_related("x")
+    by_batch = cell.sd_prompts * rng.normal(size=cell.prompts)
+    for person in range(cell.people):
+        batch = person % cell.prompts
+        preference = cell.shift + by_batch[batch] + cell.sd_people * rng.normal()
+        row = {"annotator": f"w{person:03}"}
+        for question in directed:
+            toward = preference if question.x.name == X else -preference
+            stated = min(100, max(0, 5 * round((50 + toward + 6 * rng.normal()) / 5)))
+            yield row | {"section": 1, "question": question.key, "value": stated}
+        for prompt in range(batch * SPA_PROMPTS_PER_BATCH, (batch + 1) * SPA_PROMPTS_PER_BATCH):
+            for system in (X, Y):
+                about = {"section": 2, "question": "overall", "prompt_key": f"p{prompt:03}", "system": system}
+                yield row | about | {"value": int(rng.integers(1, 6))}
 
 
 def simulate_study(cell: StudyCell, seed: int) -> StudyOutcome:
     """Import one simulated study, compute its report, and leave nothing in the database."""
-    rng = np.random.default_rng(seed)
+    from django.db import transaction
+
+    from analysis.report.build import build_report
+    from annotators.imports import import_answers_and_close_draft
+    from studies.models import Study
+
+    rng = np.random.default_rng([int(sha256(cell.name.encode()).hexdigest()[:8], 16), seed])
     with transaction.atomic():
         study = drafted(cell)
         rows = answer_rows(rng, cell, study)
@@ -118,11 +267,11 @@ def simulate_study(cell: StudyCell, seed: int) -> StudyOutcome:
             raise ValueError("; ".join(map(str, list(imported.problems)[:5])))
         report = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
         transaction.set_rollback(True)
-    return outcome_of(report)
+    return outcome_of(report, true_difference(cell))
 
 
-def outcome_of(report: dict[str, Any]) -> StudyOutcome:
-    """Return what the first sentence of a report says."""
+def outcome_of(report: dict[str, Any], difference: float = 0.0) -> StudyOutcome:
+    """Return what the first sentence of a report says, and whether it is true."""
     sentence = report["conclusions"][0]
     estimate = next(
         estimate
@@ -133,5 +282,83 @@ def outcome_of(report: dict[str, Any]) -> StudyOutcome:
     )
     interval, test = estimate["interval"], estimate["test"]
     null = None if test is None else test["null"]
-    covers = None if interval is None or null is None else interval["low"] <= null <= interval["high"]
-    return StudyOutcome(sentence["claim"], sentence["verdict"], test is not None, covers)
+    if interval is None or null is None:
+        covers, estimated = None, 0.0
+    else:
+        covers = bool(interval["low"] <= null + difference <= interval["high"])
+        estimated = estimate["estimate"] - null
+    warnings = tuple(warning["code"] for warning in estimate["warnings"])
+    return StudyOutcome(
+        sentence["claim"], sentence["verdict"], test is not None, covers, difference, estimated, warnings
+    )
+
+
+def summary(cell: StudyCell, outcomes: Sequence[StudyOutcome]) -> dict[str, Any]:
+    """Return the counts of a cell's studies. ``failures``: studies with at least one untrue statement."""
+    return {
+        "cell": asdict(cell),
+        "name": cell.name,
+        "studies": len(outcomes),
+        "tested": sum(outcome.has_test for outcome in outcomes),
+        "missed": sum(outcome.covers is False for outcome in outcomes),
+        "false_claims": None if cell.shift else sum(outcome.is_false_claim for outcome in outcomes),
+        "false_equivalences": sum(outcome.is_equivalence for outcome in outcomes) if cell.has_margin else None,
+        "wrong_direction": sum(outcome.is_wrong_direction for outcome in outcomes) if cell.shift else None,
+        "failures": sum(outcome.is_failure for outcome in outcomes),
+        "failures_with_warning": sum(outcome.is_failure and bool(outcome.warnings) for outcome in outcomes),
+        "with_warning": sum(bool(outcome.warnings) for outcome in outcomes),
+        "warnings": sorted({code for outcome in outcomes for code in outcome.warnings}),
+    }
+
+
+def limits(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the largest share that each count of a cell may have."""
+    n = row["studies"]
+    return {
+        name: limit(n, 0.025) if name == "wrong_direction" else limit(n)
+        for name in ("missed", "false_claims", "false_equivalences", "wrong_direction")
+        if row[name] is not None
+    }
+
+
+def broken_limits(row: Mapping[str, Any]) -> list[str]:
+    """Return the counts of a cell that are above their limits."""
+    return [name for name, most in limits(row).items() if row[name] / row["studies"] > most]
+
+
+def stored_rows() -> list[dict[str, Any]]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))["rows"] if RECORD.exists() else []
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(prog="python -m tests.calibration.studies")
+    arguments.add_argument("--studies", type=int, default=100)
+    arguments.add_argument(
+        "--cell", default="", help="a part of the name of a cell; by default all cells are simulated"
+    )
+    given = arguments.parse_args()
+    chosen = [cell for cell in CELLS if given.cell in cell.name]
+    if not chosen or given.studies < 1:
+        arguments.error("no cell has this name, or there is no study to simulate")
+    from tests.golden_site.stored import at_site
+
+    at_site()
+    from django.db import connection
+
+    connection.creation.create_test_db(verbosity=0)
+    rows = {row["name"]: row for row in stored_rows()}
+    for cell in chosen:
+        row = summary(cell, [simulate_study(cell, seed) for seed in range(given.studies)])
+        rows[cell.name] = row
+        counts = ", ".join(
+            f"{name} {row[name]} (limit {most * row['studies']:.1f})" for name, most in limits(row).items()
+        )
+        warned = f"{row['failures_with_warning']} of {row['failures']} failures with a warning"
+        print(f"{cell.name}: {row['studies']} studies, {counts}, {warned}", flush=True)
+        kept = [rows[each.name] for each in CELLS if each.name in rows]
+        source = "python -m tests.calibration.studies; fixed seeds, one for each study"
+        RECORD.write_text(json.dumps({"source": source, "rows": kept}, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

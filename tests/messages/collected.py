@@ -22,7 +22,7 @@ AREAS = {
     ),
     "importers": (
         "studies/imports/tables/**/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
-        "annotators/imports/**/*.py", "annotators/admin/views.py",
+        "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks/*.py",
         "studies/stimuli/images.py", "studies/stimuli/lengths.py", "studies/stimuli/normalising.py", "studies/stimuli/prompt_filters.py",
         "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
     ),
@@ -75,6 +75,7 @@ MAKERS_OF = {
         "row_error": 2, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
         "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
     },
+    "importers": {"ColumnRefused": 1},
     "commands": {
         "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0,
         "print_to_stderr": 0, "supervisor.print_to_stderr": 0,

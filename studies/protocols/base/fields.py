@@ -19,6 +19,14 @@ class AnswerRefused(Exception):
     """The answer is refused. The message is for the annotator."""
 
 
+class ColumnRefused(Exception):
+    """A column of an imported row is refused. The message is for the researcher who imports the file."""
+
+    def __init__(self, column: str, message: str):
+        super().__init__(message)
+        self.column = column
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The columns of Response that a slot stores, if it stores more than one value."""
@@ -52,7 +60,8 @@ class Field:
     """The field of a single answer. ``clean`` takes the text sent ('' if absent) and returns the value to store or None.
 
     A field with several inputs (an error mark: category, severity, place) names them in ``inputs``. They are sent as
-    ``<slot>.<input>``, ``clean`` takes a dict of texts, and ``as_form_values`` turns a stored row back into such a dict.
+    ``<slot>.<input>``, ``clean`` takes a dict of texts, ``as_form_values`` turns a stored row back into such a dict, and
+    ``form_values_of_columns`` does so for a row of an imported file.
     """
 
     kind: ClassVar[str] = ""
@@ -79,6 +88,10 @@ class Field:
 
     def as_form_values(self, row: Any) -> dict[str, str]:
         """Return what was sent for a stored row, by input. Only fields with several inputs need it."""
+        raise NotImplementedError
+
+    def form_values_of_columns(self, value: str, choice: str, part: str, text: str) -> dict[str, str]:
+        """Return what a page would send for an imported row about an output with this text. Raises ColumnRefused."""
         raise NotImplementedError
 
     def words(self, raw: str, part: str = "") -> str | None:

@@ -13,7 +13,7 @@ class PageField:
     """One form field and the subject of its answer.
 
     ``answer_column``: the column for a plain cleaned value (value | chosen | choice | text). A field may also return an ``Answer``,
-    which is stored unchanged. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
+    which is stored unchanged. ``choice`` is a constant of the slot (an option of a multiple choice).
     """
 
     field: Field
@@ -24,7 +24,6 @@ class PageField:
     label: str = ""
     position: int | None = None
     choice: str = ""
-    part: str = ""
     text: str = ""
     help: str = ""
     skip_reasons: tuple[tuple[str, str], ...] = ()

@@ -11,7 +11,7 @@ from typing import ClassVar
 from django import forms
 from django.apps import apps
 
-from studies.protocols.base.fields import Answer, AnswerRefused, Field, Option, TickBoxField
+from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused, Field, Option, TickBoxField
 from studies.protocols.base.scales import shortest_scale_length
 
 from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
@@ -27,6 +27,7 @@ from .text_sentences import WHOLE_TEXT, Sentence, split_sentences
 
 ERRORS, SCORE = "errors", "score"
 PENALTY = "penalty"
+_PLACE_RE = re.compile(r"(0|[1-9][0-9]{0,3})(?::([0-9]{1,5})-([0-9]{1,5}))?", re.ASCII)
 _CHARACTER_SPAN_RE = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
 
 
@@ -103,6 +104,31 @@ class ErrorMarkField(Field):
         graded = self.codebook.severity_of(row.value) if row.value is not None else None
         where, _, span_text = row.part.partition(":")
         return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": span_text}
+
+    def form_values_of_columns(self, value, choice, part, text):
+        level = self.codebook.severity_of(Decimal(value)) if value else None
+        if level is None:
+            weights = ", ".join(f"{level.weight.normalize():f} ({level.key})" for level in self.codebook.severities)
+            raise ColumnRefused("value", f"must be the weight of a severity level, {weights[:300]}; or 0 for no error.")
+        if choice not in {category.key for category in self.codebook.categories}:
+            keys = ", ".join(category.key for category in self.codebook.categories)
+            raise ColumnRefused("choice", f"must be an error category: one of {keys[:300]}.")
+        place = _PLACE_RE.fullmatch(part)
+        if place is None:
+            raise ColumnRefused("part", "must be a sentence such as 2, characters in it such as 2:0-5, or 0 for none.")
+        where, start, end = place.groups()
+        sentences = split_sentences(text)
+        if int(where) > len(sentences):
+            raise ColumnRefused("part", f"must be at most {len(sentences)}: the output has no sentence {where}.")
+        if start is None:
+            return {"where": where, "category": choice, "severity": level.key, "words": ""}
+        if where == "0":
+            raise ColumnRefused("part", "has characters, but 0 is no sentence. Name the sentence, or write 0.")
+        length = len(sentences[int(where) - 1].text)
+        if not int(start) < int(end) <= length:
+            message = f"has characters outside sentence {where}. Give a range within 0-{length}, or only the sentence."
+            raise ColumnRefused("part", message)
+        return {"where": where, "category": choice, "severity": level.key, "words": f"{start}-{end}"}
 
     def words(self, raw, part=""):
         if part == "where":

@@ -10,7 +10,7 @@ from annotators.imports import import_answers_and_close_draft
 from annotators.models import PageVisit, Response
 from studies.models import Exposure, Question, Study
 from studies.services import lifecycle
-from tests.builders import add_choice, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
+from tests.builders import add_choice, add_marks, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
 from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
@@ -27,6 +27,8 @@ def drafted(**columns):
         study.contrasts.all().delete()
         options = {"stopping": "none", "strategy": "any", "allows_tie": True} if add is add_choice else {}
         add(study, position=position, m=6 if add in (add_relative, add_choice) else 3, **options)
+    study.contrasts.all().delete()
+    add_marks(study, position=7, m=3)
     Question.objects.filter(section__study=study, section__protocol__in=["rating", "relative", "two_choice"]).update(
         skip_reasons=[{"key": "cannot_judge", "label": "I cannot judge"}]
     )

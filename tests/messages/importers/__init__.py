@@ -4,7 +4,9 @@ Beside each problem the page names its row and column, and says once for all of 
 of the page is beside this list.
 """
 
-from tests.messages.importers import answers, batches, columns, files, plan, preparation, writing
+from tests.messages.importers import answers, batches, columns, files, marks, plan, preparation, writing
 from tests.messages.lines import together
 
-LINES = together(files.LINES, preparation.LINES, columns.LINES, plan.LINES, batches.LINES, writing.LINES, answers.LINES)
+LINES = together(
+    files.LINES, preparation.LINES, columns.LINES, plan.LINES, batches.LINES, writing.LINES, answers.LINES, marks.LINES
+)

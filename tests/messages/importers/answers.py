@@ -13,7 +13,6 @@ from tests.messages.importers.answer_drafts import (
     choice_draft,
     full_draft,
     humanlike_draft,
-    marks_draft,
     rating_draft,
     spa_draft,
     three_systems,
@@ -297,8 +296,10 @@ LINES = {
             answers("annotator,question,prompt_key,value\nw,source,news-human-001,3\n", make=humanlike_draft),
         ),
     ],
-    f"{ANSWERS}:_fill_section_pages": [
+    f"{ANSWERS}:find_field_and_clean_value": [
         ("answers the same question as row 2", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
+    ],
+    f"{ANSWERS}:_fill_section_pages": [
         ("“why” is not asked after the earlier answers", FILE, lambda: _not_asked()),
         (
             "is A, but the shown: columns give the letter B",
@@ -306,7 +307,7 @@ LINES = {
             answers("annotator,prompt_key,shown:A,shown:B,chosen,label\nw1,p002,alpha,beta,beta,A\n"),
         ),
     ],
-    f"{ANSWERS}:_find_field": [
+    f"{ANSWERS}:_find_fields": [
         (
             "must be one of dull, long: “overall” needs a row for each",
             "must be one of",
@@ -340,9 +341,9 @@ LINES = {
     ],
     f"{ANSWERS}:_clean_value": [
         (
-            "have several parts and cannot be imported",
-            FILE,
-            answers("annotator,question,prompt_key,system,part,value\nw,errors,p001,alpha,1,1\n", make=marks_draft),
+            "answers to “overall” are about no part of an output",
+            "must be empty",
+            answers("annotator,prompt_key,system,value,part\nw,p002,alpha,3,1\n", make=rating_draft),
         ),
         (
             "is empty. Give the answer or a skip_reason",
