@@ -23,7 +23,7 @@ from studies.models import (
 )
 from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
-from .queues import PromptQueue, TurnQueue, prompt_shortage_text
+from .queues import PromptQueue, TurnQueue, require_prompts
 from .seeds import seeded_random
 
 
@@ -199,8 +199,8 @@ class BatchDraw:
             prompt_ids = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
             unused = [prompt for prompt in prompts if prompt not in used_prompts]
-            if len(unused) < section.m and not own_items:
-                raise UnfillableBatch(prompt_shortage_text(section.m, len(unused)))
+            if not own_items:
+                require_prompts(section.m, len(unused))
             prompt_ids = rng.sample(unused, min(section.m, len(unused)))
         elif own_items:
             prompt_ids = []
@@ -245,8 +245,7 @@ class BatchDraw:
                 queues[key] = PromptQueue(prompts, self.seed, *queue_key)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 unused = [prompt for prompt in queues[key].prompts if prompt not in taken]
-                if not unused:
-                    raise UnfillableBatch(prompt_shortage_text(1, 0))
+                require_prompts(1, len(unused))
                 prompt_ids.append(rng.choice(unused))
             else:
                 prompt_ids += queues[key].take(1, taken)

@@ -10,9 +10,13 @@ from studies.protocols.base.balance import Shown, ShownCounts
 from .seeds import seeded_random
 
 
-def prompt_shortage_text(needed: int, left: int) -> str:
-    """Say how many more prompts are needed and how many are left."""
-    return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
+def require_prompts(needed: int, left: int) -> None:
+    """Raise UnfillableBatch if fewer prompts are left than are needed."""
+    if left < needed:
+        raise UnfillableBatch(
+            f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} "
+            f"{'is' if left == 1 else 'are'} left"
+        )
 
 
 class PromptQueue:
@@ -30,7 +34,7 @@ class PromptQueue:
         self.turns: dict[int, tuple[int, int]] = {}
 
     def take(self, count: int, excluded: set[int]) -> list[int]:
-        self._check(count, excluded)
+        require_prompts(count, len(set(self.prompts) - excluded))
         taken: list[int] = []
         skipped: list[tuple[int, int]] = []
         while len(taken) < count:
@@ -45,11 +49,6 @@ class PromptQueue:
                 self.turns[prompt] = self.places[prompt], number
         self.queue.extendleft(reversed(skipped))
         return taken
-
-    def _check(self, count: int, excluded: set[int]) -> None:
-        n_left = len(set(self.prompts) - excluded)
-        if n_left < count:
-            raise UnfillableBatch(prompt_shortage_text(count, n_left))
 
     def _next_pass(self) -> list[int]:
         order = seeded_random(self.seed, *self.purpose, self.passes).sample(self.prompts, len(self.prompts))
@@ -71,7 +70,7 @@ class TurnQueue(PromptQueue):
         self.waiting: dict[int, dict[Shown, list[int]]] = {}  # by pass and set
 
     def take(self, count: int, excluded: set[int]) -> list[int]:
-        self._check(count, excluded)
+        require_prompts(count, len(set(self.prompts) - excluded))
         counts = ShownCounts(self.sets)
         taken: list[int] = []
         while len(taken) < count:
