@@ -101,6 +101,7 @@ def _edges(items: Mapping[int, Sequence[Hashable]], size: int, rng: Random) -> l
     for same in by_set.values():
         for index in same:
             for place, system in enumerate(_told_apart(items[index])):
+                group: tuple[Hashable, ...]
                 if index in whole:
                     group = (system, frozenset(_told_apart(items[index])), whole[index])
                 else:

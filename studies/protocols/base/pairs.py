@@ -96,18 +96,17 @@ def draw_pairs(
     """
     if not pairs:
         raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
-    if pool.is_balanced:
-        pairs = in_balanced_order(tuple(pairs))
+    sets = in_balanced_order(tuple(pairs)) if pool.is_balanced else tuple(pairs)
     items = []
-    counts = ShownCounts(pairs)
+    counts = ShownCounts(sets)
     for prompt in pool.prompts[:m]:
         if pool.is_balanced and prompt not in pool.turns:
-            pair = counts.pick(dict.fromkeys(pairs, 1), rng)
+            pair = counts.pick(dict.fromkeys(sets, 1), rng)
         else:
-            first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
-            if without_repeats and turn >= len(pairs):
+            first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
+            if without_repeats and turn >= len(sets):
                 continue
-            pair = pairs[(first_pair + turn) % len(pairs)]
+            pair = sets[(first_pair + turn) % len(sets)]
         items.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
     if m and not items:
         raise UnfillableBatch(
