@@ -62,7 +62,8 @@ def test_a_hundred_robots_at_most_decide_for_the_better_system(same_orders):
     # Nine tenths of a unit of log-odds are 71 choices in a hundred.
     assert 0.6 < row["share"] < 0.85 and row["interval"][0] > 0.5 and row["stopped"] <= came
     assert (
-        result["conclusions"][0]["claim"] == "beta was chosen over alpha on naturalness, for exactly these 100 prompts."
+        result["conclusions"][0]["claim"]
+        == f"beta was chosen over alpha on naturalness, for exactly these {5 * came} prompts."
     )
     (event,) = AuditEvent.objects.filter(verb="decide")
     assert event.data["outcomes"][0]["stopped_at"] == row["stopped"]

@@ -7,7 +7,7 @@ from django.db.models import Max, QuerySet
 
 from annotators.models import Response
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
-from studies.design.draw import seeded_random
+from studies.design.seeds import seeded_random
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 

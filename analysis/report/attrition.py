@@ -1,4 +1,4 @@
-"""Differential attrition: arms that lose different shares of their annotators are no longer comparable."""
+"""What may make arms incomparable: they lose different shares of their annotators, or were filled at different times."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NAME = "attrition"
 # Reasons of annotators who left before they saw their arm. Screening comes before the arm's first page.
 NEVER_STARTED_REASONS = ("full", "screened_out")
+ARRIVAL_NAME = "arrival"
 DROPOUT_LABEL, EXCLUDED_LABEL = "left before the last page", "excluded by a primary rule"
 
 
@@ -40,8 +41,7 @@ def build_attrition_block(
     arms = sorted(began["arm"].dropna().unique())
     if len(arms) < 2:
         return None
-    rules = [rule for rule in applied_rules if rule.excludes and rule.is_outcome_blind]
-    excluded = set().union(*(rule.failed for rule in rules))
+    excluded = _outcome_blind_exclusions(applied_rules)
     submitted = began[began["is_submitted"]]
     losses, estimates = [], []
     for reason, people, is_lost in (
@@ -64,6 +64,48 @@ def build_attrition_block(
             for estimate in (*lost.shares, *lost.differences, lost.test)
         ]
     return Block(NAME, "Attrition by arm", "recommended", estimates=tuple(estimates), tables=[_table(losses)])
+
+
+def _outcome_blind_exclusions(applied_rules: list[AppliedRule]) -> set[int]:
+    return set().union(*(rule.failed for rule in applied_rules if rule.excludes and rule.is_outcome_blind))
+
+
+def build_arrival_block(
+    assignments: "DataFrame", applied_rules: list[AppliedRule], *, resamples: int, rng: "np.random.Generator"
+) -> Block | None:
+    """Return the places of the arms in the order of arrival, or None for a single arm.
+
+    Only annotators who submitted and are not excluded count, each with their first assignment. Imported answers have no
+    arrival.
+    """
+    from analysis.stats.groups import arrival_order
+
+    is_excluded = assignments["assignment"].isin(_outcome_blind_exclusions(applied_rules))
+    counted = assignments[assignments["is_submitted"] & ~is_excluded & (assignments["origin"] != "imported")]
+    counted = counted.sort_values(["claimed_at", "assignment"]).drop_duplicates("annotator")
+    counted = counted[counted["arm"].notna() & counted["claimed_at"].notna()]
+    if counted["arm"].nunique() < 2:
+        return None
+    since_first = (counted["claimed_at"] - counted["claimed_at"].min()).dt.total_seconds()
+    found = arrival_order(since_first.to_numpy(), counted["arm"].tolist(), resamples=resamples, rng=rng)
+    test_text = (
+        f" Test that arms were filled at the same time: {apa.format_named_pvalue(found.test.test)}."
+        if found.test.test
+        else ""
+    )
+    rows = [{"arm": place.settings["condition"], "n": place.n, "place": place.estimate} for place in found.places]
+    table = build_table(
+        ARRIVAL_NAME,
+        "Arrival by arm",
+        "arm|Arm|text; n|n annotators|integer; place|Mean place|number",
+        rows,
+        "sure",
+        "The mean place in the order of arrival of those who submitted and are not excluded: 0 is the first, 1 is the last, and 0.5 is expected. "
+        "An arm that loses people is filled later, so a change over time can look like an effect of the arm."
+        + test_text,
+    )
+    estimates = (*found.places, found.test)
+    return Block(ARRIVAL_NAME, "Arrival by arm", "recommended", estimates=estimates, tables=[table])
 
 
 def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:

@@ -27,7 +27,7 @@ from studies.models import Study
 from studies.services.version import version
 
 from . import no_conclusion
-from .attrition import build_attrition_block
+from .attrition import build_arrival_block, build_attrition_block
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
@@ -157,6 +157,10 @@ def _blocks(
         data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **options
     ):
         blocks.append(lost)
+    if arrived := build_arrival_block(
+        data.assignments, data.applied_rules, resamples=parameters["resamples"], rng=seeded_generator(seed, "arrival")
+    ):
+        blocks.append(arrived)
     return blocks + coding_blocks(data.coding_samples, seed=seed, **options)
 
 

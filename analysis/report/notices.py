@@ -6,9 +6,12 @@ from typing import Any
 from analysis.protocols.blocks import Block
 
 from . import newest_version
+from .attrition import ARRIVAL_NAME
 from .report_data import ReportData
 
 Notice = dict[str, str]
+# As for a test that protects a result: the notice costs little, and a small study finds only large differences.
+ARRIVAL_LEVEL = 0.05
 ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "test runs"}
 
 
@@ -24,6 +27,7 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
         *_people_notices(data),
         *_target_notices(data, parameters["origins"]),
         *_outcome_notices(data, blocks),
+        *_arrival_notices(blocks),
         *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
 
@@ -107,6 +111,15 @@ def _target_notices(data: ReportData, origins: Sequence[str]) -> Iterator[Notice
             "The exclusion rules exclude every annotator, so nothing can be estimated. The table “Exclusions by rule” below shows how many each "
             "rule flags.",
             "block",
+        )
+
+
+def _arrival_notices(blocks: Iterable[Block]) -> Iterator[Notice]:
+    tests = [e for block in blocks if block.name == ARRIVAL_NAME for e in block.estimates if e.test is not None]
+    if any(e.test.pvalue < ARRIVAL_LEVEL for e in tests if e.test):
+        yield make_notice(
+            "arrival",
+            "Arms were filled at different times, so a change over time can look like an effect of the arm. See the table “Arrival by arm”.",
         )
 
 

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from string import ascii_uppercase
 from typing import Any
 
 from annotators.models import Assignment
 from annotators.models.crypto import keyed_hash
 from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch_plan, get_batch_plan
-from studies.design.draw import seeded_random
+from studies.design.seeds import seeded_random
 from studies.design.wording import QuestionWording
-from studies.models import Exposure, Study
+from studies.models import Exposure
 from studies.protocols import REGISTRY, Page, PageItem, PageQuestion, PageSection, Protocol
+
+from .order import label_items, letter_label, order_sections
 
 CHARACTERS_PER_WORD = 6
 
@@ -161,9 +162,10 @@ def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
 def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
+    shown: dict[int, tuple[PageItem, ...]] = {}
     n_used = 0
     sections = []
-    for number, planned in enumerate(_order_sections(plan, seed), 1):
+    for number, planned in enumerate(order_sections(plan, seed), 1):
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
         if width and source.position not in letters:
@@ -174,64 +176,40 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
                 seeded_random(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
             n_used = max(n_used, start + width)
-        sections.append(_build_ordered_section(planned, source, seed, number, letters.get(source.position, ())))
+        if source.position not in shown:
+            shown[source.position] = label_items(plan, source, seed, letters.get(source.position, ()))
+        items = shown[source.position]
+        sections.append(
+            _build_ordered_section(
+                plan,
+                planned,
+                seed,
+                number,
+                letters.get(source.position, ()),
+                items[: planned.m] if planned.reuses else items,
+            )
+        )
     return tuple(sections)
 
 
-def letter_label(index: int) -> str:
-    """Return the n-th label: A, B, … Z, AA, AB, …"""
-    return (letter_label(index // 26 - 1) if index >= 26 else "") + ascii_uppercase[index % 26]
-
-
-def _order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
-    """Return the sections in order: screening, training, then live sections in the order of the design or at random.
-
-    A section that reuses another always comes directly after it, because it asks about what was just read.
-    """
-    order = {"screening": 0, "training": 1, "live": 2}
-    sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
-    if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
-        return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
-    heads = [
-        section
-        for section in sections
-        if section.purpose == "live" and section.reuses is None and REGISTRY[section.protocol].has_items
-    ]
-    shuffled = iter(seeded_random(seed, "sections").sample(heads, len(heads)))
-    arranged: list[PlannedSection] = []
-    for section in sections:
-        if section in heads:
-            head = next(shuffled)
-            arranged.append(head)
-            arranged += [section for section in sections if section.reuses == head.position]
-        elif section.reuses is None:
-            arranged.append(section)
-    return arranged
-
-
 def _build_ordered_section(
-    planned: PlannedSection, source: PlannedSection, seed: int, section_number: int, letters: tuple[str, ...]
+    plan: BatchPlan,
+    planned: PlannedSection,
+    seed: int,
+    section_number: int,
+    letters: tuple[str, ...],
+    items: tuple[PageItem, ...],
 ) -> OrderedSection:
-    protocol = REGISTRY[planned.protocol]
-    order = seeded_random(seed, "items", source.position).sample(source.items, len(source.items))
-    if planned.reuses:
-        order = order[: planned.m]
-    by_section = REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed"
-    items = []
-    for position, (item, exposures) in enumerate(order, 1):
-        item_letters = letters
-        if not by_section:
-            item_letters = tuple(seeded_random(seed, "item", item).sample(letters, len(letters)))
-        labelled = ((item_letters[number], exposure) for number, exposure in exposures)
-        items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
     declared = [question for _, question in planned.questions]
     ids = {question.key: pk for pk, question in planned.questions}
-    arranged = protocol.order_questions(declared, planned.settings, seeded_random(seed, "questions", planned.position))
+    arranged = REGISTRY[planned.protocol].order_questions(
+        declared, planned.settings, seeded_random(seed, "questions", planned.position), plan.wording.is_balanced
+    )
     questions = tuple(
         build_page_question(n, ids[question.key], question, planned.exposure_numbers, letters)
         for n, question in enumerate(arranged, 1)
     )
-    return OrderedSection(planned, PageSection(section_number, planned.m, planned.settings, questions), tuple(items))
+    return OrderedSection(planned, PageSection(section_number, planned.m, planned.settings, questions), items)
 
 
 def build_page_question(

@@ -41,12 +41,15 @@ class PlannedSection:
 class BatchPlan:
     """Everything that the pages of a batch need, except the texts of prompts and outputs.
 
-    ``text_lengths``: the characters of each exposure's text. ``images``: ("output", exposure id) and ("prompt", item
+    ``text_lengths``: the characters of each exposure's text. ``source_numbers``: a number for each exposure, the same for
+    texts of one system in items of one kind. Only the draw of positions reads it, and only in studies whose positions are
+    balanced. ``images``: ("output", exposure id) and ("prompt", item
     id) of images.
     """
 
     seed: int
     text_lengths: Mapping[int, int]
+    source_numbers: Mapping[int, int]
     images: frozenset[tuple[str, int]]
     sections: tuple[PlannedSection, ...]
     instructions: str
@@ -75,17 +78,19 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
     numbers: dict[int, dict[str, int]] = {}
     lengths: dict[int, int] = {}
+    sources: dict[int, tuple[str, str]] = {}
     images: set[tuple[str, int]] = set()
     rows = Exposure.objects.filter(item__placements__batch=batch_id).order_by("item__placements__number", "number")
     if design_id:
         version = Design.objects.values_list("version", flat=True).get(pk=design_id)
         rows = rows.exclude(item__retired_in__version__lte=version)
-    for item, section, number, exposure, system, length, image, prompt_image in rows.values_list(
+    for item, section, number, exposure, system, kind, length, image, prompt_image in rows.values_list(
         "item_id",
         "item__section__position",
         "number",
         "pk",
         "output__system__name",
+        "item__kind",
         Length("output__text"),
         "output__media",
         "item__prompt__media",
@@ -95,6 +100,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         if prompt_image:
             images.add(("prompt", item))
         lengths[exposure] = length or 0
+        sources[exposure] = kind, system
         placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
         numbers.setdefault(section, {})[system] = number
     ids = {
@@ -135,6 +141,16 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         )
     arm = wording.arms[batch.arm.name]
     instructions = arm["instructions"] or wording.study["instructions"]
+    # Sorted, because the order of rows with equal numbers may differ between databases.
+    numbered = {source: number for number, source in enumerate(sorted(set(sources.values())))}
+    source_numbers = {exposure: numbered[source] for exposure, source in sources.items()}
     return BatchPlan(
-        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, wording, arm_offer(wording, arm)
+        batch.study.seed,
+        lengths,
+        source_numbers if wording.is_balanced else {},
+        frozenset(images),
+        tuple(sections),
+        instructions,
+        wording,
+        arm_offer(wording, arm),
     )

@@ -1,7 +1,6 @@
 """Draw batches from a study's design. Batch k depends only on the seed, k and the design; the stored rows are the record."""
 
 import hashlib
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -24,18 +23,15 @@ from studies.models import (
 )
 from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
+from .queues import PromptQueue, TurnQueue, require_prompts
+from .seeds import seeded_random
+
 
 class ArmSharesRefused(UnfillableBatch):
     """The arms' places cannot be divided into blocks, so nothing can be drawn. The message is for the researcher."""
 
     def __init__(self, text: str):
         super().__init__(text, "arms")
-
-
-def seeded_random(seed: int, *purpose: object) -> Random:
-    """Return a separate generator for each purpose. The same seed and purpose always give the same numbers."""
-    digest = hashlib.sha256("|".join(map(str, (seed, *purpose))).encode()).digest()
-    return Random(int.from_bytes(digest))
 
 
 MAX_BLOCK_SIZE = 60
@@ -65,11 +61,6 @@ def arm_of_batch(arm_block: list, seed: int, batch_number: int) -> Arm:
     return seeded_random(seed, "arms", number).sample(arm_block, len(arm_block))[position]
 
 
-def prompt_shortage_text(needed: int, left: int) -> str:
-    """Say how many more prompts are needed and how many are left."""
-    return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
-
-
 @dataclass(frozen=True, slots=True)
 class DrawnBatch:
     number: int
@@ -86,47 +77,13 @@ SHORTAGE_ADVICE = {
 }
 
 
-class PromptQueue:
-    """The prompts of one section and arm in balanced coverage. Each pass is a new shuffle of all prompts.
-
-    A prompt that the batch already holds is skipped and stays in front for the next batch, so counts differ by at most
-    one. ``turns`` gives, for each prompt taken, its place in the first pass and the pass in which it was last taken.
-    """
-
-    def __init__(self, prompts: list[int], seed: int, *purpose: object):
-        self.prompts, self.seed, self.purpose = prompts, seed, purpose
-        self.queue: deque[tuple[int, int]] = deque()
-        self.passes = 0
-        self.places: dict[int, int] = {}
-        self.turns: dict[int, tuple[int, int]] = {}
-
-    def take(self, count: int, excluded: set[int]) -> list[int]:
-        if len(set(self.prompts) - excluded) < count:
-            raise UnfillableBatch(prompt_shortage_text(count, len(set(self.prompts) - excluded)))
-        taken: list[int] = []
-        skipped: list[tuple[int, int]] = []
-        while len(taken) < count:
-            if not self.queue:
-                order = seeded_random(self.seed, *self.purpose, self.passes).sample(self.prompts, len(self.prompts))
-                self.places = self.places or {prompt: position for position, prompt in enumerate(order)}
-                self.queue.extend((prompt, self.passes) for prompt in order)
-                self.passes += 1
-            prompt, number = self.queue.popleft()
-            if prompt in excluded or prompt in taken:
-                skipped.append((prompt, number))
-            else:
-                taken.append(prompt)
-                self.turns[prompt] = self.places[prompt], number
-        self.queue.extendleft(reversed(skipped))
-        return taken
-
-
 class BatchDraw:
     """The parts of a design that the draw needs, as plain ids, read once."""
 
     def __init__(self, study: Study):
         self.study = study
         self.seed = study.seed
+        self.is_balanced = study.drawing_version >= Study.BALANCED_DRAWING
         # Sort here by code point. A database sorts by its collation, and the draw must not depend on that.
         self.arms = sorted(study.arms.order_by(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
@@ -242,22 +199,35 @@ class BatchDraw:
             prompt_ids = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
             unused = [prompt for prompt in prompts if prompt not in used_prompts]
-            if len(unused) < section.m and not own_items:
-                raise UnfillableBatch(prompt_shortage_text(section.m, len(unused)))
+            if not own_items:
+                require_prompts(section.m, len(unused))
             prompt_ids = rng.sample(unused, min(section.m, len(unused)))
         elif own_items:
             prompt_ids = []
         else:
-            supply = queues.setdefault(
-                (section.pk, arm.pk), PromptQueue(prompts, self.seed, "pass", section.position, self.arms.index(arm))
-            )
+            supply = queues.get((section.pk, arm.pk)) or self._open_queue(section, arm, queues)
             prompt_ids = supply.take(section.m, used_prompts)
             turns = supply.turns
-        pool = StimulusPool(prompt_ids, self.systems[arm.pk], self.outputs, own_items, turns=turns, sources=sources)
+        pool = StimulusPool(
+            prompt_ids,
+            self.systems[arm.pk],
+            self.outputs,
+            own_items,
+            turns=turns,
+            sources=sources,
+            is_balanced=self.is_balanced,
+        )
         for item in REGISTRY[section.protocol].draw(section, pool, rng):
             if item.prompt is not None:
                 used_prompts.add(item.prompt)
             yield section.pk, item
+
+    def _open_queue(self, section, arm, queues) -> PromptQueue:
+        purpose = self.seed, "pass", section.position, self.arms.index(arm)
+        sets = REGISTRY[section.protocol].turn_sets(section, self.systems[arm.pk]) if self.is_balanced else ()
+        prompts = self.prompts[arm.pk]
+        queue = TurnQueue(sets, prompts, *purpose) if sets else PromptQueue(prompts, *purpose)
+        return queues.setdefault((section.pk, arm.pk), queue)
 
     def _draw_from_source_systems(
         self, section, arm, sources, used_prompts: set[int], rng: Random, queues
@@ -275,8 +245,7 @@ class BatchDraw:
                 queues[key] = PromptQueue(prompts, self.seed, *queue_key)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 unused = [prompt for prompt in queues[key].prompts if prompt not in taken]
-                if not unused:
-                    raise UnfillableBatch(prompt_shortage_text(1, 0))
+                require_prompts(1, len(unused))
                 prompt_ids.append(rng.choice(unused))
             else:
                 prompt_ids += queues[key].take(1, taken)

@@ -76,7 +76,9 @@ def serialize_design(study: Study) -> dict[str, Any]:
     for question in Question.objects.filter(section__study=study).order_by("position"):
         questions.setdefault(question.section_id, []).append(question)
     outputs = Output.objects.filter(system__study=study)
-    return {
+    # Designs that were frozen before there were versions have no such line, and keep their hash.
+    drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
+    return drawing | {
         "schema": SCHEMA,
         "study": _row_dict(study, STUDY_FIELDS),
         "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),

@@ -44,6 +44,7 @@ class Wording:
     study: dict[str, Any]
     arms: dict[str, dict[str, Any]]
     sections: tuple[SectionWording, ...]
+    is_balanced: bool  # the drawing: see Study.drawing_version
 
 
 def parse_wording(design: dict[str, Any]) -> Wording:
@@ -77,6 +78,7 @@ def parse_wording(design: dict[str, Any]) -> Wording:
             )
             for section in design["sections"]
         ),
+        is_balanced=design.get("drawing_version", 1) >= Study.BALANCED_DRAWING,
     )
 
 

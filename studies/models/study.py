@@ -69,6 +69,9 @@ class Study(models.Model):
             "random for each annotator (a section stays after the section that it reuses)",
         )
 
+    # From this version of the drawing on, each person meets systems, pairs and positions equally often.
+    BALANCED_DRAWING = 2
+
     study_path = "pk"
     may_add_after_launch = True
     mutable_fields = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
@@ -96,6 +99,11 @@ class Study(models.Model):
         default=new_seed,
         validators=[MaxValueValidator(2**62)],
         help_text="All random draws of the study depend on it.",
+    )
+    drawing_version = models.PositiveSmallIntegerField(
+        default=BALANCED_DRAWING,
+        editable=False,
+        help_text="How batches and the order of pages are drawn: 1, each item by itself; 2, balanced within each person.",
     )
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
     clone_of = optional_protected_foreign_key("self", "clones", editable=False)

@@ -8,6 +8,7 @@ from django import forms
 from django.db.models import Count
 
 from . import REGISTRY, DrawnItem, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from .base.balance import ShownCounts
 from .base.fields import ExposureChoiceField
 from .base.references import EXTREME_REFERENCES
 
@@ -85,14 +86,18 @@ class BestWorst(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        """Draw the outputs of a few systems for each prompt, or take the section's own items if it has them."""
+        """Draw a few systems for each prompt, all equally often in a batch, or take the section's own items if it has them."""
         if pool.items:
             return super().draw(section, pool, rng)
         size = min(get_set_size(section), len(pool.systems))
         items = []
+        counts = ShownCounts()
         for prompt in pool.prompts[: section.m]:
-            places = sorted(rng.sample(range(len(pool.systems)), size))
-            outputs = tuple(rng.choice(pool.outputs[prompt, pool.systems[position]]) for position in places)
+            if pool.is_balanced:
+                systems = counts.pick_systems(pool.systems, size, rng)
+            else:
+                systems = [pool.systems[place] for place in sorted(rng.sample(range(len(pool.systems)), size))]
+            outputs = tuple(rng.choice(pool.outputs[prompt, system]) for system in systems)
             items.append(DrawnItem(prompt, outputs))
         return items
 

@@ -9,6 +9,7 @@ from django import forms
 from django.db.models import Count
 
 from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, question_fields, register
+from .base.balance import ShownCounts
 from .base.fields import ExposureChoiceField
 from .base.scales import parse_scale
 
@@ -176,8 +177,10 @@ class HumanLike(Protocol):
         if pool.items:
             return super().draw(section, pool, rng)
         items = []
+        counts = ShownCounts()
         for prompt, source in zip(pool.prompts, pool.sources, strict=True):
-            system = rng.choice([candidate for candidate in source if (prompt, candidate) in pool.outputs])
+            candidates = [candidate for candidate in source if (prompt, candidate) in pool.outputs]
+            system = counts.pick_systems(candidates, 1, rng)[0] if pool.is_balanced else rng.choice(candidates)
             items.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
         return items
 

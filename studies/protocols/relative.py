@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from . import REGISTRY, PageField, Problem, Protocol, register
+from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
 from .base.scales import parse_scale, shortest_scale_length
@@ -81,6 +82,9 @@ class Relative(Protocol):
         return shortest_scale_length(questions)
 
     # The design
+
+    def turn_sets(self, section, systems):
+        return in_balanced_order(tuple(shown_pairs(section, self.cleaned_settings(section), systems)))
 
     def draw(self, section, pool, rng):
         pairs = shown_pairs(section, self.cleaned_settings(section), pool.systems)

@@ -3,12 +3,15 @@
 Source: Ethayarajh and Jurafsky, The Authenticity Gap in Human Evaluation, sections 5 and 6.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from django import forms
 
 from . import ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
+from .base.balance import draw_positions
 
 DEFAULT_EXPLANATION = """\
 Give each answer as a chance from 0 to 100.
@@ -162,14 +165,20 @@ class SPA(Protocol):
     def asks(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}
 
-    def order_questions(self, questions, settings, rng):
-        """Shuffle the questions and keep the two directions of a pair apart, as far as a few swaps allow."""
+    def order_questions(self, questions, settings, rng, is_balanced=True):
+        """Shuffle the questions and keep the two directions of a pair apart, as far as a few swaps allow.
+
+        In the first half, which asks each pair in one direction, each system is named first and second equally often.
+        """
         if settings.get("question_order", "random") != "random":
             return list(questions)
         first: list[Any] = []
         second: list[Any] = []
         seen = set()
-        for question in rng.sample(questions, len(questions)):
+        shuffled = rng.sample(questions, len(questions))
+        if is_balanced:
+            shuffled = _first_directions_to_front(shuffled, rng)
+        for question in shuffled:
             pair = (frozenset((question.x, question.y)), question.criterion)
             (second if pair in seen else first).append(question)
             seen.add(pair)
@@ -177,6 +186,21 @@ class SPA(Protocol):
         if len(second) > 1 and first and frozenset((first[-1].x, first[-1].y)) == frozenset((second[0].x, second[0].y)):
             second.append(second.pop(0))
         return first + second
+
+
+def _first_directions_to_front(questions: Sequence[Any], rng: Random) -> list[Any]:
+    """Move one direction of each pair before all second directions, such that systems are named first equally often."""
+    both: dict[str, dict[frozenset, list[Any]]] = {}
+    for question in questions:
+        if question.x:
+            both.setdefault(question.criterion, {}).setdefault(frozenset((question.x, question.y)), []).append(question)
+    asked_later = []
+    for pairs in both.values():
+        directions = [two for two in pairs.values() if len(two) == 2]
+        positions = draw_positions([(one.x, one.y) for one, _ in directions], rng)
+        asked_later += [two[position_of_x == 0] for two, (position_of_x, _) in zip(directions, positions, strict=True)]
+    later = {id(question) for question in asked_later}
+    return sorted(questions, key=lambda question: id(question) in later)
 
 
 def _unnamed_references(section) -> set[int]:

@@ -7,6 +7,7 @@ from django import forms
 from django.db.models import Count
 
 from . import PageField, Problem, Protocol, register
+from .base.balance import in_balanced_order
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
@@ -99,6 +100,9 @@ class TwoChoice(Protocol):
     def pairs(self, section, systems):
         """Return the pairs of ids that the section shows."""
         return shown_pairs(section, self.cleaned_settings(section), systems)
+
+    def turn_sets(self, section, systems):
+        return in_balanced_order(tuple(self.pairs(section, systems)))
 
     def draw(self, section, pool, rng):
         """Draw a pair for each prompt. A strategy that counts labels ends when each item was drawn once."""

@@ -35,7 +35,7 @@ from .steps import is_lifecycle_step_allowed
 
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
-    "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at", "title",
+    "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at", "title", "drawing_version",
 }  # fmt: skip
 
 Ids = dict[int, int]

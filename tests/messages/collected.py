@@ -314,7 +314,7 @@ class _Module:
             return node.value
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "error":
             return node.value
-        if isinstance(node, ast.AnnAssign) and node.target.id == "missing":  # of a kind of field
+        if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "missing":  # of a kind of field
             return node.value
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("AnswerRefused", "errors.append")):
             return node.args[-1]

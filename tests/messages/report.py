@@ -1,5 +1,6 @@
 """The lines of a report: what a reader must know before the numbers, and why nothing was concluded."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 
 from django.utils import timezone
@@ -8,7 +9,7 @@ from analysis.report import no_conclusion
 from analysis.report.build import build_report
 from annotators.models import PageVisit
 from annotators.places.exclusions import exclude_assignments
-from studies.models import Study, audit
+from studies.models import Arm, Study, audit
 from studies.services import lifecycle
 from tests import builders
 from tests.analysis.protocols.answers import answer
@@ -79,6 +80,17 @@ def with_unseen_image():
     return study
 
 
+def filled_in_turn():
+    """All people of one arm arrive, then all of the other."""
+    study = builders.spa_draft(target_n=12, with_surveys=False, with_rating=False, prompts=20)
+    Arm.objects.create(study=study, name="longer")
+    study = builders.launched(study)
+    answer(study, 12)
+    for assignment in study.assignments.filter(batch__arm__name="longer"):
+        study.assignments.filter(pk=assignment.pk).update(claimed_at=assignment.claimed_at + timedelta(hours=3))
+    return study
+
+
 def with_tau():
     return study_of(6, both=True, rules=[("incoherent", {"tau": 0.1})])
 
@@ -146,6 +158,9 @@ LINES = {
         ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
         ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
+    ],
+    f"{REPORT}:_arrival_notices": [
+        ("Arms were filled at different times", "See the table “Arrival by arm”", notices(make=filled_in_turn)),
     ],
     f"{REPORT}:explain_no_conclusion": [
         ("no annotator has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),

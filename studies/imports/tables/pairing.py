@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.design.draw import seeded_random
+from studies.design.seeds import seeded_random
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import is_blank, word_count
 

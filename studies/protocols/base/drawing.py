@@ -23,7 +23,8 @@ class StimulusPool:
 
     ``turns`` (balanced coverage): the place of each prompt in the first pass and the number of this pass, both from 0. A
     protocol that shows a part of a prompt's outputs uses them to take turns. ``sources``: if the protocol shows one output
-    per prompt, the systems from which the output at each place is taken.
+    per prompt, the systems from which the output at each place is taken. ``is_balanced``: the batch shows systems equally
+    often, as far as possible. Studies that were launched before this was done draw each item by itself.
     """
 
     prompts: Sequence[int]
@@ -32,6 +33,7 @@ class StimulusPool:
     items: Sequence[tuple[int, str]] = ()
     turns: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     sources: Sequence[tuple[int, ...]] = ()
+    is_balanced: bool = False
 
 
 class UnfillableBatch(Exception):

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.db.models import Count, Q
 
+from .balance import ShownCounts, in_balanced_order
 from .drawing import DrawnItem, StimulusPool, UnfillableBatch
 from .problems import Problem
 from .references import EXTREME_REFERENCES, Reference
@@ -88,19 +89,24 @@ def draw_pairs(
 ) -> list[DrawnItem]:
     """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns.
 
-    So every item is drawn once before any is drawn again. With ``without_repeats`` no item is drawn again, and the last
+    So every item is drawn once before any is drawn again. In independent coverage, a batch shows pairs equally often. With ``without_repeats`` no item is drawn again, and the last
     batch may be shorter.
 
     Raise UnfillableBatch if not enough items are left.
     """
     if not pairs:
         raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
+    sets = in_balanced_order(tuple(pairs)) if pool.is_balanced else tuple(pairs)
     items = []
+    counts = ShownCounts(sets)
     for prompt in pool.prompts[:m]:
-        first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
-        if without_repeats and turn >= len(pairs):
-            continue
-        pair = pairs[(first_pair + turn) % len(pairs)]
+        if pool.is_balanced and prompt not in pool.turns:
+            pair = counts.pick(dict.fromkeys(sets, 1), rng)
+        else:
+            first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
+            if without_repeats and turn >= len(sets):
+                continue
+            pair = sets[(first_pair + turn) % len(sets)]
         items.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
     if m and not items:
         raise UnfillableBatch(

@@ -124,6 +124,14 @@ class Protocol:
         """
         return ()
 
+    def turn_sets(self, section, systems: Sequence[int]) -> Sequence[tuple[int, ...]]:
+        """Return the sets of systems that the items of a prompt show in turns. Nothing: the protocol has no turns.
+
+        If it returns sets, ``draw`` must show of each prompt the set whose number is the sum of its two ``pool.turns``, modulo
+        the number of sets.
+        """
+        return ()
+
     def draw(self, section, pool: StimulusPool, rng: Random) -> list[DrawnItem]:
         """Return the section's items of one batch: the first m prompts of the pool, each with one output of every system.
 
@@ -139,8 +147,14 @@ class Protocol:
             for prompt in pool.prompts[: section.m]
         ]
 
-    def order_questions(self, questions: Sequence[Any], settings: Mapping[str, Any], rng: Random) -> list[Any]:
-        """Return the questions in the order for one annotator: as listed, or shuffled if the section's settings say so."""
+    def order_questions(
+        self, questions: Sequence[Any], settings: Mapping[str, Any], rng: Random, is_balanced: bool = True
+    ) -> list[Any]:
+        """Return the questions in the order for one annotator: as listed, or shuffled if the section's settings say so.
+
+        ``is_balanced``: the order treats systems alike, as far as possible. It is false for studies that were launched before
+        this was done.
+        """
         if settings.get("question_order") == "random":
             return rng.sample(questions, len(questions))
         return list(questions)

@@ -1,4 +1,6 @@
-"""The report compares how many people each arm lost."""
+"""The report compares how many people each arm lost, and when arms were filled."""
+
+from datetime import timedelta
 
 import pytest
 
@@ -46,3 +48,30 @@ def test_arms_that_lose_nobody_have_nothing_to_test():
 def test_one_arm_has_no_attrition_to_compare():
     result = report(closed(spa_study(target_n=4, with_surveys=False)))
     assert not [one for one in result["tables"] if one["name"] == "attrition"]
+
+
+def test_arms_that_were_filled_at_different_times_are_noticed():
+    study = closed(two_arms({}))
+    result = report(study)
+    places = {row["arm"]: (row["n"], row["place"]) for row in table(result, "arrival")["rows"]}
+    assert places.keys() == {"all", "longer"} and {n for n, _ in places.values()} == {12}
+    assert sum(place for _, place in places.values()) == pytest.approx(1)
+    assert "arrival" not in {notice["code"] for notice in result["notices"]}
+    for row in Assignment.objects.filter(study=study, batch__arm__name="longer"):
+        Assignment.objects.filter(pk=row.pk).update(claimed_at=row.claimed_at + timedelta(hours=3))
+    result = report(study)
+    places = {row["arm"]: row["place"] for row in table(result, "arrival")["rows"]}
+    assert places == {"all": 0.25, "longer": 0.75}
+    assert "Arms were filled at different times" in next(n["text"] for n in result["notices"] if n["code"] == "arrival")
+    assert "p < .001" in table(result, "arrival")["note"]
+
+
+def test_only_first_assignments_of_people_who_count_have_a_place():
+    study = closed(two_arms({"longer": 9}))
+    rows = table(report(study), "arrival")["rows"]
+    assert {row["arm"]: row["n"] for row in rows} == {"all": 12, "longer": 3}
+
+
+def test_one_arm_has_no_arrival_to_compare():
+    result = report(closed(spa_study(target_n=4, with_surveys=False)))
+    assert not [one for one in result["tables"] if one["name"] == "arrival"]

@@ -146,15 +146,13 @@ LINES = {
     f"{D}:_explain_shortage": [
         ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
     ],
-    f"{D}:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
-    f"{D}:_draw_from_source_systems": [
+    f"{D}:require_prompts": [
+        ("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts())),
         (
             "1 more prompt is needed and 0 are left",
             "lower the number of items",
             on(lambda: _shared_prompts(), study_with(coverage="independent")),
         ),
-    ],
-    f"{D}:_draw_section_items": [
         ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
     ],
 }
