@@ -7,6 +7,7 @@ the answers, CR1 intervals can cover as little as 62 % of the time. No interval 
 
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, claim_mean
 from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
+from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
@@ -33,6 +34,9 @@ __all__ = [
     "PEOPLE_AND_PROMPTS",
     "claim_mean",
     "VarianceComponents",
+    "FittedRows",
+    "ModelJackknife",
+    "ModelSpread",
     "Regression",
     "MAX_SKEWNESS",
     "TOO_FEW_CLUSTERS",

@@ -68,17 +68,17 @@ def test_sets_of_two_are_comparisons_of_pairs():
     sets = np.argsort(draw.random((150, 4)), axis=1)[:, :2]
     is_first = draw.random(150) < expit(0.3 * (sets[:, 1] - sets[:, 0]))
     best, worst = np.where(is_first, sets[:, 0], sets[:, 1]), np.where(is_first, sets[:, 1], sets[:, 0])
-    fit = best_worst_logit(sets, best, worst, people, n_systems=4, method="cr1")
+    fit = best_worst_logit(sets, best, worst, people, n_systems=4)
     other = fractional_bradley_terry(sets[:, 0], sets[:, 1], is_first, people, n_systems=4)
     assert_allclose(fit.probabilities, other.probabilities, atol=1e-8)
     for system in (1, 2, 3):
         one, wanted = fit.difference(system, 0), other.strengths[system]
         assert_allclose(
-            [one.estimate, one.detail["se"], one.pvalue],
-            [wanted.estimate, wanted.detail["se"], wanted.pvalue],
+            [one.estimate, one.detail["se"]],
+            [wanted.estimate, wanted.detail["se"]],
             rtol=1e-6,
         )
-        assert one.interval.method == wanted.interval.method == "cr1_t"
+        assert one.interval.method == wanted.interval.method == "cv3_t"
 
 
 def test_the_order_in_a_set_the_numbers_of_systems_and_the_order_of_rows_do_not_matter():
