@@ -13,6 +13,7 @@ from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
+    combine_two_ways,
     cr1_variance,
     cv3_variance,
     two_way_jackknife,
@@ -43,6 +44,7 @@ __all__ = [
     "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
+    "combine_two_ways",
     "cluster_skewness",
     "cluster_warnings",
     "clustered_mean",

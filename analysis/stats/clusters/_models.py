@@ -9,7 +9,7 @@ import numpy as np
 from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS
 from analysis.stats.clusters._means import t_estimate
-from analysis.stats.clusters._variances import TwoWayVariance, _summed
+from analysis.stats.clusters._variances import _summed, combine_two_ways
 from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, TOO_FEW_ITEMS, cluster_warnings, two_way_warnings
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -159,8 +159,8 @@ class ModelSpread:
         What each pair of annotator and prompt moves the parameters by.
     warnings : tuple[ResultWarning, ...]
         Warnings about few or unequal clusters.
-    unit : str
-        Name of an annotator.
+    unit, second : str
+        Names of an annotator and of a prompt.
     """
 
     annotators: ModelJackknife
@@ -168,10 +168,17 @@ class ModelSpread:
     pair_moves: FloatArray | None
     warnings: tuple[ResultWarning, ...]
     unit: str
+    second: str = "prompt"
 
     @classmethod
     def from_rows(
-        cls, rows: FittedRows, annotators: IntArray, prompts: IntArray | None = None, *, unit: str
+        cls,
+        rows: FittedRows,
+        annotators: IntArray,
+        prompts: IntArray | None = None,
+        *,
+        unit: str,
+        second: str = "prompt",
     ) -> "ModelSpread":
         """Compute the spread.
 
@@ -181,8 +188,8 @@ class ModelSpread:
             The rows of the fitted model.
         annotators, prompts : ndarray of int, shape (n_rows,)
             Codes of each row's annotator and prompt, from 0. Fewer than five prompts count as fixed.
-        unit : str
-            Name of an annotator.
+        unit, second : str
+            Names of an annotator and of a prompt.
 
         Returns
         -------
@@ -191,12 +198,12 @@ class ModelSpread:
         """
         by_annotator = rows.jackknife(annotators)
         if prompts is None or int(prompts.max()) + 1 < TOO_FEW_ITEMS:
-            return cls(by_annotator, None, None, cluster_warnings(np.bincount(annotators), name=unit), unit)
+            return cls(by_annotator, None, None, cluster_warnings(np.bincount(annotators), name=unit), unit, second)
         n_prompts = int(prompts.max()) + 1
         pairs, n_pairs = label_codes(annotators * n_prompts + prompts, "pairs", len(annotators))
         moves = _summed(rows.scores, pairs, n_pairs) @ by_annotator.inverse
         warnings = two_way_warnings(annotators, prompts, unit=unit)
-        return cls(by_annotator, rows.jackknife(prompts), moves, warnings, unit)
+        return cls(by_annotator, rows.jackknife(prompts), moves, warnings, unit, second)
 
     @property
     def population(self) -> str:
@@ -204,7 +211,14 @@ class ModelSpread:
         return PEOPLE if self.prompts is None else PEOPLE_AND_PROMPTS
 
     def estimate(
-        self, value: float, contrast: FloatArray, *, level: float, null: float | None = None, **common: Any
+        self,
+        value: float,
+        contrast: FloatArray,
+        *,
+        level: float,
+        null: float | None = None,
+        bounds: tuple[float, float] | None = None,
+        **common: Any,
     ) -> Estimate:
         """Return the estimate of a contrast of the parameters, with its t interval and its test.
 
@@ -218,6 +232,8 @@ class ModelSpread:
             Confidence level of the interval, between 0 and 1.
         null : float, optional
             Value of the null hypothesis. There is no test if None.
+        bounds : tuple[float, float], optional
+            Ends of the scale. The interval is clipped to them.
         **common : Any
             Other fields of the `Estimate`.
 
@@ -237,7 +253,7 @@ class ModelSpread:
         common["settings"] = {**common.get("settings", {}), "population": self.population}
         if len(self.annotators.moves) < 2:
             return Estimate(status="n_lt_2", reason=f"one {self.unit} has no spread", estimate=value, **common)
-        for way, name in ((self.annotators, self.unit), (self.prompts, "prompt")):
+        for way, name in ((self.annotators, self.unit), (self.prompts, self.second)):
             if way is not None and not way.is_identified(contrast):
                 reason = f"one {name} alone gave the answers that connect what is compared; collect more answers"
                 return Estimate(status="not_identified", reason=reason, estimate=value, **common)
@@ -245,13 +261,10 @@ class ModelSpread:
         variance, name, has_enough = self.annotators.variance(contrast), "clustered_t", n_informed >= TOO_FEW_CLUSTERS
         detail: dict[str, Any] = {"n_informed": n_informed}
         if self.prompts is not None and self.pair_moves is not None:
-            of_prompts, own_df = self.prompts.variance(contrast), self.prompts.df(contrast)
             of_pairs = float(np.sum((self.pair_moves @ contrast) ** 2))
-            spread = TwoWayVariance(variance, of_prompts, variance + of_prompts - of_pairs)
-            if spread.is_combined_largest:
-                df = max(1.0, spread.combined**2 / (variance**2 / df + of_prompts**2 / own_df))
-            elif of_prompts > variance:
-                df = own_df
+            spread, df = combine_two_ways(
+                (variance, self.prompts.variance(contrast)), of_pairs, (df, self.prompts.df(contrast))
+            )
             n_prompts = self.prompts.n_informed(contrast)
             detail |= {**spread.detail(), "n_prompts_informed": n_prompts}
             has_enough = has_enough and n_prompts >= TOO_FEW_ITEMS
@@ -266,6 +279,7 @@ class ModelSpread:
             method="cv3_t" if self.prompts is None else "two_way_cv3_t",
             null=null if has_enough else None,
             test_name=name,
+            bounds=bounds,
             reason="all annotators gave the same answers",
             **common,
         )
