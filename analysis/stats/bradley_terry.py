@@ -1,8 +1,8 @@
 """Bradley-Terry strengths from probabilities: a ranking of systems from paired comparisons.
 
 P[x > y] = 1 / (1 + exp(-(b_x - b_y))). Answers are probabilities, not wins, so the likelihood is the fractional
-(quasi-binomial) one of Papke and Wooldridge 1996. It allows 0 and 1, and the standard errors are a sandwich over
-annotators. The point estimate needs only the sum and the count of each ordered pair.
+(quasi-binomial) one of Papke and Wooldridge 1996. It allows 0 and 1, and the standard errors leave out one annotator at
+a time. The point estimate needs only the sum and the count of each ordered pair.
 """
 
 import math
@@ -23,7 +23,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.clusters import cluster_warnings, t_estimate
+from analysis.stats.clusters import FittedRows, ModelSpread
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 MAX_STEPS = 100
@@ -35,10 +35,9 @@ class BradleyTerry(Record):
     """A fitted comparison model of K systems.
 
     `strengths` (log-odds against the reference, which is 0) has one Estimate per system. `framing` is the intercept
-    of being named first, if it was asked for. `covariance` (K, K) has zeros for the reference; differences of
-    strengths are tested with it. `probabilities` (K, K) are the fitted P[row > column]. `observed` are the mean
-    answers in the same form, NaN if a pair was not asked. `components` are the groups of systems connected by
-    comparisons: rank systems only within one.
+    of being named first, if it was asked for. `covariance` (K, K) over annotators has zeros for the reference.
+    `probabilities` (K, K) are the fitted P[row > column]. `observed` are the mean answers in the same form, NaN if a
+    pair was not asked. `components` are the groups of systems connected by comparisons: rank systems only within one.
     """
 
     status: str
@@ -87,8 +86,9 @@ def fractional_bradley_terry(
     Returns
     -------
     BradleyTerry
-        The fit, with covariance CR1, G / (G - 1) (N - 1) / (N - k), and t(G - 1); no tests with fewer than six
-        annotators. `not_identified`: no chain of comparisons connects all systems. `separation`: one always got 0 or 1.
+        The fit. Intervals are those of `clusters.ModelSpread` over annotators (CV3); no tests with fewer than six
+        annotators who inform a strength. `not_identified`: no chain of comparisons connects all systems (one strength:
+        one annotator alone connects it). `separation`: one always got 0 or 1.
 
     Raises
     ------
@@ -154,29 +154,23 @@ def fractional_bradley_terry(
     strengths = np.zeros(n_systems)
     strengths[others] = coefficients[: len(others)]
     constant = float(coefficients[-1]) if is_framing_identified else 0.0
-    residuals = answers - special.expit(strengths[x] - strengths[y] + constant)
-    scores = np.zeros((n_clusters, n_systems))
-    flat = group_sums(positions * n_systems + x, residuals, n_clusters * n_systems)
-    flat -= group_sums(positions * n_systems + y, residuals, n_clusters * n_systems)
-    scores = flat.reshape(n_clusters, n_systems)[:, others]
-    if is_framing_identified:
-        scores = np.column_stack([scores, group_sums(positions, residuals, n_clusters)])
-    n_rows, k = len(answers), design.shape[1]
-    bread = np.linalg.inv(information)
-    sandwich = bread @ (scores.T @ scores) @ bread
-    if n_clusters > 1 and n_rows > k:
-        sandwich = sandwich * (n_clusters / (n_clusters - 1) * (n_rows - 1) / (n_rows - k))
-
-    warnings = cluster_warnings(group_sizes(positions, n_clusters), name=unit)
+    # Number the named pairs of systems; each is a cell of rows with the same second derivatives.
+    pair = np.zeros(n_systems**2, dtype=np.int64)
+    pair[named[:, 0] * n_systems + named[:, 1]] = np.arange(len(named))
+    pair = pair[cells]
+    chances = special.expit(design @ coefficients)
+    of_pairs = design[:, :, None] * design[:, None, :] * (chances * (1 - chances))[:, None, None]
+    rows = FittedRows(information, design[pair] * (answers - chances[pair])[:, None], pair, of_pairs)
+    spread = ModelSpread.from_rows(rows, positions, unit=unit)
     covariance = np.zeros((n_systems, n_systems))
-    covariance[np.ix_(others, others)] = sandwich[: len(others), : len(others)]
+    covariance[np.ix_(others, others)] = spread.annotators.covariance[: len(others), : len(others)]
+    places = {system: place for place, system in enumerate(others)}
     estimates = tuple(
         _strength(
             float(strengths[system]),
-            float(covariance[system, system]),
+            spread,
+            places.get(system),
             f"log-odds of system {system} against system {reference}",
-            is_reference=system == reference,
-            warnings=warnings,
             level=level,
             common={"analysis": f"{analysis}.strength", **common},
         )
@@ -184,7 +178,7 @@ def fractional_bradley_terry(
     )
     intercept = None
     if framing:
-        intercept = _framing(constant, sandwich, is_framing_identified, warnings, level, analysis, common)
+        intercept = _framing(constant, spread, is_framing_identified, level, analysis, common)
     return BradleyTerry(
         status="ok",
         reason="",
@@ -195,7 +189,7 @@ def fractional_bradley_terry(
         observed=observed,
         components=components,
         n_clusters=n_clusters,
-        n_rows=n_rows,
+        n_rows=len(answers),
     )
 
 
@@ -294,16 +288,10 @@ def _newton(design: FloatArray, weights: FloatArray, shares: FloatArray) -> tupl
 
 
 def _strength(
-    value: float,
-    variance: float,
-    estimand: str,
-    *,
-    is_reference: bool,
-    warnings: tuple[ResultWarning, ...],
-    level: float,
-    common: dict[str, Any],
+    value: float, spread: ModelSpread, place: int | None, estimand: str, *, level: float, common: dict[str, Any]
 ) -> Estimate:
-    if is_reference:
+    """Return the estimate of the coefficient at a place of the design; the reference (None) has no place."""
+    if place is None:
         return Estimate(
             estimand=estimand,
             status="not_applicable",
@@ -311,31 +299,15 @@ def _strength(
             estimate=0.0,
             **common,
         )
-    n_clusters = common["n_clusters"]
-    if n_clusters < 2:
-        return Estimate(
-            estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
-        )
-    return t_estimate(
-        value,
-        math.sqrt(max(0.0, variance)),
-        n_clusters - 1,
-        fewest_clusters=n_clusters,
-        level=level,
-        method="cr1_t",
-        null=0.0,
-        reason="all annotators gave the same answers",
-        estimand=estimand,
-        warnings=warnings,
-        **common,
-    )
+    contrast = np.zeros(len(spread.annotators.inverse))
+    contrast[place] = 1.0
+    return spread.estimate(value, contrast, level=level, null=0.0, estimand=estimand, **common)
 
 
 def _framing(
     constant: float,
-    sandwich: FloatArray,
+    spread: ModelSpread,
     is_identified: bool,
-    warnings: tuple[ResultWarning, ...],
     level: float,
     analysis: str,
     common: dict[str, Any],
@@ -350,15 +322,7 @@ def _framing(
             warnings=(ResultWarning("order_not_identified"),),
             **named,
         )
-    return _strength(
-        constant,
-        float(sandwich[-1, -1]),
-        estimand,
-        is_reference=False,
-        warnings=warnings,
-        level=level,
-        common=named,
-    )
+    return _strength(constant, spread, -1, estimand, level=level, common=named)
 
 
 def _undefined(

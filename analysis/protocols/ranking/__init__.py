@@ -290,7 +290,8 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             "recommended",
             estimates=strengths,
             other_results=fit,
-            note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's), annotators as clusters.",
+            note="Log-odds with sum 0 from all pairs of all rankings, ties part of the model (Davidson's). "
+            "Clusters are the annotators and, if there are five or more, the prompts.",
         ),
         Block(
             "ranking.checks",
@@ -350,15 +351,18 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
     from analysis.stats.davidson import fit_davidson
 
     systems = list(rankings.wide.columns)
-    annotators = rankings.wide.index.get_level_values("annotator").to_numpy(object)
+    annotators, prompts = (
+        rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt")
+    )
     table = rankings.wide.to_numpy(float)
-    first, second, outcomes, people = [], [], [], []
+    first, second, outcomes, people, ranked_prompts = [], [], [], [], []
     for x, y in combinations(range(len(systems)), 2):
         is_compared = ~np.isnan(table[:, x] - table[:, y])
         first.append(np.full(int(is_compared.sum()), x))
         second.append(np.full(int(is_compared.sum()), y))
         outcomes.append((np.sign(table[is_compared, y] - table[is_compared, x]) + 1) / 2)
         people.append(annotators[is_compared])
+        ranked_prompts.append(prompts[is_compared])
     if not outcomes or not sum(map(len, outcomes)):
         return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
     fit = fit_davidson(
@@ -366,6 +370,7 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
         np.concatenate(second),
         np.concatenate(outcomes),
         np.concatenate(people),
+        np.concatenate(ranked_prompts),
         n_systems=len(systems),
         level=level,
         analysis="ranking.davidson",

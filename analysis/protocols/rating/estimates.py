@@ -88,8 +88,9 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
     scores, systems = rows["rating"].to_numpy(float), rows["system"].to_numpy(object)
-    people, pair = rows["annotator"].to_numpy(object), {"system": comparison.x, "reference": comparison.y}
-    return [ratings.cumulative_logit(scores, systems, people, level=level, **pair)]
+    people, prompts = rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+    pair = {"system": comparison.x, "reference": comparison.y}
+    return [ratings.cumulative_logit(scores, systems, people, prompts, level=level, **pair)]
 
 
 def add_planned_points_equivalence_test(

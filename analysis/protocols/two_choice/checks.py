@@ -142,9 +142,10 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         )
         outcomes = np.concatenate([r["value"].to_numpy(float) for r in rows])
         people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
+        prompts = np.concatenate([r["prompt"].to_numpy(object) for r in rows])
         if not len(outcomes):
             continue
-        fit = fit_davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
+        fit = fit_davidson(first, second, outcomes, people, prompts, n_systems=len(systems), level=context.level)
         strengths = [
             replace(
                 strength,
@@ -170,7 +171,10 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
             }
         )
         where = f"section {own_comparisons[0].section.position}, {question}"
-        note = "Strengths in log-odds, their sum 0, annotators as clusters. Ties are part of the model (Davidson's)."
+        note = (
+            "Strengths in log-odds, their sum 0. Ties are part of the model (Davidson's). "
+            "Clusters are the annotators and, if there are five or more, the prompts."
+        )
         blocks.append(
             Block(
                 "choice.ranking",

@@ -75,7 +75,6 @@ def best_worst_logit(
     prompts: npt.ArrayLike | None = None,
     *,
     n_systems: int,
-    method: str = "cv3",
     level: float = 0.95,
     analysis: str = "best_worst.logit",
     unit: str = "annotator",
@@ -91,8 +90,6 @@ def best_worst_logit(
         Labels of each answer's annotator and prompt.
     n_systems : int
         Number of systems.
-    method : {"cv3", "cr1"}, default 'cv3'
-        Covariance estimator.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit, mode : str, optional
@@ -108,19 +105,18 @@ def best_worst_logit(
     Raises
     ------
     ValueError
-        If `method` is not allowed or an answer is invalid.
+        If an answer is invalid.
 
     Notes
     -----
     An answer has the probability exp(b_best) / sum over the set of exp(b) times exp(-b_worst) / sum over the set
     without the best of exp(-b).
 
-    "cv3" is the jackknife over people by one Newton step, with G* - 1 degrees of freedom. It is undefined if one
-    person's answers alone connect a system; the estimates then have no interval (`not_identified`). "cr1" is the
-    sandwich with G / (G - 1) (N - 1) / (N - k) and G - 1. With fewer than six people there is no test. If prompts
-    were judged more than once, the sensitivity is over people and prompts: V = V_a + V_i - V_ai, at least V_a and
-    V_i, on min(G_a, G_i) - 1. The omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b,
-    on q and df - q + 1.
+    The covariance is the jackknife over people (CV3) by one Newton step, with G* - 1 degrees of freedom. It is undefined
+    if one person's answers alone connect a system; the estimates then have no interval (`not_identified`). With fewer
+    than six people there is no test. If prompts were judged more than once, the sensitivity is over people and prompts:
+    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_ways`. The omnibus
+    test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
 
     References
     ----------
@@ -135,8 +131,6 @@ def best_worst_logit(
     ([0.472, -0.337, -0.135], 0.607)
     """
     validate_level(level)
-    if method not in ("cv3", "cr1"):
-        raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
     people_codes, n_people, prompt_codes = person_and_prompt_cluster_codes(people, prompts, len(answers.best))
     n_shown = answers.shown_counts()
@@ -148,7 +142,7 @@ def best_worst_logit(
         "n": n_people,
         "n_clusters": n_people,
         "n_rows": len(answers.best),
-        "settings": {"model": "best_worst", "method": method, "level": level},
+        "settings": {"model": "best_worst", "method": "cv3", "level": level},
         "analysis": analysis,
     }
     beats = answers.win_matrix()[of_present]
@@ -159,9 +153,7 @@ def best_worst_logit(
     if status == "ok" and fit is None:
         status, reason = "failed", "the search for the maximum of the likelihood did not settle"
     clusterings = (
-        ()
-        if fit is None
-        else person_and_prompt_clusterings(fit, people_codes, n_people, prompt_codes, method=method, unit=unit)
+        () if fit is None else person_and_prompt_clusterings(fit, people_codes, n_people, prompt_codes, unit=unit)
     )
     values = np.full(n_systems, np.nan)
     covariance = np.full((n_systems, n_systems), np.nan)

@@ -41,22 +41,6 @@ class FittedLogit:
     information: FloatArray
     log_likelihood: float
 
-    def sandwich_covariance(self, cluster_codes: IntArray, n_clusters: int) -> FloatArray:
-        """Return the CR1 covariance, G / (G - 1) (N - 1) / (N - k) times the sandwich; shape (K, K).
-
-        `cluster_codes` (n,) are the clusters of the answers, numbered from 0.
-        """
-        k, n_rows = len(self.strengths), len(self.scores)
-        sums = np.zeros((n_clusters, k))
-        np.add.at(sums, cluster_codes, self.scores)
-        # Scores sum to 0, so the constant that `_anchored` adds has no effect on them.
-        bread = np.linalg.inv(_anchored(self.information))
-        factor = n_clusters / (n_clusters - 1)
-        if n_rows > k - 1:
-            factor *= (n_rows - 1) / (n_rows - k + 1)
-        moves = sums @ bread
-        return np.asarray(factor * (moves.T @ moves))
-
     def jackknife_covariance(self, cluster_codes: IntArray, n_clusters: int) -> FloatArray | None:
         """Return the CV3 covariance (K, K), by one Newton step from the maximum without each cluster.
 

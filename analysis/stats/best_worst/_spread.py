@@ -20,17 +20,22 @@ ROUNDING = 1e-12
 class Clustering:
     """Clusters of answers: people (one covariance), or people and prompts (V_a, V_i, and V_a + V_i - V_ai).
 
-    Covariances have shape (K, K). A contrast uses the largest variance, a joint hypothesis the smallest F. Without
-    covariances `status` and `reason` say why there are none.
+    Covariances have shape (K, K). A contrast uses the largest variance, a joint hypothesis the smallest F. `dfs` are the
+    degrees of freedom of each way. Without covariances `status` and `reason` say why there are none.
     """
 
     covariances: tuple[FloatArray, ...]
-    df: float
+    dfs: tuple[float, ...]
     n_clusters: int
     method: str
     warnings: tuple[ResultWarning, ...]
     status: str = "ok"
     reason: str = ""
+
+    @property
+    def df(self) -> float:
+        """Return the degrees of freedom of a joint test before Hotelling's correction: the smaller ones of two ways."""
+        return min(self.dfs)
 
     @property
     def is_two_way(self) -> bool:
@@ -45,13 +50,17 @@ class Clustering:
         value = float(weights @ strengths)
         if not self.covariances:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
-        variances = [_variance(covariance, weights) for covariance in self.covariances]
+        variances, df = [_variance(covariance, weights) for covariance in self.covariances], self.df
         if self.is_two_way:
-            common["detail"] = {**common.get("detail", {}), **clusters.TwoWayVariance(*variances).detail()}
+            by_people, by_prompts, combined = variances
+            spread, df = clusters.combine_two_ways(
+                (by_people, by_prompts), by_people + by_prompts - combined, (self.dfs[0], self.dfs[1])
+            )
+            common["detail"] = {**common.get("detail", {}), **spread.detail()}
         return clusters.t_estimate(
             value,
             math.sqrt(max(0.0, *variances)),
-            self.df,
+            df,
             fewest_clusters=self.n_clusters,
             level=level,
             method=f"{self.method}_t",
@@ -113,7 +122,7 @@ def _variance(covariance: FloatArray, weights: FloatArray) -> float:
 
 
 def person_and_prompt_clusterings(
-    fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, method: str, unit: str
+    fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, unit: str
 ) -> tuple[Clustering, ...]:
     """Return the clustering over people and, if the answers have prompts, then the one over people and prompts.
 
@@ -122,24 +131,26 @@ def person_and_prompt_clusterings(
     sizes = group_sizes(people_codes, n_people)
     people = clusters.cluster_warnings(sizes, name=unit)
     if n_people < 2:
-        return (Clustering((), 1.0, n_people, method, people, "n_lt_2", f"one {unit} has no spread"),)
-    over_people = _covariance(fit, people_codes, method)
-    df = max(1.0, clusters.effective_n_clusters(sizes) - 1) if method == "cv3" else n_people - 1.0
-    one_way = _defined_clustering((over_people,), df, n_people, method, people, unit)
+        return (Clustering((), (1.0,), n_people, "cv3", people, "n_lt_2", f"one {unit} has no spread"),)
+    over_people = fit.jackknife_covariance(people_codes, n_people)
+    df = max(1.0, clusters.effective_n_clusters(sizes) - 1)
+    one_way = _defined_clustering((over_people,), (df,), n_people, "cv3", people, unit)
     if prompt_codes is None:
         return (one_way,)
     n_prompts = int(prompt_codes.max()) + 1
     pairs, _ = label_codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
-    over_prompts, over_pairs = _covariance(fit, prompt_codes, method), _covariance(fit, pairs, method)
+    over_prompts = fit.jackknife_covariance(prompt_codes, n_prompts)
+    over_pairs = fit.jackknife_covariance(pairs, int(pairs.max()) + 1)
     over_both = (
         None
         if over_people is None or over_prompts is None or over_pairs is None
         else over_people + over_prompts - over_pairs
     )
     fewest = min(n_people, n_prompts)
+    own_df = max(1.0, clusters.effective_n_clusters(group_sizes(prompt_codes, n_prompts)) - 1)
     warnings = clusters.two_way_warnings(people_codes, prompt_codes, unit=unit)
     return one_way, _defined_clustering(
-        (over_people, over_prompts, over_both), fewest - 1.0, fewest, "two_way", warnings, f"{unit} or prompt"
+        (over_people, over_prompts, over_both), (df, own_df), fewest, "two_way", warnings, f"{unit} or prompt"
     )
 
 
@@ -150,7 +161,7 @@ def first_with_rest_as_sensitivity(estimates: tuple[Estimate, ...]) -> Estimate:
 
 def _defined_clustering(
     covariances: tuple[FloatArray | None, ...],
-    df: float,
+    dfs: tuple[float, ...],
     n_clusters: int,
     method: str,
     warnings: tuple[ResultWarning, ...],
@@ -158,14 +169,9 @@ def _defined_clustering(
 ) -> Clustering:
     defined = tuple(covariance for covariance in covariances if covariance is not None)
     if len(defined) == len(covariances):
-        return Clustering(defined, df, n_clusters, method, warnings)
+        return Clustering(defined, dfs, n_clusters, method, warnings)
     reason = f"one {unit} alone gives the answers that connect some system with the others"
-    return Clustering((), df, n_clusters, method, warnings, "not_identified", reason)
-
-
-def _covariance(fit: FittedLogit, positions: IntArray, method: str) -> FloatArray | None:
-    n_clusters = int(positions.max()) + 1
-    return (fit.jackknife_covariance if method == "cv3" else fit.sandwich_covariance)(positions, n_clusters)
+    return Clustering((), dfs, n_clusters, method, warnings, "not_identified", reason)
 
 
 def _differences(covariance: FloatArray) -> FloatArray:

@@ -7,11 +7,13 @@ the answers, CR1 intervals can cover as little as 62 % of the time. No interval 
 
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
 from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
+from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
+    combine_two_ways,
     cr1_variance,
     cv3_variance,
     two_way_jackknife,
@@ -33,12 +35,16 @@ __all__ = [
     "PEOPLE_AND_PROMPTS",
     "annotator_prompt_clustered_mean",
     "VarianceComponents",
+    "FittedRows",
+    "ModelJackknife",
+    "ModelSpread",
     "Regression",
     "MAX_SKEWNESS",
     "TOO_FEW_CLUSTERS",
     "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
+    "combine_two_ways",
     "abs_skewness_of_clustered_mean",
     "cluster_warnings",
     "clustered_mean",

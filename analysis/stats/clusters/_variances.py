@@ -197,7 +197,36 @@ def two_way_jackknife(
     pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(values))
     residuals = weights * (values - float(np.sum(weights * values)) / total) * len(values) / total
     by_pair = cr1_variance(residuals, pairs)
-    spread = TwoWayVariance(parts[0], parts[1], parts[0] + parts[1] - by_pair)
+    return combine_two_ways((parts[0], parts[1]), by_pair, (dfs[0], dfs[1]))
+
+
+def combine_two_ways(
+    parts: tuple[float, float], by_pair: float, dfs: tuple[float, float]
+) -> tuple[TwoWayVariance, float]:
+    """Combine the variances over annotators and over items, and their degrees of freedom.
+
+    Parameters
+    ----------
+    parts : tuple[float, float]
+        The variances over annotators and over items.
+    by_pair : float
+        The variance of independent pairs of annotator and item.
+    dfs : tuple[float, float]
+        The degrees of freedom of the two ways.
+
+    Returns
+    -------
+    tuple[TwoWayVariance, float]
+        The variances over each and combined, and the degrees of freedom: those of Satterthwaite's rule if V_a + V_i -
+        V_ai is the largest, otherwise those of the larger variance; at least 1.
+
+    Examples
+    --------
+    >>> spread, df = combine_two_ways((2.0, 1.0), 0.5, (9.0, 4.0))
+    >>> spread.variance, round(df, 2)
+    (2.5, 9.0)
+    """
+    spread = TwoWayVariance(*parts, parts[0] + parts[1] - by_pair)
     if spread.is_combined_largest:
         df = spread.combined**2 / sum(part**2 / own for part, own in zip(parts, dfs, strict=True))
     else:

@@ -1,7 +1,6 @@
 """Fitted models of paired comparisons."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import FloatArray, group_sizes, group_sums, validate_level
+from analysis.stats.arrays import FloatArray, validate_level
 from analysis.stats.bradley_terry import connected_components
 from analysis.stats.davidson._labels import PairedComparisonLabels
 from analysis.stats.davidson._model import (
@@ -30,10 +29,10 @@ class PairedComparison(Record):
     """A fitted model of K systems.
 
     `strengths` (log-odds, sum 0) has one Estimate per system; `tie` is that of nu (None for a model without ties).
-    `covariance` (K, K) is that of the strengths. `probabilities` (K, K) are the fitted P[row beats column],
+    `covariance` (K, K) is that of the strengths (over annotators, for labels in rows). `probabilities` (K, K) are the fitted P[row beats column],
     `tie_probabilities` those of a tie. `residuals` (K, K) are (observed - expected) / standard error of the row's mean
     score against the column (a win counts 1, a tie 1/2), NaN if a pair has no labels. `components` are the groups of
-    systems connected by comparisons: rank systems only within one. `df` is None if the labels count as independent.
+    systems connected by comparisons: rank systems only within one.
     """
 
     status: str
@@ -46,8 +45,9 @@ class PairedComparison(Record):
     residuals: FloatArray
     log_likelihood: float | None
     components: tuple[tuple[int, ...], ...]
-    df: float | None
     level: float
+    _everything: FloatArray
+    _spread: clusters.ModelSpread | None
     _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
@@ -55,11 +55,9 @@ class PairedComparison(Record):
         value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
         if value is None:
             return Estimate(status=self.status, reason=self.reason, **common)
-        contrast = np.zeros(len(self.strengths))
+        contrast = np.zeros(len(self.strengths) + 1)
         contrast[x], contrast[y] = 1.0, -1.0
-        variance = float(contrast @ self.covariance @ contrast)
-        estimand = common.pop("estimand")
-        return _wald(value, variance, estimand, self, common, is_tested=True)
+        return _wald(value, contrast, common.pop("estimand"), self, common, null=0.0)
 
 
 def strength_difference_and_fields(
@@ -83,13 +81,14 @@ def fit_davidson(
     second: npt.ArrayLike,
     outcomes: npt.ArrayLike,
     annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike | None = None,
     *,
     n_systems: int,
     level: float = 0.95,
     analysis: str = "choice.davidson",
     unit: str = "annotator",
 ) -> PairedComparison:
-    """Strengths and the tie parameter of Davidson's model from labels, with a covariance over annotators.
+    """Strengths and the tie parameter of Davidson's model from labels, for annotators and prompts like these.
 
     Parameters
     ----------
@@ -97,6 +96,8 @@ def fit_davidson(
         System numbers 0..n_systems-1.
     outcomes, annotators : array_like, shape (n_rows,)
         1 if the first was chosen, 0 the second, .5 a tie, NaN missing; and the label of each row's annotator.
+    prompts : array_like, shape (n_rows,), optional
+        Label of each row's prompt. Without prompts, or with fewer than five, the fit is for exactly these prompts.
     n_systems : int
         Number of systems.
     level : float, default 0.95
@@ -107,10 +108,10 @@ def fit_davidson(
     Returns
     -------
     PairedComparison
-        The fit, with covariance CR1, G / (G - 1) (N - 1) / (N - k), and t(G - 1); no tests with fewer than six
-        annotators. `not_identified`: no chain of comparisons connects all systems. `separation`: the likelihood has no
-        maximum (a system always won); estimates under a normal prior of precision .5 give an order only. Without ties
-        nu is 0.
+        The fit. Intervals and tests are those of `clusters.ModelSpread`; `settings["population"]` says what they are
+        about. No tests with fewer than six annotators who inform a difference. `not_identified`: no chain of comparisons
+        connects all systems. `separation`: the likelihood has no maximum (a system always won); estimates under a normal
+        prior of precision .5 give an order only. Without ties nu is 0.
 
     Examples
     --------
@@ -120,42 +121,48 @@ def fit_davidson(
     ([0.0, 0.866, -0.866], 0.774)
     """
     validate_level(level)
-    labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems)
+    labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems, prompts)
     wins, ties = labels.tables()
-    x, y, annotator_codes, n_annotators, n_rows = (
-        labels.first,
-        labels.second,
-        labels.annotators,
-        labels.n_annotators,
-        len(labels.outcomes),
-    )
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,
-        "n": n_annotators,
-        "n_clusters": n_annotators,
-        "n_rows": n_rows,
-        "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
-        "warnings": clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name=unit)
-        if n_annotators
-        else (),
+        "n": labels.n_annotators,
+        "n_clusters": labels.n_annotators,
+        "n_rows": len(labels.outcomes),
+        "settings": {"model": "davidson", "level": level, "covariance": "cv3"},
+        "warnings": (),
     }
+    return _fitted(wins, ties, labels, level, common, with_ties=True)
 
-    def covariance_of(fit: FittedModel) -> FloatArray:
-        residual = labels.outcomes - (fit.won + fit.tied / 2)[x, y]
-        scores = np.zeros((n_annotators, n_systems + 1))
-        flat = group_sums(annotator_codes * n_systems + x, residual, n_annotators * n_systems)
-        flat -= group_sums(annotator_codes * n_systems + y, residual, n_annotators * n_systems)
-        scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
-        scores[:, n_systems] = group_sums(annotator_codes, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
-        bread = fit.sum_zero_covariance()
-        k = n_systems - 1 + (fit.log_nu is not None)
-        factor = 1.0
-        if n_annotators > 1 and n_rows > k:
-            factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)
-        return np.asarray(factor * bread @ (scores.T @ scores) @ bread)
 
-    return _fitted(wins, ties, covariance_of, max(0.0, n_annotators - 1.0), level, common, with_ties=True)
+def _spread(fit: FittedModel, labels: PairedComparisonLabels, unit: str) -> clusters.ModelSpread:
+    """Return the spread of the strengths and of log nu (in the last place) over annotators and prompts."""
+    x, y, k = labels.first, labels.second, labels.n_systems
+    score = fit.won + fit.tied / 2
+    rows = np.arange(len(x))
+    scores = np.zeros((len(x), k + 1))
+    scores[rows, x] = labels.outcomes - score[x, y]
+    scores[rows, y] = -scores[rows, x]
+    pairs, cells = np.unique(x * k + y, return_inverse=True)
+    first, second = np.divmod(pairs, k)
+    chance, tied = score[first, second], fit.tied[first, second]
+    # The two sufficient statistics of a label are the signs of its systems times its score, and whether it is a tie.
+    signs, is_nu = np.zeros((len(pairs), k + 1)), np.zeros(k + 1)
+    signs[np.arange(len(pairs)), first], signs[np.arange(len(pairs)), second] = 1.0, -1.0
+    of_pairs = _outer(signs, signs, fit.won[first, second] + tied / 4 - chance**2)
+    if fit.log_nu is not None:
+        scores[:, k] = (labels.outcomes == 0.5) - fit.tied[x, y]
+        is_nu[k] = 1.0
+        nus = np.tile(is_nu, (len(pairs), 1))
+        mixed = _outer(signs, nus, tied / 2 - chance * tied)
+        of_pairs = of_pairs + mixed + mixed.transpose(0, 2, 1) + _outer(nus, nus, tied * (1 - tied))
+    fitted = clusters.FittedRows(fit.information, scores, cells, of_pairs)
+    return clusters.ModelSpread.from_rows(fitted, labels.annotators, labels.prompts, unit=unit)
+
+
+def _outer(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return weights (n,) times the outer products of the rows of two arrays (n, k); shape (n, k, k)."""
+    return np.asarray(first[:, :, None] * second[:, None, :] * weights[:, None, None])
 
 
 def fit_davidson_to_counts(
@@ -248,27 +255,19 @@ def _of_counts(
         "settings": {"model": model, "level": level, "covariance": "information"},
         "warnings": (),
     }
-    return _fitted(
-        wins,
-        ties,
-        FittedModel.sum_zero_covariance,
-        None,
-        level,
-        common,
-        with_ties=model == "davidson",
-    )
+    return _fitted(wins, ties, None, level, common, with_ties=model == "davidson")
 
 
 def _fitted(
     wins: FloatArray,
     ties: FloatArray,
-    covariance_of: Callable[[FittedModel], FloatArray],
-    df: float | None,
+    labels: PairedComparisonLabels | None,
     level: float,
     common: dict[str, Any],
     *,
     with_ties: bool,
 ) -> PairedComparison:
+    """Return the fit to the tables; `labels` are the rows behind them, None if each label counts as independent."""
     n_systems = len(wins)
     n_labels = wins + wins.T + ties
     components = connected_components(n_labels > 0)
@@ -293,14 +292,19 @@ def _fitted(
         )
         tie = _undefined(status, reason, "tie parameter nu", "tie", common) if with_ties else None
         return PairedComparison(
-            status, reason, none, tie, empty, empty, empty, empty, None, components, df, level, common
+            status, reason, none, tie, empty, empty, empty, empty, None, components, level, empty, None, common
         )
     won, tied = fit.won, fit.tied
-    everything = covariance_of(fit) if status == "ok" else np.full((n_systems + 1, n_systems + 1), np.nan)
+    everything, spread = np.full((n_systems + 1, n_systems + 1), np.nan), None
+    if status == "ok" and labels is not None:
+        spread = _spread(fit, labels, common["unit"])
+        everything = spread.annotators.covariance
+    elif status == "ok":
+        everything = fit.sum_zero_covariance()
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = won + tied / 4 - (won + tied / 2) ** 2
+        variance = won + tied / 4 - (won + tied / 2) ** 2
         observed = (wins + ties / 2) / n_labels
-        residuals = np.where(n_labels > 0, (observed - won - tied / 2) / np.sqrt(spread / n_labels), np.nan)
+        residuals = np.where(n_labels > 0, (observed - won - tied / 2) / np.sqrt(variance / n_labels), np.nan)
     off_diagonal = ~np.eye(n_systems, dtype=bool)
     result = PairedComparison(
         status=status,
@@ -313,29 +317,37 @@ def _fitted(
         residuals=residuals,
         log_likelihood=fit.log_likelihood if status == "ok" else None,
         components=components,
-        df=df,
         level=level,
+        _everything=everything,
+        _spread=spread,
         _common=common,
     )
     named = {**common, "analysis": f"{common['analysis']}.strength"}
     strengths = tuple(
         _wald(
             float(fit.strengths[system]),
-            float(everything[system, system]),
+            np.arange(n_systems + 1) == system,
             f"strength of system {system} (log-odds, sum zero)",
             result,
             named,
-            is_tested=False,
         )
         for system in range(n_systems)
     )
-    tie = _tie(fit, float(everything[-1, -1]), result) if with_ties else None
+    tie = _tie(fit, result) if with_ties else None
     return replace(result, strengths=strengths, tie=tie)
 
 
 def _wald(
-    value: float, variance: float, estimand: str, result: PairedComparison, common: dict[str, Any], *, is_tested: bool
+    value: float,
+    weights: npt.ArrayLike,
+    estimand: str,
+    result: PairedComparison,
+    common: dict[str, Any],
+    *,
+    null: float | None = None,
 ) -> Estimate:
+    """Return the estimate of strengths and log nu times `weights` (K + 1,)."""
+    contrast = np.asarray(weights, dtype=np.float64)
     if result.status != "ok":
         warnings = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
         return Estimate(
@@ -345,35 +357,20 @@ def _wald(
             estimate=value,
             **{**common, "warnings": warnings},
         )
-    if result.df is not None and result.df < 1:
-        return Estimate(
-            estimand=estimand, status="n_lt_2", reason="one annotator has no spread", estimate=value, **common
-        )
-    se = math.sqrt(max(0.0, variance))
-    if result.df is None:
-        return basic.wald_estimate(
-            value, se, null=0.0 if is_tested else None, level=result.level, estimand=estimand, **common
-        )
-    return clusters.t_estimate(
-        value,
-        se,
-        result.df,
-        fewest_clusters=common["n"],
-        level=result.level,
-        method="cr1_t",
-        null=0.0 if is_tested else None,
-        estimand=estimand,
-        **common,
-    )
+    if result._spread is not None:
+        return result._spread.estimate(value, contrast, level=result.level, null=null, estimand=estimand, **common)
+    se = math.sqrt(max(0.0, float(contrast @ result._everything @ contrast)))
+    return basic.wald_estimate(value, se, null=null, level=result.level, estimand=estimand, **common)
 
 
-def _tie(fit: FittedModel, variance: float, result: PairedComparison) -> Estimate:
+def _tie(fit: FittedModel, result: PairedComparison) -> Estimate:
     common = {**result._common, "analysis": f"{result._common['analysis']}.tie"}
     estimand = "tie parameter nu"
     if fit.log_nu is None:
         reason = "no label was a tie, so nu lies at its edge"
         return Estimate(estimand=estimand, status="separation", reason=reason, estimate=0.0, **common)
-    logarithm = _wald(fit.log_nu, variance, estimand, result, common, is_tested=False)
+    is_nu = np.arange(len(result._everything)) == len(result._everything) - 1
+    logarithm = _wald(fit.log_nu, is_nu, estimand, result, common)
     nu = math.exp(fit.log_nu)
     interval = logarithm.interval
     if interval is not None:
@@ -385,7 +382,7 @@ def _tie(fit: FittedModel, variance: float, result: PairedComparison) -> Estimat
         estimate=nu,
         interval=interval,
         detail={"log_nu": fit.log_nu, "se_log_nu": logarithm.detail.get("se")},
-        **{**common, "warnings": logarithm.warnings},
+        **{**common, "warnings": logarithm.warnings, "settings": logarithm.settings},
     )
 
 

@@ -11,7 +11,10 @@ from analysis.stats.bradley_terry import checked_system_pairs
 
 @dataclass(frozen=True, slots=True)
 class PairedComparisonLabels:
-    """Rows without the missing ones: `outcomes` is 1 if `first` was chosen, 0 if `second` was, .5 for a tie."""
+    """Rows without the missing ones: `outcomes` is 1 if `first` was chosen, 0 if `second` was, .5 for a tie.
+
+    `annotators` and `prompts` (None if not given) are codes from 0.
+    """
 
     first: IntArray
     second: IntArray
@@ -19,6 +22,7 @@ class PairedComparisonLabels:
     annotators: IntArray
     n_annotators: int
     n_systems: int
+    prompts: IntArray | None = None
 
     @classmethod
     def from_arrays(
@@ -28,6 +32,7 @@ class PairedComparisonLabels:
         outcomes: npt.ArrayLike,
         annotators: npt.ArrayLike,
         n_systems: int,
+        prompts: npt.ArrayLike | None = None,
     ) -> "PairedComparisonLabels":
         """Build from arrays. Raise ValueError with the row for an invalid pair of systems or an invalid outcome."""
         labels = vector(outcomes, "outcomes")
@@ -37,7 +42,9 @@ class PairedComparisonLabels:
             raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
         is_observed = ~np.isnan(labels)
         annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-        return cls(x[is_observed], y[is_observed], labels[is_observed], annotator_codes, n_annotators, n_systems)
+        prompt_codes = None if prompts is None else label_codes_where(prompts, "prompts", is_observed)[0]
+        rows = x[is_observed], y[is_observed], labels[is_observed]
+        return cls(*rows, annotator_codes, n_annotators, n_systems, prompt_codes)
 
     def tables(self) -> tuple[FloatArray, FloatArray]:
         """Return the wins of the row over the column, and the ties (symmetric); both (K, K)."""

@@ -96,25 +96,33 @@ def graded_auc(
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
     if k == 1:
         return Estimate(status="zero_variance", reason="all ratings are equal", estimate=0.5, **common)
-    if item_codes is None:
-        remaining = machine.sum(axis=0) - machine, human.sum(axis=0) - human
-        if min(remaining[0].sum(axis=1).min(), remaining[1].sum(axis=1).min()) == 0:
-            reason = "one annotator alone rated a kind of text"
+    by_annotator = _jackknife(machine, human, estimate)
+    if by_annotator is None:
+        reason = "one annotator alone rated a kind of text"
+        return Estimate(status="not_identified", reason=reason, estimate=estimate, **common)
+    (variance, df), method, has_enough = by_annotator, "cv3_t", n_annotators >= clusters.TOO_FEW_CLUSTERS
+    item_codes, n_items = (None, 0) if item_codes is None else label_codes(item_codes[is_observed], "items", n_rows)
+    is_two_way = item_codes is not None and n_items >= clusters.TOO_FEW_ITEMS
+    if item_codes is not None and is_two_way:
+        keys = item_codes * k + point_codes
+        of_machine = group_sums(keys, truths, n_items * k).reshape(-1, k)
+        by_item = _jackknife(of_machine, group_sums(keys, 1 - truths, n_items * k).reshape(-1, k), estimate)
+        if by_item is None:
+            reason = "a kind has only one text; add texts"
             return Estimate(status="not_identified", reason=reason, estimate=estimate, **common)
-        variance = (n_annotators - 1) / n_annotators * float(np.sum((_aucs(*remaining) - estimate) ** 2))
-        df, method = max(1.0, clusters.effective_n_clusters(np.bincount(annotator_codes)) - 1), "cv3_t"
-    else:
-        item_codes, n_items = label_codes(item_codes[is_observed], "items", n_rows)
+        # What each pair of annotator and text moves the area by.
         placements = _placements(machine.sum(axis=0), human.sum(axis=0))
         moves = np.where(truths > 0, (placements[0][point_codes] - estimate) / n_machine, 0.0)
         moves += np.where(truths > 0, 0.0, (placements[1][point_codes] - estimate) / n_human)
-        moves *= n_rows
-        spread = clusters.two_way_variance(moves, annotator_codes, item_codes)
-        variance = spread.variance
-        df, method = float(min(n_annotators, n_items) - 1), "two_way_t"
+        pairs, _ = label_codes(annotator_codes * n_items + item_codes, "pairs", n_rows)
+        by_pair = float(np.sum(np.bincount(pairs, moves) ** 2))
+        spread, df = clusters.combine_two_ways((variance, by_item[0]), by_pair, (df, by_item[1]))
+        variance, method = spread.variance, "two_way_cv3_t"
         detail |= {**spread.detail(), "n_items": n_items}
-        if n_items < 2:
-            return Estimate(status="n_lt_2", reason="one text has no spread", estimate=estimate, **common)
+    common["settings"] = {
+        **common["settings"],
+        "population": clusters.PEOPLE_AND_PROMPTS if is_two_way else clusters.PEOPLE,
+    }
     drawn = bootstrap_column_sums(np.hstack([machine, human]), sensitivity_resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
     named = {**common, "analysis": f"{analysis}.bootstrap"}
@@ -123,16 +131,31 @@ def graded_auc(
         estimate,
         math.sqrt(variance),
         df,
-        fewest_clusters=n_annotators if item_codes is None else int(df) + 1,
+        fewest_clusters=None,
         level=level,
         method=method,
-        null=0.5,
+        null=0.5 if has_enough else None,
         bounds=(0.0, 1.0),
         **common,
     )
     warned = clusters.cluster_warnings(np.bincount(annotator_codes), name=unit)
     within = _within_auc(machine, human, level, {**common, "analysis": f"{analysis}.within", "detail": {}})
     return replace(result, sensitivity=(resampled, within), warnings=warned)
+
+
+def _jackknife(machine: FloatArray, human: FloatArray, estimate: float) -> tuple[float, float] | None:
+    """Return the CV3 variance of the AUC and its degrees of freedom, from the counts (G, n_points) of each cluster.
+
+    None if one cluster alone has all texts of a kind.
+    """
+    sizes = machine.sum(axis=1), human.sum(axis=1)
+    if any(float(size.max()) == float(size.sum()) for size in sizes):
+        return None
+    without = _aucs(machine.sum(axis=0) - machine, human.sum(axis=0) - human)
+    variance = (len(without) - 1) / len(without) * float(np.sum((without - estimate) ** 2))
+    # Each answer about a kind has the weight 1 / (number of answers about the kind), so its variance is that squared.
+    shares = sizes[0] / float(sizes[0].sum()) ** 2 + sizes[1] / float(sizes[1].sum()) ** 2
+    return variance, max(1.0, clusters.effective_n_clusters(shares) - 1)
 
 
 def _placements(machine: FloatArray, human: FloatArray) -> tuple[FloatArray, FloatArray]:

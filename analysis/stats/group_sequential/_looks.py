@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from analysis.stats import clusters
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_within_bounds, vector
 from analysis.stats.group_sequential._design import (
     GroupSequentialDesign,
@@ -99,6 +100,10 @@ def group_sequential_test(
     t(nominal) se: all looks together cover with probability 1 - significance. The mean at an early stop overestimates
     the effect (warning `optional_stopping`).
 
+    t is not valid if values hardly vary or are skewed, as at a ceiling: the warning `small_n_skew` then forbids a claim
+    (`clusters.abs_skewness_of_clustered_mean` above .35); the e-processes of `sequential` are valid there. With fewer than six units
+    there is no test.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -164,7 +169,7 @@ def group_sequential_test(
         estimate = Estimate(status="zero_variance", reason="all values are equal", **common)
     else:
         test = None
-        if has_stopped:
+        if has_stopped and last.n >= clusters.TOO_FEW_CLUSTERS:
             test = HypothesisTest(
                 name="group_sequential_t",
                 null=null,
@@ -174,8 +179,18 @@ def group_sequential_test(
             )
         warned = last.is_crossed and not is_last
         warnings = (ResultWarning("optional_stopping", "info", {"at": last.n}),) if warned else ()
+        warnings = (*warnings, *_validity_warnings(series[: last.n], unit))
         estimate = Estimate(interval=last.interval, test=test, warnings=warnings, **common)
     return GroupSequentialResult(estimate, verdict, last.n if last.is_crossed else None, n_overrun, tuple(done), plan)
+
+
+def _validity_warnings(seen: FloatArray, unit: str) -> tuple[ResultWarning, ...]:
+    """Return the warnings about few units, and about values too skewed for a t test."""
+    few = clusters.cluster_warnings(np.ones(len(seen)), name=unit)
+    skewness = clusters.abs_skewness_of_clustered_mean(seen - np.mean(seen), np.arange(len(seen)))
+    if skewness <= clusters.MAX_SKEWNESS:
+        return few
+    return (*few, ResultWarning("small_n_skew", "block", {"n": len(seen), "skewness": skewness}))
 
 
 def _look(seen: FloatArray, null: float, nominal: float, significance: float, bounds: tuple[float, float]) -> Look:

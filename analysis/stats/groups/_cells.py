@@ -21,20 +21,6 @@ class ContrastCovariance:
     items: FloatArray | None = None
     two_way: FloatArray | None = None
 
-    def variance(self) -> FloatArray:
-        """Return the variance of each contrast; with two ways at least that of either."""
-        if self.items is None or self.two_way is None:
-            return np.asarray(np.diag(self.annotators), dtype=np.float64)
-        parts = [np.diag(part) for part in (self.two_way, self.annotators, self.items)]
-        return np.asarray(np.max(parts, axis=0), dtype=np.float64)
-
-    def detail(self) -> dict[str, Any]:
-        if self.items is None or self.two_way is None:
-            return {}
-        return clusters.TwoWayVariance(
-            *(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))
-        ).detail()
-
     def candidate_covariances(self) -> list[FloatArray]:
         """Return the covariances; a joint hypothesis is rejected only if it is under each of them."""
         if self.items is None or self.two_way is None:
@@ -106,9 +92,18 @@ class CellRows:
 
     @property
     def df(self) -> float:
-        if self.items is None:
-            return max(1.0, clusters.effective_n_clusters(group_sizes(self.annotators, self.n_annotators)) - 1)
-        return float(self.n_clusters - 1)
+        """Return the degrees of freedom of a joint test: G* - 1, with items the smaller one."""
+        ways = [self.annotators] if self.items is None else [self.annotators, self.items]
+        return max(1.0, min(clusters.effective_n_clusters(np.bincount(codes)) for codes in ways) - 1)
+
+    def spread(self, *, unit: str) -> clusters.ModelSpread:
+        """Return the spread of the cells' means over annotators and, if they are five or more, items."""
+        cells = np.eye(len(self.counts))
+        means = self.sums / self.counts
+        scores = cells[self.cells] * (self.values - means[self.cells])[:, None]
+        of_cells = cells[:, :, None] * cells[:, None, :]
+        rows = clusters.FittedRows(np.diag(self.counts), scores, self.cells, of_cells)
+        return clusters.ModelSpread.from_rows(rows, self.annotators, self.items, unit=unit, second="item")
 
     @property
     def method(self) -> str:
@@ -119,27 +114,18 @@ class CellRows:
             return clusters.cluster_warnings(group_sizes(self.annotators, self.n_annotators), name=unit)
         return clusters.two_way_warnings(self.annotators, self.items, unit=unit)
 
-    def covariance(
-        self, gradients: FloatArray, means: FloatArray, *, is_jackknife: bool = False
-    ) -> ContrastCovariance | None:
-        """Return the covariance of contrasts with the `gradients` (n_contrasts, n_cells) by the cell means.
+    def covariance(self, gradients: FloatArray, means: FloatArray) -> ContrastCovariance | None:
+        """Return the CV3 covariance of contrasts with the `gradients` (n_contrasts, n_cells) by the cell means.
 
-        With items it is CR1, or CV3 in each way with `is_jackknife`; without items CV3. None if one annotator (or one
-        item) gave all answers of a cell, because the jackknife then has nothing left.
+        None if one annotator (or one item) gave all answers of a cell, because the jackknife then has nothing left.
         """
-        if self.items is None:
-            one_way = self._jackknife(gradients, means, self.annotators, self.n_annotators)
-            return None if one_way is None else ContrastCovariance(one_way)
+        by_annotator = self._jackknife(gradients, means, self.annotators, self.n_annotators)
+        if self.items is None or by_annotator is None:
+            return None if by_annotator is None else ContrastCovariance(by_annotator)
         pairs, n_pairs = label_codes(self.annotators * self.n_items + self.items, "pairs", len(self.values))
-        ways = ((self.annotators, self.n_annotators), (self.items, self.n_items), (pairs, n_pairs))
-        if is_jackknife:
-            covariances = [self._jackknife(gradients, means, positions, n) for positions, n in ways]
-        else:
-            # One column per contrast: the effect of each row on it.
-            moves = (gradients / self.counts)[:, self.cells].T * (self.values - means[self.cells])[:, None]
-            covariances = [_clustered(moves, positions, n) for positions, n in ways]
-        by_annotator, by_item, by_both = covariances
-        if by_annotator is None or by_item is None or by_both is None:
+        by_item = self._jackknife(gradients, means, self.items, self.n_items)
+        by_both = self._jackknife(gradients, means, pairs, n_pairs)
+        if by_item is None or by_both is None:
             return None
         return ContrastCovariance(by_annotator, by_item, by_annotator + by_item - by_both)
 
@@ -155,9 +141,3 @@ class CellRows:
             return None
         shift = ((self.sums - sums) / remaining - means) @ gradients.T
         return np.asarray((n_clusters - 1) / n_clusters * shift.T @ shift, dtype=np.float64)
-
-
-def _clustered(moves: FloatArray, positions: IntArray, n_groups: int) -> FloatArray:
-    sums = np.stack([group_sums(positions, column, n_groups) for column in moves.T], axis=1)
-    factor = n_groups / (n_groups - 1) if n_groups > 1 else 0.0
-    return np.asarray(factor * sums.T @ sums, dtype=np.float64)

@@ -89,9 +89,9 @@ def cell_contrast(
 
     Notes
     -----
-    Each row moves the contrast by e = w_c g'(mean) (y - mean) / n_c. With items: two-way CR1 of e, at least either
-    way alone, on min(G_a, G_i) - 1. Without: the jackknife CV3 over annotators on G* - 1. Only clusters with a row in
-    these cells count; with fewer than six there is no test.
+    The jackknife over annotators (CV3) and, with five items or more, over both: see `clusters.ModelSpread`, with the
+    gradient w_c g'(mean of cell c). `settings["population"]` says which. Only clusters with a row in these cells count;
+    with fewer than six annotators there is no test.
 
     References
     ----------
@@ -161,26 +161,23 @@ def cell_contrast(
     if rows.n_clusters < 2:
         reason = "one cluster has no spread"
         return Estimate(status="n_lt_2", reason=reason, estimate=estimate, detail=detail, **common)
-    spread = rows.covariance((factors * slopes)[None, :], raw)
-    if spread is None:
-        reason = "one annotator alone gave the answers of a cell"
-        return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
-    se = math.sqrt(max(0.0, float(spread.variance()[0])))
-    detail |= spread.detail()
-    if se >= MIN_SPREAD:
-        detail["detectable"] = difference_detectable_at_power_80(se, rows.df, level)
-    return clusters.t_estimate(
+    spread = rows.spread(unit=unit)
+    result = spread.estimate(
         estimate,
-        se,
-        rows.df,
-        fewest_clusters=rows.n_clusters,
+        factors * slopes,
         level=level,
-        method=rows.method,
         null=null,
         bounds=None if bounds is None or link != "identity" else _reach(factors, bounds),
-        warnings=rows.warnings(unit),
         detail=detail,
         **common,
+    )
+    if result.status != "ok" or result.interval is None:
+        return result
+    detectable = difference_detectable_at_power_80(result.detail["se"], result.detail["df"], level)
+    return replace(
+        result,
+        detail={**result.detail, "detectable": detectable},
+        settings={**result.settings, "method": result.interval.method},
     )
 
 
@@ -356,7 +353,7 @@ def _joint(
     if link != "identity" and np.any((means <= 0) | (means >= 1)):
         return Estimate(status="separation", reason="a cell is all 0 or all 1", **common)
     scores, slopes = _linked(means, link)
-    spread = rows.covariance(hypotheses * slopes, means, is_jackknife=True)
+    spread = rows.covariance(hypotheses * slopes, means)
     if spread is None:
         reason = "one annotator (or item) alone gives the answers of a cell"
         return Estimate(status="not_identified", reason=reason, **common)

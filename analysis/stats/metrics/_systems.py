@@ -46,7 +46,7 @@ def system_level_correlations(
     rng : numpy.random.Generator
         Source of the random draws.
     level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+        Share of the resamples within `detail["item_range"]`, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
     unit : str, optional
@@ -55,8 +55,16 @@ def system_level_correlations(
     Returns
     -------
     dict[str, Estimate]
-        The correlations by name, with percentile intervals over items; `n` counts items. With fewer than four
+        The correlations of the observed means, by name; `n` counts items. There is no interval (see the notes);
+        `detail["item_range"]` has the range of the middle `level` of resamples of the items. With fewer than four
         systems: `not_applicable` (use a scatter plot). Constant scores: `not_identified`.
+
+    Notes
+    -----
+    The noise of means over few items pulls a correlation towards 0, and a resample of the items adds the same noise again.
+    So a percentile interval lies too low for the correlation of the systems' true means: with 30 items it holds in .14
+    of studies (Pearson), with 200 in .68, at a level of .95. The warning `attenuated_by_item_noise` says so. More items
+    help; correlations of studies with different numbers of items cannot be compared.
 
     Examples
     --------
@@ -97,7 +105,7 @@ def pairwise_accuracy(
     sensitivity_significance : float, default 0.05
         Significance level for the pairs of the sensitivity.
     level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
+        Share of the resamples within `detail["item_range"]`, between 0 and 1.
     resamples : int, default 999
         Number of resamples.
     unit : str, optional
@@ -106,8 +114,8 @@ def pairwise_accuracy(
     Returns
     -------
     Estimate
-        The accuracy; `n` counts items, `detail["n_pairs"]` pairs. The sensitivity uses only pairs with significant
-        human differences.
+        The accuracy of the observed means, without an interval, as in `system_level_correlations`; `n` counts items,
+        `detail["n_pairs"]` pairs. The sensitivity uses only pairs with significant human differences.
 
     Raises
     ------
@@ -282,8 +290,9 @@ def _of_systems(
         return Estimate(
             status="not_identified", reason="the scores of the systems are equal or missing", detail=detail, **common
         )
-    interval = None
-    warnings: tuple[ResultWarning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = (
+        ResultWarning("attenuated_by_item_noise", "warn", {"n_items": tables.n_items}),
+    )
     if tables.n_items > 1:
         draws = []
         for block in multinomial_weights(tables.n_items, resamples, rng):
@@ -295,16 +304,19 @@ def _of_systems(
         drawn = np.concatenate(draws)
         defined = drawn[np.isfinite(drawn)]
         if len(defined) < len(drawn):
-            warnings = (ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(drawn)}),)
-        interval = percentile_interval(defined, level) if len(defined) > len(drawn) / 2 else None
-    return Estimate(estimate=float(estimate), interval=interval, warnings=warnings, detail=detail, **common)
+            share = 1 - len(defined) / len(drawn)
+            warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": share}))
+        if len(defined) > len(drawn) / 2:
+            middle = percentile_interval(defined, level)
+            detail["item_range"] = None if middle is None else (middle.low, middle.high)
+    return Estimate(estimate=float(estimate), warnings=warnings, detail=detail, **common)
 
 
 _ESTIMANDS = {
-    "pearson": "Pearson's correlation of systems' mean scores",
-    "spearman": "Spearman's rank correlation of systems' mean scores",
-    "kendall": "Kendall's tau-b of systems' mean scores",
-    "pairwise_accuracy": "share of pairs of systems ordered alike",
+    "pearson": "Pearson's correlation of systems' observed mean scores",
+    "spearman": "Spearman's rank correlation of systems' observed mean scores",
+    "kendall": "Kendall's tau-b of systems' observed mean scores",
+    "pairwise_accuracy": "share of pairs of systems whose observed mean scores are ordered alike",
 }
 
 

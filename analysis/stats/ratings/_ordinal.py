@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes_where, validate_level
+from analysis.stats.arrays import FloatArray, group_sizes, label_codes_where, validate_level
 from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
 from analysis.stats.results import Estimate
 
@@ -22,6 +22,7 @@ def cumulative_logit(
     ratings: npt.ArrayLike,
     systems: npt.ArrayLike,
     annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike | None = None,
     *,
     system: object,
     reference: object,
@@ -39,6 +40,8 @@ def cumulative_logit(
         Label of each row's system. Rows of other systems are left out.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
+    prompts : array_like, shape (n_rows,), optional
+        Label of each row's prompt. Without prompts, or with fewer than five, the estimate is for exactly these prompts.
     system, reference : object
         The two systems.
     level : float, default 0.95
@@ -51,13 +54,13 @@ def cumulative_logit(
     Estimate
         The log odds ratio. `detail["by_threshold"]` has the log odds ratio at each threshold (None if a cell is
         empty). Statuses: `separation` if all ratings of one system are above the other's, `not_identified` if no two
-        ratings are equal, `failed` if the fit does not converge.
+        ratings are equal or one annotator (or prompt) alone connects the systems, `failed` if the fit does not converge.
 
     Notes
     -----
-    logit P(rating > k) = b [row is of system] - c_k for every threshold k. Standard errors are clustered by
-    annotator, t on G - 1. If the log odds ratios by threshold differ much, the proportional-odds assumption fails: do
-    not report the single number.
+    logit P(rating > k) = b [row is of system] - c_k for every threshold k. The interval and the test are those of
+    `clusters.ModelSpread`: the jackknife over annotators, and with prompts over both. If the log odds ratios by
+    threshold differ much, the proportional-odds assumption fails: do not report the single number.
 
     References
     ----------
@@ -74,6 +77,7 @@ def cumulative_logit(
     validate_level(level)
     observed, treated, is_used = select_two_systems(ratings, systems, system, reference)
     positions, n_annotators = label_codes_where(annotators, "annotators", is_used)
+    prompt_codes = None if prompts is None else label_codes_where(prompts, "prompts", is_used)[0]
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "log odds ratio of a higher rating, system against reference",
@@ -101,22 +105,15 @@ def cumulative_logit(
     if len(points) == len(observed):
         reason = "no two ratings are equal, so every one has a parameter of its own"
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
-    fitted = _fit_ordered(observed, treated, positions)
+    fitted = _fit_ordered(observed, treated)
     if isinstance(fitted, str):
         return Estimate(status="failed", reason=fitted, detail=detail, **common)
-    value, se = fitted
-    return clusters.t_estimate(
-        value,
-        se,
-        n_annotators - 1,
-        fewest_clusters=n_annotators,
-        level=level,
-        method="cr1_t",
-        null=0.0,
-        warnings=clusters.cluster_warnings(group_sizes(positions, n_annotators), name=unit),
-        detail={**detail, "odds_ratio": math.exp(min(700.0, value))},
-        **common,
-    )
+    value, rows = fitted
+    spread = clusters.ModelSpread.from_rows(rows, positions, prompt_codes, unit=unit)
+    contrast = np.zeros(len(rows.information))
+    contrast[-1] = 1.0
+    detail["odds_ratio"] = math.exp(min(700.0, value))
+    return spread.estimate(value, contrast, level=level, null=0.0, detail=detail, **common)
 
 
 def _threshold(system_ratings: FloatArray, reference_ratings: FloatArray, point: float) -> float | None:
@@ -128,13 +125,13 @@ def _threshold(system_ratings: FloatArray, reference_ratings: FloatArray, point:
     return math.log(above / below) - math.log(other_above / other_below)
 
 
-def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) -> tuple[float, float] | str:
-    """Return the coefficient and its clustered standard error (CR1), or the reason why it is undefined.
+def _fit_ordered(ratings: FloatArray, treated: FloatArray) -> tuple[float, clusters.FittedRows] | str:
+    """Return the coefficient and the derivatives of the rows, or the reason why they are undefined.
 
     Newton's method on the counts of ratings by system. The log-likelihood is concave, so there is one maximum.
     """
     _, level = np.unique(ratings, return_inverse=True)
-    n_cuts, n_annotators = int(level.max()), int(positions.max()) + 1
+    n_cuts = int(level.max())
     row = treated.astype(np.int64)
     counts = group_sizes(row * (n_cuts + 1) + level, 2 * (n_cuts + 1)).reshape(2, n_cuts + 1)
     above = np.cumsum(counts.sum(axis=0)) / counts.sum()
@@ -154,14 +151,11 @@ def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) 
             break
     else:
         return "the fit did not converge"
-    scores = current.scores.reshape(-1, n_cuts + 1)
-    cells = positions * len(scores) + row * (n_cuts + 1) + level
-    by_annotator = group_sizes(cells, n_annotators * len(scores)).reshape(n_annotators, -1) @ scores
-    bread = np.linalg.inv(current.information)
-    n_rows, k = len(ratings), n_cuts + 1
-    factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)
-    variance = factor * float((bread @ (by_annotator.T @ by_annotator) @ bread)[-1, -1])
-    return float(point[-1]), math.sqrt(max(0.0, variance))
+    cells, k = row * (n_cuts + 1) + level, n_cuts + 1
+    scores = current.scores.reshape(-1, k)[cells]
+    return float(point[-1]), clusters.FittedRows(
+        current.information, scores, cells, -current.curvature.reshape(-1, k, k)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +163,13 @@ class _Cumulative:
     """The proportional-odds likelihood at thresholds c and coefficient b, from counts (2, K): reference, system.
 
     P(rating <= k) = expit(c_k - b [system]). `scores` (2, K, K) are the derivatives of each cell's log-probability by
-    (c_1 .. c_K-1, b). `slope` is their sum, `information` the sum of minus the second derivatives.
+    (c_1 .. c_K-1, b), `curvature` (2, K, K, K) the second ones. `slope` is the sum of the former over all rows,
+    `information` minus that of the latter.
     """
 
     log_likelihood: float
     scores: FloatArray
+    curvature: FloatArray
     slope: FloatArray
     information: FloatArray
 
@@ -185,7 +181,7 @@ class _Cumulative:
         chances = np.diff(below, axis=1)
         nothing = np.zeros((2, n_cuts + 1, n_cuts + 1))
         if np.any(np.diff(point[:-1]) <= 0) or np.any(chances <= 0):
-            return cls(-math.inf, nothing, nothing[0, 0], nothing[0])
+            return cls(-math.inf, nothing, nothing, nothing[0, 0], nothing[0])
         density = below * (1 - below)
         bend = density * (1 - 2 * below)
         # Derivatives of the two ends of each cell by the parameters; the first and last end are constant.
@@ -199,6 +195,7 @@ class _Cumulative:
         return cls(
             float(np.sum(counts * np.log(chances))),
             scores,
+            curvature,
             np.einsum("ik,ikp->p", counts, scores),
             -np.einsum("ik,ikpq->pq", counts, curvature),
         )

@@ -162,6 +162,25 @@ def test_values_that_do_not_vary_cannot_be_tested():
     assert later.looks[0].statistic is None and later.verdict == "a_better"
 
 
+def test_values_that_hardly_vary_or_are_skewed_forbid_a_claim():
+    values = np.r_[np.full(39, 5 / 9), 0.55]
+    result = group_sequential.group_sequential_test(values, [20, 40])
+    assert result.looks[-1].pvalue < 1e-20
+    (warning,) = [one for one in result.estimate.warnings if one.code == "small_n_skew"]
+    assert warning.severity == "block" and warning.detail["skewness"] > 0.9
+    ceiling = np.r_[np.ones(37), 0.2, 0.1, 0.0]
+    assert group_sequential.group_sequential_test(ceiling, [20, 40]).estimate.has_warning("small_n_skew")
+    usual = group_sequential.group_sequential_test(annotators(3), LOOKS)
+    assert not usual.estimate.has_warning("small_n_skew") and not usual.estimate.has_warning("few_clusters")
+
+
+def test_under_six_units_nothing_is_tested():
+    few = group_sequential.group_sequential_test([0.6, 0.7, 0.65, 0.8, 0.75], [5]).estimate
+    assert few.test is None and few.interval is not None
+    assert [(one.code, one.severity) for one in few.warnings] == [("few_clusters", "block")]
+    assert group_sequential.group_sequential_test([0.6, 0.7, 0.65, 0.8, 0.75, 0.7], [6]).estimate.test is not None
+
+
 def test_results_are_json():
     for values in ([], annotators(7, n=50), np.ones(200), annotators(2, mean=0.62)):
         result = group_sequential.group_sequential_test(values, LOOKS)

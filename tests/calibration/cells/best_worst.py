@@ -12,7 +12,7 @@ from tests.calibration.cells.cell import COVERS, REJECTS, Cell, covered, rejecte
 @cache
 def _true_difference() -> float:
     answers = worlds.best_and_worst(np.random.default_rng(1), 20_000)
-    fit = best_worst.best_worst_logit(*answers, n_systems=5, method="cr1")
+    fit = best_worst.best_worst_logit(*answers, n_systems=5)
     return float(fit.difference(4, 0).estimate)
 
 

@@ -125,12 +125,6 @@ def test_what_one_person_alone_connects_has_no_jackknife():
         assert (one.status, one.interval, one.test) == ("not_identified", None, None) and one.estimate is not None
         assert "alone" in one.reason
     assert fit.omnibus.status == "not_identified"
-    sandwich = best_worst_logit(sets, *rows, n_systems=6, method="cr1")
-    assert [one.status == "ok" and one.interval is not None for one in sandwich.pairs] == [
-        (one.detail["x"], one.detail["y"]) != (0, 5) for one in sandwich.pairs
-    ]
-    # That person's two answers cancel, which is no certainty.
-    assert (sandwich.difference(0, 5).status, sandwich.difference(0, 5).test) == ("zero_variance", None)
 
 
 def test_a_step_that_is_too_long_is_halved():
@@ -188,8 +182,3 @@ def test_what_is_no_answer_is_refused(function, change, words):
     given = {"sets": [[0, 1, 2]] * 2, "best": [0, 0], "worst": [2, 1], "people": ["a", "b"], "n_systems": 4} | change
     with pytest.raises(ValueError, match=f"^{words}$"):
         function(**given)
-
-
-def test_a_method_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="method: 'cr2' is neither cv3 nor cr1"):
-        best_worst_logit([[0, 1]], [0], [1], ["a"], n_systems=2, method="cr2")

@@ -7,6 +7,7 @@ import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import optimize
+from scipy.special import expit
 from statsmodels.tools.numdiff import approx_hess
 
 from analysis.stats import davidson as paired
@@ -78,26 +79,75 @@ def test_without_ties_the_clustered_model_is_the_fractional_one():
     assert (fit.tie.status, fit.tie.estimate) == ("separation", 0.0)
 
 
-def scores_by_hand(fit, first, second, outcomes, annotators):
-    """Each annotator's derivative of the log-likelihood, by small steps of the parameters."""
+def derivatives_by_hand(fit, first, second, outcomes, annotators):
+    """Each annotator's first and (minus) second derivatives of the log-likelihood, by small steps of the parameters."""
     base = np.r_[estimates(fit)[1:] - estimates(fit)[0], fit.tie.detail["log_nu"]]
-    rows = []
+    scores, own = [], []
     for who in np.unique(annotators):
-        own = annotators == who
-        rows.append(-optimize.approx_fprime(base, cost, 1e-6, *tables(first[own], second[own], outcomes[own], 4)))
-    return np.array(rows), np.linalg.inv(approx_hess(base, cost, args=tables(first, second, outcomes, 4)))
+        is_own = annotators == who
+        counted = tables(first[is_own], second[is_own], outcomes[is_own], 4)
+        scores.append(-optimize.approx_fprime(base, cost, 1e-6, *counted))
+        own.append(approx_hess(base, cost, args=counted))
+    return np.array(scores), np.array(own)
 
 
-def test_the_covariance_over_annotators_is_the_sandwich():
+def test_the_covariance_over_annotators_leaves_out_one_at_a_time():
     first, second, outcomes, annotators = labels(4, n_annotators=12, n_labels=20, lean=0.5)
     fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
-    scores, bread = scores_by_hand(fit, first, second, outcomes, annotators)
-    sandwich = bread @ scores.T @ scores @ bread * (12 / 11 * 239 / 236)
+    scores, own = derivatives_by_hand(fit, first, second, outcomes, annotators)
+    moves = np.linalg.solve(own.sum(axis=0) - own, scores[:, :, None])[:, :, 0]
+    covariance = 11 / 12 * moves.T @ moves
     for system in (1, 2, 3):
         found = fit.difference(system, 0)
-        assert_allclose(found.detail["se"], math.sqrt(sandwich[system - 1, system - 1]), rtol=1e-3)
-        assert (found.n, found.test.df) == (12, 11)
-    assert_allclose(fit.tie.detail["se_log_nu"], math.sqrt(sandwich[-1, -1]), rtol=1e-3)
+        assert_allclose(found.detail["se"], math.sqrt(covariance[system - 1, system - 1]), rtol=1e-3)
+        assert found.n == 12 and 10 < found.test.df < 11
+    assert_allclose(fit.tie.detail["se_log_nu"], math.sqrt(covariance[-1, -1]), rtol=1e-3)
+
+
+def test_only_annotators_who_inform_a_difference_count():
+    first, second, outcomes, annotators = labels(5, n_annotators=30)
+    # Five annotators alone compare the last system with the others.
+    is_kept = ((first < 3) & (second < 3)) | (annotators < 5)
+    fit = paired.fit_davidson(*(rows[is_kept] for rows in (first, second, outcomes, annotators)), n_systems=4)
+    few, many = fit.difference(3, 0), fit.difference(1, 0)
+    assert few.test.df < 5 < 20 < many.test.df
+    # One annotator alone does: the rest of the differences keep their intervals.
+    is_kept = ((first < 3) & (second < 3)) | (annotators < 1)
+    fit = paired.fit_davidson(*(rows[is_kept] for rows in (first, second, outcomes, annotators)), n_systems=4)
+    assert (fit.difference(3, 0).status, fit.difference(3, 0).interval) == ("not_identified", None)
+    assert (fit.difference(1, 0).status, fit.strengths[3].status) == ("ok", "not_identified")
+
+
+def prompt_study(rng, n_annotators=30, n_prompts=10):
+    """Labels of three systems, equal on average, that differ on each prompt; every annotator labels every prompt."""
+    annotators, prompts = np.repeat(np.arange(n_annotators), n_prompts), np.tile(np.arange(n_prompts), n_annotators)
+    knack, taste = rng.normal(0, 0.7, (n_prompts, 3)), rng.normal(0, 0.3, (n_annotators, 3))
+    first = rng.integers(0, 3, len(annotators))
+    second = (first + rng.integers(1, 3, len(annotators))) % 3
+    own = knack[prompts] + taste[annotators]
+    rows = np.arange(len(first))
+    apart = own[rows, first] - own[rows, second]
+    is_tie = rng.random(len(first)) < 0.2
+    return first, second, np.where(is_tie, 0.5, rng.random(len(first)) < expit(apart)), annotators, prompts
+
+
+def test_differences_that_hold_for_other_prompts_too():
+    rng, runs = np.random.default_rng(8), 300
+    found = {"people": 0, "people and prompts": 0}
+    for _ in range(runs):
+        rows = prompt_study(rng)
+        for used in (rows[:4], rows):
+            difference = paired.fit_davidson(*used, n_systems=3).difference(1, 0)
+            found[difference.settings["population"]] += difference.pvalue < 0.05
+    assert found["people and prompts"] / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
+    assert found["people"] / runs > 0.15
+
+
+def test_fewer_than_five_prompts_are_those_of_the_study():
+    rows = prompt_study(np.random.default_rng(9), n_prompts=4)
+    fit = paired.fit_davidson(*rows, n_systems=3)
+    assert fit.difference(1, 0).settings["population"] == "people"
+    assert fit.difference(1, 0).interval == paired.fit_davidson(*rows[:4], n_systems=3).difference(1, 0).interval
 
 
 def test_what_was_put_in_comes_out():
@@ -123,10 +173,8 @@ def test_names_places_and_copies_do_not_matter():
     assert_allclose(estimates(other)[renamed], estimates(fit), atol=1e-8)
     assert_allclose(other.difference(2, 0).pvalue, fit.difference(0, 1).pvalue, rtol=1e-6)
     twice = paired.fit_davidson(*(np.tile(array, 2) for array in (first, second, outcomes, annotators)), n_systems=4)
-    # Copies of an annotator's labels say nothing new, but for the factor (N - 1) / (N - k).
-    rows, k = len(first), 4
-    factor = ((2 * rows - 1) / (2 * rows - k)) / ((rows - 1) / (rows - k))
-    assert_allclose(twice.covariance, fit.covariance * factor, rtol=1e-6)
+    # Copies of an annotator's labels say nothing new.
+    assert_allclose(twice.covariance, fit.covariance, rtol=1e-6)
     wins, ties = tables(first, second, outcomes, 4)
     naive, doubled = paired.fit_davidson_to_counts(wins, ties), paired.fit_davidson_to_counts(2 * wins, 2 * ties)
     assert_allclose(doubled.covariance, naive.covariance / 2, rtol=1e-6)

@@ -18,26 +18,48 @@ from tests.analysis.stats.groups.answers import answers
 
 @pytest.mark.parametrize("link", ["identity", "probit", "logit"])
 @pytest.mark.parametrize("seed", range(2))
-def test_cell_contrasts_are_the_regression_with_two_way_clusters(seed, link):
+def test_cell_contrasts_are_the_regression_and_their_variances_the_jackknife(seed, link):
     values, arms, _, who, items = answers(seed)
     found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items, link=link)
     here = arms != "pairs"
-    clusters_of = np.column_stack([who[here], pd.factorize(items[here])[0]])
     design = sm.add_constant((arms[here] == "examples").astype(float))
     families = {"probit": sm.families.links.Probit(), "logit": sm.families.links.Logit()}
     if link == "identity":
-        fit = sm.OLS(values[here], design).fit(cov_type="cluster", cov_kwds={"groups": clusters_of})
-        # The library's two-way covariance also has (N - 1) / (N - k) in it.
-        factor = (here.sum() - 1) / (here.sum() - 2)
+        fit = sm.OLS(values[here], design).fit()
     else:
-        model = sm.GLM(values[here], design, family=sm.families.Binomial(families[link]))
-        fit = model.fit(cov_type="cluster", cov_kwds={"groups": clusters_of})
-        factor = (here.sum() - 1) / (here.sum() - 2)
+        fit = sm.GLM(values[here], design, family=sm.families.Binomial(families[link])).fit()
     assert_allclose(found.estimate, fit.params[1], rtol=1e-6)
-    # With a canonical link expected and observed information are one; with the probit they differ a little.
-    assert_allclose(found.detail["variance_two_way"] * factor, fit.cov_params()[1, 1], rtol=1e-6)
-    assert found.detail["se"] ** 2 >= max(found.detail["variance_annotators"], found.detail["variance_items"]) - 1e-15
-    assert found.detail["df"] == min(len(np.unique(who[here])), len(np.unique(items[here]))) - 1
+    data = pd.DataFrame({"v": values, "a": arms, "w": who, "i": items})[here]
+    means = data.groupby("a")["v"].mean()
+    slope = {
+        "identity": lambda share: 1.0,
+        "logit": lambda share: 1 / (share * (1 - share)),
+        "probit": lambda share: 1 / stats.norm.pdf(stats.norm.ppf(share)),
+    }[link]
+    gradient = pd.Series({"examples": slope(means["examples"]), "none": -slope(means["none"])})
+
+    def jackknife(column):
+        labels = data[column].unique()
+        moves = [(data[data[column] != one].groupby("a")["v"].mean() - means) @ gradient for one in labels]
+        return (len(labels) - 1) / len(labels) * np.sum(np.square(moves))
+
+    def df(column):
+        counts = data.groupby([column, "a"]).size().unstack(fill_value=0)
+        shares = (counts * (gradient / counts.sum()) ** 2 * 1).sum(axis=1)
+        return shares.sum() ** 2 / (shares**2).sum() - 1
+
+    of_rows = (data["v"] - data["a"].map(means)) * data["a"].map(gradient / data.groupby("a").size())
+    parts = jackknife("w"), jackknife("i")
+    combined = sum(parts) - (of_rows.groupby([data["w"], data["i"]]).sum() ** 2).sum()
+    detail = found.detail
+    assert_allclose([detail["variance_annotators"], detail["variance_items"]], parts, rtol=1e-6)
+    assert_allclose(detail["variance_two_way"], combined, rtol=1e-6)
+    assert_allclose(detail["se"] ** 2, max(*parts, combined), rtol=1e-6)
+    if combined > max(parts):
+        wanted = combined**2 / (parts[0] ** 2 / df("w") + parts[1] ** 2 / df("i"))
+    else:
+        wanted = df("w") if parts[0] >= parts[1] else df("i")
+    assert_allclose(detail["df"], wanted, rtol=1e-6)
 
 
 def test_one_cell_is_the_clustered_mean():
@@ -123,9 +145,9 @@ def test_contrast_edge_cases_are_statuses():
 def test_the_smallest_detectable_difference_stands_beside_a_contrast():
     values, arms, _, who, items = answers(6)
     found = groups.cell_contrast(values, arms, {"examples": 1, "none": -1}, who, items)
-    t, se = stats.t.ppf(0.975, found.detail["df"]), found.detail["se"]
-    # Noncentral t at the distance found has power .8.
-    reached = 1 - stats.nct.cdf(t, found.detail["df"], found.detail["detectable"] / se)
+    df, se = int(found.detail["df"]), found.detail["se"]
+    # Noncentral t at the distance found has power .8, with the degrees of freedom rounded down.
+    reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
     assert_allclose(reached, 0.8, atol=1e-6)
 
 
@@ -201,3 +223,16 @@ def test_contrasts_and_interactions_keep_their_level_where_annotators_and_texts_
         )
         rejected += [model.interaction.pvalue < 0.05, model.effects[0].pvalue < 0.05, model.by_domain[0].pvalue < 0.05]
     assert np.all((rejected / runs > 0.02) & (rejected / runs < 0.07)), rejected / runs
+
+
+def test_contrasts_keep_their_level_with_uneven_activity():
+    draw, runs, hits = rng(2), 300, {"people": 0, "people and prompts": 0}
+    for _ in range(runs):
+        who = np.repeat(np.arange(30), np.minimum(300, 3 + np.floor(2 * draw.pareto(1.1, 30)).astype(int)))
+        items, arms = draw.integers(0, 20, len(who)), draw.choice(["a", "b"], len(who))
+        lean = draw.normal(0, 0.8, 30)[who] * np.where(arms == "a", 1, -1)
+        values = (lean + draw.normal(0, 1, len(who)) > 0).astype(float)
+        for used in (None, items):
+            found = groups.cell_contrast(values, arms, {"a": 1, "b": -1}, who, used)
+            hits[found.settings["population"]] += found.pvalue < 0.05
+    assert max(hits.values()) / runs <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)

@@ -21,7 +21,9 @@ def test_correlations_of_systems_agree_with_scipy():
     assert_allclose(found["kendall"].estimate, stats.kendalltau(x, y).statistic)
     for estimate in found.values():
         assert (estimate.n, estimate.unit, estimate.detail["n_systems"]) == (60, "item", 6)
-        assert estimate.interval.low <= estimate.estimate <= estimate.interval.high
+        low, high = estimate.detail["item_range"]
+        assert low <= high and estimate.interval is None
+        assert estimate.has_warning("attenuated_by_item_noise") and "observed mean" in estimate.estimand
     assert_allclose(found["pearson"].detail["human"], x)
 
 
@@ -46,14 +48,14 @@ def test_equal_means_are_ties_whatever_the_order_they_were_added_up_in():
     assert_allclose(accuracy, 7 / 10)
 
 
-def test_the_interval_resamples_items_on_both_sides():
+def test_the_range_resamples_items_on_both_sides():
     human, metric = scored(rng(2), n_items=12)
     found = metrics.system_level_correlations(human, metric, rng=rng(3), resamples=400)["pearson"]
     draws = [
         stats.pearsonr(human[rows].mean(axis=0), metric[rows].mean(axis=0)).statistic
         for rows in rng(3).integers(0, 12, size=(400, 12))
     ]
-    assert_allclose([found.interval.low, found.interval.high], np.quantile(draws, [0.025, 0.975]))
+    assert_allclose(found.detail["item_range"], np.quantile(draws, [0.025, 0.975]))
 
 
 def test_a_score_of_whole_systems_stays_as_it_is():
@@ -64,7 +66,7 @@ def test_a_score_of_whole_systems_stays_as_it_is():
     draws = [
         stats.pearsonr(human[rows].mean(axis=0), whole).statistic for rows in rng(5).integers(0, 60, size=(300, 60))
     ]
-    assert_allclose(found.interval.low, np.quantile(draws, 0.025), atol=0.02)
+    assert_allclose(found.detail["item_range"][0], np.quantile(draws, 0.025), atol=0.02)
     with pytest.raises(ValueError, match="metric: scores of items are needed"):
         metrics.soft_pairwise_accuracy(human, whole, rng=rng())
 
@@ -106,7 +108,7 @@ def test_a_metric_may_live_on_any_scale():
     )
     for name in plain:
         assert_allclose(plain[name].estimate, tiny[name].estimate)
-        assert_allclose(plain[name].interval.low, tiny[name].interval.low)
+        assert_allclose(plain[name].detail["item_range"], tiny[name].detail["item_range"])
 
 
 def test_pairwise_accuracy_counts_pairs_of_systems():
@@ -144,14 +146,13 @@ def test_a_tie_agrees_with_a_tie_only():
     assert metrics.pairwise_accuracy(human, human, rng=rng(), resamples=9).estimate == 1
 
 
-@pytest.mark.slow
-def test_the_interval_of_a_system_level_correlation_moves_with_the_items():
-    """Over studies with the same systems and other items, the correlation falls within the interval's length."""
-    draw = rng(40)
-    estimates, widths = [], []
-    for _ in range(200):
-        human, metric = scored(draw, n_items=80, k=8, gap=0.1, noise=0.8)
-        found = metrics.system_level_correlations(human, metric, rng=draw, resamples=199)["pearson"]
-        estimates.append(found.estimate)
-        widths.append(found.interval.high - found.interval.low)
-    assert 0.5 < np.std(estimates) * 3.92 / np.mean(widths) < 1.2
+def test_resampled_items_do_not_cover_the_correlation_without_noise():
+    """Why there is no interval: the true means correlate at 1, and the range of resamples seldom reaches there."""
+    draw, reached, runs = rng(40), 0, 100
+    for _ in range(runs):
+        truth = 0.1 * np.arange(8)
+        human, metric = (truth + draw.normal(0, 1.5, (30, 8)) for _ in range(2))
+        found = metrics.system_level_correlations(human, metric, rng=draw, resamples=99)["pearson"]
+        assert found.interval is None
+        reached += found.detail["item_range"][1] >= 0.95
+    assert reached / runs < 0.5
