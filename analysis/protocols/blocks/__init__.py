@@ -26,7 +26,8 @@ class ConclusionPhrases:
 
     ``subject``: the compared systems, for a sentence about an impossible estimate or test. Without it, that sentence is
     ``open``. ``expected``: sentences for the expectations above, below and the same, if they differ from the claims.
-    ``interval``: the name of the interval. ``closing_text`` follows the numbers.
+    ``interval``: the name of the interval. ``closing_text`` follows the numbers. ``item``: what the claim generalises to,
+    besides people.
     """
 
     above_claim: str
@@ -41,6 +42,7 @@ class ConclusionPhrases:
     expected: tuple[str, str, str] | None = None
     interval: str = "confidence interval"
     closing_text: str = ""
+    item: str = "prompt"
 
 
 @dataclass(frozen=True, slots=True)

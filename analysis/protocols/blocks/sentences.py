@@ -71,7 +71,7 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
         )
     verdict = estimate.detail["verdict"]
     margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
-    about = population_phrase(estimate)
+    about = population_phrase(estimate, wording.item)
     claim = (wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim)[:-1]
     numbers += _betting_sentence(estimate)
     if verdict == "different":
@@ -90,17 +90,17 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
 
 
-def population_phrase(estimate: "Estimate") -> str:
+def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
     """Return ", for prompts like these", ", for exactly these 3 prompts" or, if the analysis does not say it, ''."""
     population = estimate.settings.get("population")
     if population == "people and prompts":
-        return ", for prompts like these"
+        return f", for {item}s like these"
     if population != "people":
         return ""
     n_prompts = estimate.detail.get("n_prompts")
     if n_prompts == 1:
-        return ", for exactly this prompt"
-    return f", for exactly these {n_prompts} prompts" if n_prompts else ", for exactly these prompts"
+        return f", for exactly this {item}"
+    return f", for exactly these {n_prompts} {item}s" if n_prompts else f", for exactly these {item}s"
 
 
 def _betting_sentence(estimate: "Estimate") -> str:
@@ -225,7 +225,7 @@ def _apa_line(conclusion: Conclusion) -> str:
     sizes = _sample_size_text(conclusion.estimate)
     own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
     line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
-    return f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate)}"
+    return f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
 
 
 def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:

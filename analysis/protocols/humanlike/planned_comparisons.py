@@ -177,6 +177,10 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    return replace(_phrases_of_estimand(estimate), item="text")
+
+
+def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
     contrast, estimand = contrast_of(estimate), estimate.settings["key"]
     x, y = contrast["x"], contrast["y"]
     about = f" ({contrast['question']})" if contrast["question"] else ""

@@ -24,7 +24,7 @@ DATACLASSES = {
 }
 # What a caller hands in and nobody stores: it holds functions.
 # Curves are the evidence behind an estimate; they stay in the process.
-INPUTS = {"PlanOptions", "TCurve", "BettingCurve"}
+INPUTS = {"PlanOptions", "TCurve", "BettingCurve", "FittedRows", "ModelJackknife", "ModelSpread"}
 
 
 def estimate(**changes):

@@ -297,7 +297,7 @@ LINES = {
         ),
     ],
     f"{ANSWERS}:find_field_and_clean_value": [
-        ("answers the same question as row 2", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
+        ("answers the same question as row 3", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
     ],
     f"{ANSWERS}:_fill_section_pages": [
         ("“why” is not asked after the earlier answers", FILE, lambda: _not_asked()),

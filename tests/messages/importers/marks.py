@@ -24,7 +24,7 @@ LINES = {
             marked("5,style,1,Clumsy"),
         ),
         ("must be empty: the value 0 marks nothing", "Remove it, or correct the value", marked("0,style,,")),
-        ("0 marks nothing, but row 2 is about the same output", "Remove one of them", marked("5,style,1,", "0,,,")),
+        ("0 marks nothing, but row 2 is about the same output", "Remove one of them", marked("0,,,", "0,,,")),
         ("marks an output in which row 2 marks nothing", "Remove one of them", marked("0,,,", "5,style,1,")),
         ("is the same mark as row 2", "Remove one of them", marked("5,style,1,", "5,style,1,")),
         (
