@@ -110,7 +110,7 @@ def preferences_overall_and_by_criterion(
     estimates = spa.pair_preferences_recommended(
         annotator_xy_percent,
         annotator_yx_percent,
-        names=question_names,
+        pair_names=question_names,
         rng=rng,
         margin=margin,
         sensitivity_tau=tau,

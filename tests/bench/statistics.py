@@ -220,7 +220,7 @@ def once_rows(rng):
         "SPA, all pairs of a report",
         n,
         lambda: spa.pair_preferences_recommended(
-            xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)
+            xy, yx, pair_names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)
         ),
         None,
         "",

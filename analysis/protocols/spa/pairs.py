@@ -98,7 +98,7 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
     shared = spa.pair_preferences_recommended(
         kept_answers.xy,
         kept_answers.yx,
-        names=kept_answers.names,
+        pair_names=kept_answers.names,
         batches=_prompt_sets(kept_answers),
         sensitivity_tau=context.tau,
         level=level,

@@ -13,7 +13,7 @@ def system_pair_differences_or_zero(table: FloatArray) -> FloatArray:
     return np.nan_to_num(table[:, left] - table[:, right])
 
 
-def are_system_pairs_scored_by_item(table: FloatArray) -> BoolArray:
+def mask_of_scored_pairs_by_item(table: FloatArray) -> BoolArray:
     """Return whether every two systems both have a score on each item, shape (n_items, n_pairs)."""
     left, right = np.triu_indices(table.shape[1], 1)
     return np.asarray(~np.isnan(table[:, left] + table[:, right]))

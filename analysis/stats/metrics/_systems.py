@@ -8,7 +8,7 @@ import numpy.typing as npt
 from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
 from analysis.stats.metrics._flips import (
-    are_system_pairs_scored_by_item,
+    mask_of_scored_pairs_by_item,
     sign_flip_upper_tail_pvalues,
     system_pair_differences_or_zero,
 )
@@ -215,7 +215,7 @@ def soft_pairwise_accuracy(
     edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
         return edge
-    is_scored = are_system_pairs_scored_by_item(tables.human) & are_system_pairs_scored_by_item(tables.metric)
+    is_scored = mask_of_scored_pairs_by_item(tables.human) & mask_of_scored_pairs_by_item(tables.metric)
     is_used = is_scored.any(axis=0)
     n_pairs, n_all = int(is_used.sum()), k * (k - 1) // 2
     if n_pairs == 0:

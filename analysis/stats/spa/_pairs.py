@@ -123,7 +123,7 @@ def pair_preference_recommended(
     if xy.shape != yx.shape:
         raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
     estimates = pair_preferences_recommended(
-        xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options
+        xy[:, None], yx[:, None], pair_names=["pair"], batches=batches, rng=rng, **options
     )
     return estimates["pair"]
 
@@ -132,7 +132,7 @@ def pair_preferences_recommended(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
-    names: Sequence[str],
+    pair_names: Sequence[str],
     rng: np.random.Generator,
     margin: float | None = None,
     sensitivity_tau: float | None = TAU,
@@ -150,7 +150,7 @@ def pair_preferences_recommended(
     ----------
     xy_percent, yx_percent : array_like, shape (n_annotators, n_pairs)
         Answers on 0..100 with x (or y) named first; NaN is missing.
-    names : sequence[str]
+    pair_names : sequence[str]
         Keys of the pairs.
     rng : numpy.random.Generator
         Source of the random draws.
@@ -177,7 +177,7 @@ def pair_preferences_recommended(
     Raises
     ------
     ValueError
-        If an answer is outside 0..100, or the shapes and `names` do not fit.
+        If an answer is outside 0..100, or the shapes and `pair_names` do not fit.
 
     Notes
     -----
@@ -196,18 +196,18 @@ def pair_preferences_recommended(
     Examples
     --------
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
-    >>> result = pair_preferences_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
+    >>> result = pair_preferences_recommended(answers["xy"], answers["yx"], pair_names=["a > b"], rng=np.random.default_rng(0))
     >>> result["a > b"].detail["n_both"], [other.analysis for other in result["a > b"].sensitivity][:2]
     (4, ['spa.pair.sign_flip', 'spa.pair.wilcoxon'])
     """
     validate_level(level)
-    xy, yx = checked_order_tables(xy_percent, yx_percent, names)
+    xy, yx = checked_order_tables(xy_percent, yx_percent, pair_names)
     values = combine_orders(xy, yx)
     shared = draw_resamples_of_all_pairs(values, resamples=sensitivity_resamples, rng=rng)
     flags = None if sensitivity_tau is None else tau_incoherence_flags(xy, yx, tau=sensitivity_tau)
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}
-    for column, name in enumerate(names):
+    for column, name in enumerate(pair_names):
         result, batch_warnings = _claim(values[:, column], labels, level=level, analysis=analysis, unit=unit)
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}

@@ -43,7 +43,7 @@ def clean_outcome_code(value: str) -> str:
     return value
 
 
-def is_similar_code(code: str, other_code: str) -> bool:
+def is_guessable_from_code(code: str, other_code: str) -> bool:
     """Return whether a person who knows one code could find the other in a few attempts."""
     code, other_code = code.casefold(), other_code.casefold()
     if code in other_code or other_code in code:
@@ -73,7 +73,7 @@ class OutcomeCodesForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         codes = [(name, cleaned[name]) for name in self.fields if name.startswith("code_") and cleaned.get(name)]
         for (name, code), (later_name, other_code) in combinations(codes, 2):
-            if later_name not in self.errors and is_similar_code(code, other_code):
+            if later_name not in self.errors and is_guessable_from_code(code, other_code):
                 self.add_error(
                     later_name,
                     f"This code is too similar to “{self.fields[name].label}”: people could guess it. "

@@ -97,7 +97,9 @@ def test_both_estimates_agree_with_the_reference(column, pair):
     )
     assert_allclose([recommended.estimate, recommended.detail["sd"]], [wanted["mean"], wanted["sd"]], atol=1e-9)
     assert (recommended.n, recommended.test) == (4, None)
-    everybody = spa.pair_preferences_recommended(xy, yx, names=["AB", "CD"], rng=rng(), sensitivity_resamples=99)[pair]
+    everybody = spa.pair_preferences_recommended(xy, yx, pair_names=["AB", "CD"], rng=rng(), sensitivity_resamples=99)[
+        pair
+    ]
     reference = stats.ttest_1samp((xy[:, column] + 100 - yx[:, column]) / 200, 0.5)
     ends = reference.confidence_interval()
     found = [everybody.pvalue, everybody.test.statistic, everybody.interval.low, everybody.interval.high]
@@ -153,7 +155,7 @@ def test_the_order_of_annotators_changes_no_closed_form():
 def test_the_same_seed_gives_the_same_bytes():
     xy, yx = simulated(3, n_pairs=3)
     runs = [
-        spa.pair_preferences_recommended(xy, yx, names="abc", rng=rng(5), margin=0.05, sensitivity_resamples=499)
+        spa.pair_preferences_recommended(xy, yx, pair_names="abc", rng=rng(5), margin=0.05, sensitivity_resamples=499)
         for _ in range(2)
     ]
     first, second = (json.dumps([run[key].as_dict() for key in "abc"], allow_nan=False) for run in runs)
@@ -215,7 +217,7 @@ def test_every_sensitivity_is_there_and_says_what_it_tests():
 def test_resampling_many_pairs_at_once_is_resampling_each():
     xy, yx = simulated(7, n_pairs=4, preference=0.55)
     xy[:20, 1] = yx[:20, 1] = np.nan
-    together = spa.pair_preferences_recommended(xy, yx, names="abcd", rng=rng())
+    together = spa.pair_preferences_recommended(xy, yx, pair_names="abcd", rng=rng())
     for column, name in enumerate("abcd"):
         alone = spa.pair_preference_recommended(xy[:, column], yx[:, column], rng=rng(8))
         assert_allclose([together[name].estimate, together[name].pvalue], [alone.estimate, alone.pvalue])
@@ -275,7 +277,7 @@ def test_bad_answers_are_named():
     with pytest.raises(ValueError, match="percent: row 0 is -3"):
         spa.pair_preference_paper([-3])
     with pytest.raises(ValueError, match="a pair occurs twice"):
-        spa.pair_preferences_recommended([[1, 2]], [[1, 2]], names=["a", "a"], rng=rng())
+        spa.pair_preferences_recommended([[1, 2]], [[1, 2]], pair_names=["a", "a"], rng=rng())
 
 
 # Order symmetry and the asymmetry of tau.

@@ -244,7 +244,7 @@ def test_probabilities_are_planned_with_the_analysis_of_probabilities():
             alone = basic.one_sample_t_test(values, null=0.5, bounds=(0.0, 1.0))
             if tau is None:
                 study = spa.pair_preferences_recommended(
-                    xy, yx, names=["a", "b"], sensitivity_tau=None, sensitivity_resamples=19, rng=rng()
+                    xy, yx, pair_names=["a", "b"], sensitivity_tau=None, sensitivity_resamples=19, rng=rng()
                 )
                 assert_allclose(study["a"].pvalue, alone.pvalue)
         found = [captured.estimate[1, 0], captured.low[1, 0], captured.high[1, 0], captured.pvalue[1, 0]]

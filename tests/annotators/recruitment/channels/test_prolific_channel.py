@@ -8,7 +8,7 @@ from django.conf import settings as site
 from annotators.models import Annotator, Assignment, Recruitment
 from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.channels.codes import ALPHABET, generate_outcome_code, is_similar_code
+from annotators.recruitment.channels.codes import ALPHABET, generate_outcome_code, is_guessable_from_code
 from tests.admin_pages import changed, errors_of, form_of
 from tests.blockers import AD_WORDS
 from tests.builders import recruitment, spa_study, user
@@ -129,8 +129,8 @@ def test_codes_are_made_and_no_two_are_near():
     ],
 )
 def test_codes_of_a_series_are_near(one, other):
-    assert is_similar_code(one, other)
-    assert not is_similar_code("K7PQ2MXA", "T4RW9ZBH")
+    assert is_guessable_from_code(one, other)
+    assert not is_guessable_from_code("K7PQ2MXA", "T4RW9ZBH")
 
 
 def cleaned(**changes):
