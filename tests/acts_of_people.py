@@ -79,14 +79,14 @@ def unused(owner) -> World:
 def settled(owner) -> World:
     world = collected(owner)
     ledger.update_ledger(world.door, by=None)
-    world.payments = list(ledger.link_payments(world.door).values_list("pk", flat=True))
+    world.payments = list(ledger.recruitment_payments(world.door).values_list("pk", flat=True))
     return world
 
 
 def with_bonus(owner) -> World:
     world = collected(owner)
     give_bonus(world, owner)
-    world.bonus = ledger.link_payments(world.door).get(kind=Payment.Kind.BONUS).pk
+    world.bonus = ledger.recruitment_payments(world.door).get(kind=Payment.Kind.BONUS).pk
     return world
 
 

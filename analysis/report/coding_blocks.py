@@ -148,7 +148,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
         if condition != sample.conditions[0]:
             first = counts[sample.conditions[0]]
             rng = _rng(seed, sample.number, "differences", condition)
-            estimates = coding.label_share_differences_by_category(
+            estimates = coding.category_share_differences(
                 condition_counts, first, codebook.keys, categories, rng=rng, **options
             )
             differences += [

@@ -185,7 +185,7 @@ class PayAdminMixin(_Pages):
     def _pay_context(self, request, recruitment, bonus, bonus_preview) -> dict:
         may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
         due = (
-            ledger.link_payments(recruitment)
+            ledger.recruitment_payments(recruitment)
             .filter(state=Payment.State.DUE)
             .select_related("assignment")
             .order_by("pk")
@@ -201,7 +201,7 @@ class PayAdminMixin(_Pages):
                 operations = frozenset()
         orders = list(ledger.payments_orderable_at_panel(recruitment, operations)) if operations else []
         ended = (
-            ledger.link_payments(recruitment)
+            ledger.recruitment_payments(recruitment)
             .exclude(state=Payment.State.DUE)
             .select_related("assignment")
             .order_by("-pk")

@@ -24,7 +24,7 @@ def rewards_unpayable_by_approval(recruitment: Recruitment) -> QuerySet[Payment]
     arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.REACHED_PANEL).values(
         "assignment"
     )
-    rows = ledger.link_payments(recruitment).filter(
+    rows = ledger.recruitment_payments(recruitment).filter(
         assignment__in=assignment_ids, state=Payment.State.DUE, way=Payment.Way.APPROVAL
     )
     rows = rows.exclude(assignment__in=arrived.filter(assignment__isnull=False))

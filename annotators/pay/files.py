@@ -17,7 +17,7 @@ from .ledger import (
     ExtraPayment,
     due_payments_not_by_approval,
     is_extra_payment_recorded,
-    link_payments,
+    recruitment_payments,
     submissions_by_assignment,
 )
 
@@ -63,7 +63,7 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
         normalize_receipt(compute_receipt(assignment.code)): assignment for assignment in people.only("pk", "code")
     }
     recorded: dict[int, list[Payment]] = {}
-    for row in link_payments(recruitment).filter(kind=Payment.Kind.BONUS):
+    for row in recruitment_payments(recruitment).filter(kind=Payment.Kind.BONUS):
         recorded.setdefault(row.assignment_id, []).append(row)
     extras, faults = [], []
     first_rows: dict[tuple[int, Decimal, str], int] = {}

@@ -53,7 +53,7 @@ def _locked_ledger(recruitment: Recruitment):
         )
 
 
-def link_payments(recruitment: Recruitment) -> QuerySet[Payment]:
+def recruitment_payments(recruitment: Recruitment) -> QuerySet[Payment]:
     return Payment.objects.filter(assignment__recruitment=recruitment)
 
 
@@ -109,7 +109,7 @@ class _LedgerRun:
         self.channel = REGISTRY[recruitment.channel]
         self.terms = get_pay_terms(recruitment)
         self.rows: dict[int, list[Payment]] = defaultdict(list)
-        for row in link_payments(recruitment).select_related("order").order_by("pk"):
+        for row in recruitment_payments(recruitment).select_related("order").order_by("pk"):
             self.rows[row.assignment_id].append(row)
         self.panel_states: dict[int, set[str]] = defaultdict(set)
         self.task_by_assignment: dict[int, str] = {}
@@ -281,7 +281,7 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
     with _locked_ledger(recruitment) as locked:
         terms = get_pay_terms(locked)
         rows: dict[int, list[Payment]] = defaultdict(list)
-        for row in link_payments(locked).filter(assignment__in=[extra.assignment for extra in extras]):
+        for row in recruitment_payments(locked).filter(assignment__in=[extra.assignment for extra in extras]):
             rows[row.assignment_id].append(row)
         new = []
         for extra in extras:
@@ -320,12 +320,14 @@ def payments_orderable_at_panel(recruitment: Recruitment, operations: Collection
     """Return due payments that the panel's service supports, for people whom the panel shows."""
     at_panel = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
     ways = [way for way in (Way.BONUS, Way.SCREEN_OUT) if way in operations]
-    return link_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=at_panel).order_by("pk")
+    return (
+        recruitment_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=at_panel).order_by("pk")
+    )
 
 
 def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
     """Return payments that are due and not paid by approval: the rows of the payment file."""
-    return link_payments(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
+    return recruitment_payments(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
 def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int | None, PanelSubmission]:
@@ -373,7 +375,7 @@ def mark_payments_paid(recruitment: Recruitment, due_payment_pks: Collection[int
     """Mark payments as paid by hand or at the panel. Skip payments with an order, which shows their state."""
     check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = list(link_payments(locked).filter(pk__in=due_payment_pks, state=State.DUE))
+        rows = list(recruitment_payments(locked).filter(pk__in=due_payment_pks, state=State.DUE))
         n_paid = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
         if n_paid:
             _erase_withdrawn_ids(locked)
@@ -387,7 +389,9 @@ def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
     """Cancel a bonus or compensation before it is paid or ordered. Promised pay cannot be cancelled."""
     check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = link_payments(locked).filter(pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])
+        rows = recruitment_payments(locked).filter(
+            pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION]
+        )
         is_taken_back = bool(
             Payment.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).update(
                 state=State.CANCELLED, ended_at=Now()

@@ -7,7 +7,7 @@ gave no answer. The two are kept apart.
 from analysis.stats.coding._agreement import cohen_kappa, kappa_by_label, label_set_alpha
 from analysis.stats.coding._labels import DISTANCES, MERGE_RULES, jaccard_distance, masi_distance
 from analysis.stats.coding._shares import (
-    label_share_differences_by_category,
+    category_share_differences,
     label_shares_by_category,
     merged_label_counts_of_coded_units,
 )
@@ -15,7 +15,7 @@ from analysis.stats.coding._shares import (
 __all__ = [
     "DISTANCES",
     "MERGE_RULES",
-    "label_share_differences_by_category",
+    "category_share_differences",
     "label_shares_by_category",
     "cohen_kappa",
     "jaccard_distance",

@@ -155,7 +155,7 @@ def label_shares_by_category(
     return _by_name(names, settings, common, estimates=counted / counted.sum(), draws=draws, details=details)
 
 
-def label_share_differences_by_category(
+def category_share_differences(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     labels: Sequence[str],
@@ -199,7 +199,7 @@ def label_share_differences_by_category(
 
     Examples
     --------
-    >>> form, content = label_share_differences_by_category([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
+    >>> form, content = category_share_differences([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
     ...                    {"form": ["grammar"], "content": ["facts"]}, rng=np.random.default_rng(0), resamples=999)
     >>> round(form.estimate, 4), form.interval.low > 0, round(form.estimate + content.estimate, 9)
     (0.3333, True, 0.0)

@@ -240,15 +240,13 @@ def test_conditions_differ_in_shares_with_an_interval():
     draw = rng(5)
     x = (draw.random((150, 5)) < [0.1, 0.1, 0.3, 0.2, 0.1]).astype(float)
     y = (draw.random((150, 5)) < [0.3, 0.2, 0.1, 0.1, 0.1]).astype(float)
-    form, content = coding.label_share_differences_by_category(
+    form, content = coding.category_share_differences(
         x, y, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999
     )
     assert form.interval.high < 0 < content.interval.low
     assert_allclose(form.estimate, form.detail["share_x"] - form.detail["share_y"])
     assert_allclose(form.estimate + content.estimate, 0, atol=1e-12)
-    back = coding.label_share_differences_by_category(
-        y, x, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999
-    )
+    back = coding.category_share_differences(y, x, LABELS, CODEBOOK, excluded=["null"], rng=rng(), resamples=999)
     assert_allclose(back[0].estimate, -form.estimate)
 
 
@@ -260,7 +258,7 @@ def test_shares_without_labels_or_without_variety_are_statuses():
         ("zero_variance", 1.0, None),
         ("zero_variance", 0.0, None),
     ]
-    against = coding.label_share_differences_by_category(
+    against = coding.category_share_differences(
         np.zeros((3, 5)), [[1, 0, 0, 0, 0]], LABELS, CODEBOOK, rng=rng(), resamples=99
     )
     assert {one.status for one in against} == {"no_data"}

@@ -233,7 +233,7 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     assert get_person_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
     ledger.mark_payments_paid(
-        recruitment, ledger.link_payments(recruitment).values_list("pk", flat=True), user("owner")
+        recruitment, ledger.recruitment_payments(recruitment).values_list("pk", flat=True), user("owner")
     )
     tasks.erase_person_ids()
     assert get_person_id(stranger) == "stranger"
