@@ -126,13 +126,13 @@ def person_and_prompt_cluster_codes(
 ) -> tuple[IntArray, int, IntArray | None]:
     """Return integer codes of people and prompts, and the number of people.
 
-    Prompts are None if they cannot be clusters: there is only one, or no prompt was judged twice.
+    Prompts are None if there is only one.
     """
     people_codes, n_people = label_codes(np.asarray(people), "people", n_rows)
     if prompts is None:
         return people_codes, n_people, None
     prompt_codes, n_prompts = label_codes(np.asarray(prompts), "prompts", n_rows)
-    return people_codes, n_people, prompt_codes if 1 < n_prompts < n_rows else None
+    return people_codes, n_people, prompt_codes if n_prompts > 1 else None
 
 
 def _chosen(values: npt.ArrayLike, name: str, systems: IntArray) -> IntArray:

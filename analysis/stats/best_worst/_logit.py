@@ -114,9 +114,9 @@ def best_worst_logit(
 
     The covariance is the jackknife over people (CV3) by one Newton step, with G* - 1 degrees of freedom. It is undefined
     if one person's answers alone connect a system; the estimates then have no interval (`not_identified`). With fewer
-    than six people there is no test. If prompts were judged more than once, the sensitivity is over people and prompts:
-    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_ways`. The omnibus
-    test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
+    than six people there is no test. With five prompts or more, contrasts are about people and prompts:
+    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_ways`; those about
+    people only are their sensitivity. Over people only, the omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
 
     References
     ----------
@@ -159,8 +159,8 @@ def best_worst_logit(
     covariance = np.full((n_systems, n_systems), np.nan)
     if fit is not None:
         values[present] = fit.strengths
-        if clusterings[0].covariances:
-            covariance[of_present] = clusterings[0].covariances[0]
+        if clusterings[-1].covariances:
+            covariance[of_present] = clusterings[-1].covariances[0]
 
     def strength(system: int) -> Estimate:
         named = {
@@ -193,7 +193,7 @@ def best_worst_logit(
         log_likelihood=None if fit is None else fit.log_likelihood,
         components=components,
         n_shown=n_shown,
-        df=clusterings[0].df if clusterings and clusterings[0].covariances else None,
+        df=clusterings[-1].df if clusterings and clusterings[-1].covariances else None,
         level=level,
         n_clusters=n_people,
         n_rows=len(answers.best),

@@ -31,6 +31,7 @@ class Clustering:
     warnings: tuple[ResultWarning, ...]
     status: str = "ok"
     reason: str = ""
+    n_prompts: int | None = None
 
     @property
     def df(self) -> float:
@@ -61,7 +62,8 @@ class Clustering:
             value,
             math.sqrt(max(0.0, *variances)),
             df,
-            fewest_clusters=self.n_clusters,
+            # The rule of six is about people; prompts are clusters only if there are five or more.
+            fewest_clusters=common["n"],
             level=level,
             method=f"{self.method}_t",
             null=null,
@@ -99,7 +101,8 @@ class Clustering:
             pvalue=float(special.fdtrc(q, df, statistic)),
             alternative="greater",
         )
-        return Estimate(test=test, detail={"df_between": q, "df_within": df}, **common)
+        common["detail"] |= {"df_between": q, "df_within": df}
+        return Estimate(test=test, **common)
 
     def _candidates(self) -> tuple[FloatArray, ...]:
         if not self.is_two_way:
@@ -110,8 +113,14 @@ class Clustering:
 
     def _named(self, common: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of an Estimate over these clusters; its n still counts people."""
-        fields = {**common, "warnings": self.warnings, "n_clusters": self.n_clusters}
-        return {**fields, "analysis": f"{common['analysis']}.two_way"} if self.is_two_way else fields
+        population = clusters.PEOPLE_AND_PROMPTS if self.is_two_way else clusters.PEOPLE
+        return {
+            **common,
+            "warnings": self.warnings,
+            "n_clusters": self.n_clusters,
+            "settings": {**common.get("settings", {}), "population": population},
+            "detail": {**common.get("detail", {}), **({} if self.n_prompts is None else {"n_prompts": self.n_prompts})},
+        }
 
 
 def _variance(covariance: FloatArray, weights: FloatArray) -> float:
@@ -124,7 +133,7 @@ def _variance(covariance: FloatArray, weights: FloatArray) -> float:
 def person_and_prompt_clusterings(
     fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, unit: str
 ) -> tuple[Clustering, ...]:
-    """Return the clustering over people and, if the answers have prompts, then the one over people and prompts.
+    """Return the clustering over people and prompts if there are five prompts or more, then the one over people.
 
     `people_codes` and `prompt_codes` (n,) are numbered from 0.
     """
@@ -138,6 +147,9 @@ def person_and_prompt_clusterings(
     if prompt_codes is None:
         return (one_way,)
     n_prompts = int(prompt_codes.max()) + 1
+    one_way = replace(one_way, n_prompts=n_prompts)
+    if n_prompts < clusters.TOO_FEW_ITEMS:
+        return (one_way,)
     pairs, _ = label_codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
     over_prompts = fit.jackknife_covariance(prompt_codes, n_prompts)
     over_pairs = fit.jackknife_covariance(pairs, int(pairs.max()) + 1)
@@ -149,14 +161,16 @@ def person_and_prompt_clusterings(
     fewest = min(n_people, n_prompts)
     own_df = max(1.0, clusters.effective_n_clusters(group_sizes(prompt_codes, n_prompts)) - 1)
     warnings = clusters.two_way_warnings(people_codes, prompt_codes, unit=unit)
-    return one_way, _defined_clustering(
+    two_way = _defined_clustering(
         (over_people, over_prompts, over_both), (df, own_df), fewest, "two_way", warnings, f"{unit} or prompt"
     )
+    return replace(two_way, n_prompts=n_prompts), one_way
 
 
 def first_with_rest_as_sensitivity(estimates: tuple[Estimate, ...]) -> Estimate:
-    """Return the first estimate, with the others as its sensitivity analyses."""
-    return replace(estimates[0], sensitivity=estimates[1:])
+    """Return the first estimate, with that over annotators only, if it is another one, as its sensitivity analysis."""
+    others = tuple(replace(other, analysis=f"{other.analysis}.by_annotator") for other in estimates[1:])
+    return replace(estimates[0], sensitivity=others)
 
 
 def _defined_clustering(

@@ -166,5 +166,5 @@ def test_robots_that_prefer_are_found_out(same_orders):
     ) == ("zeta", 6)
     assert sum(row["strength"] for row in systems) == pytest.approx(0)
     assert {row["pair"]: row["verdict"] for row in tables["best_worst_pairs"]}["delta > alpha"] == "different"
-    assert result["conclusions"][0]["claim"] == "delta was judged better than alpha."
+    assert result["conclusions"][0]["claim"] == "delta was judged better than alpha, for prompts like these."
     assert {"best_worst_pairs", "best_worst_systems", "best_worst_counts"} <= {one["name"] for one in result["figures"]}

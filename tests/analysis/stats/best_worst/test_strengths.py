@@ -154,7 +154,9 @@ def test_over_people_and_prompts_the_largest_variance_rules():
     parts = [contrast @ one @ contrast for one in over]
     wanted = max(parts[0], parts[1], parts[0] + parts[1] - parts[2])
     found = fit.difference(4, 1)
-    (both,) = found.sensitivity
+    both, (found,) = found, found.sensitivity
+    assert both.settings["population"] == "people and prompts" and both.detail["n_prompts"] == 8
+    assert found.analysis == "best_worst.logit.difference.by_annotator"
     assert (found.estimate, found.interval, found.pvalue) == (
         alone.difference(4, 1).estimate,
         alone.difference(4, 1).interval,
@@ -168,13 +170,17 @@ def test_over_people_and_prompts_the_largest_variance_rules():
         wanted**2 / sum(part**2 / df for part, df in zip(parts, own, strict=False))
     )
     assert (both.analysis, both.interval.method, both.test.name) == (
-        "best_worst.logit.difference.two_way",
+        "best_worst.logit.difference",
         "two_way_t",
         "two_way_t",
     )
-    assert fit.omnibus.sensitivity[0].pvalue > fit.omnibus.pvalue == alone.omnibus.pvalue
-    for other in (np.arange(len(best)), np.zeros(len(best))):
-        assert best_worst_logit(sets, best, worst, people, other, n_systems=5).difference(4, 1).sensitivity == ()
+    assert fit.omnibus.pvalue > fit.omnibus.sensitivity[0].pvalue == alone.omnibus.pvalue
+    one_prompt = best_worst_logit(sets, best, worst, people, np.zeros(len(best)), n_systems=5).difference(4, 1)
+    assert one_prompt.sensitivity == () and one_prompt.settings["population"] == "people"
+    # If nobody shares a prompt, leaving out a person leaves out their prompts too.
+    own_prompts = best_worst_logit(sets, best, worst, people, np.arange(len(best)), n_systems=5).difference(4, 1)
+    assert own_prompts.settings["population"] == "people and prompts"
+    assert own_prompts.detail["se"] == pytest.approx(alone.difference(4, 1).detail["se"])
 
 
 def test_whichever_variance_is_the_largest_rules_a_contrast_and_the_least_f_the_joint_test():
@@ -189,16 +195,16 @@ def test_whichever_variance_is_the_largest_rules_a_contrast_and_the_least_f_the_
             contrast = np.eye(5)[one.detail["x"]] - np.eye(5)[one.detail["y"]]
             variances = [contrast @ way @ contrast for way in ways]
             kinds.add(int(np.argmax(variances)))
-            assert_allclose(one.sensitivity[0].detail["se"], math.sqrt(max(variances)))
+            assert_allclose(one.detail["se"], math.sqrt(max(variances)))
         to_first = np.c_[-np.ones(4), np.eye(4)]
         values, spreads = to_first @ estimates(fit), [to_first @ way @ to_first.T for way in ways]
         if np.linalg.eigvalsh(spreads[2])[0] < 0:
             spreads[2] = spreads[0] + spreads[1]
             kinds.add("indefinite")
         wanted = min(values @ np.linalg.solve(spread, values) / 4 for spread in spreads)
-        assert fit.omnibus.sensitivity[0].test.statistic == pytest.approx(wanted)
+        assert fit.omnibus.test.statistic == pytest.approx(wanted)
         smaller = min(clusters.effective_n_clusters(np.bincount(one)) - 1 for one in (people, prompts))
-        assert fit.omnibus.sensitivity[0].detail["df_within"] == pytest.approx(smaller)
+        assert fit.omnibus.detail["df_within"] == pytest.approx(smaller)
     assert kinds == {0, 1, 2, "indefinite"}
 
 
