@@ -1,0 +1,80 @@
+"""What a design declares a comparison to be about decides the method of its claim, in each protocol that can do both."""
+
+import pytest
+
+from analysis.report.build import build_report
+from annotators.participation.simulate import record_simulated_answers
+from studies.models import Study
+from studies.services import lifecycle
+from tests.builders import add_choice, add_marks, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
+
+pytestmark = pytest.mark.django_db
+PEOPLE = 12
+
+
+def rated(study, **options):
+    add_rating(study, position=1, **options)
+    beta, alpha = study.systems.get(name="beta"), study.systems.get(name="alpha")
+    study.contrasts.create(x=beta, y=alpha, expected=">")
+
+
+# The protocol's section, its block of claims, and the analysis about people only beside the claim about both.
+PROTOCOLS = {
+    "rating": (rated, "rating.superiority", "rating.superiority.by_annotator"),
+    "two choices": (
+        lambda study, **options: add_choice(study, stopping="none", strategy="any", **options),
+        "choice.preference",
+        "choice.preference.by_annotator",
+    ),
+    "ranking": (add_ranking, "ranking.share", "ranking.share.by_annotator"),
+    "relative": (add_relative, "relative.score", "relative.score.by_annotator"),
+    "marks": (add_marks, "marks.score", "marks.score.by_annotator"),
+    "spa": (add_spa, "spa.pairs", "spa.pair.by_annotator"),
+}
+
+
+def answered_study(add, *, prompts, m=2) -> Study:
+    study = draft_study(
+        systems=("alpha", "beta"), prompts=prompts, target_n=PEOPLE, annotators_per_batch=2, instructions=""
+    )
+    add(study, m=m)
+    study = launched(study)
+    record_simulated_answers(study, PEOPLE, {"alpha": 0.0, "beta": 0.4})
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+def report_with(study, population):
+    """The report of the same answers under a design that declares this. Only the analysis is tested, so the guard is lifted."""
+    from django.db.models import QuerySet
+
+    QuerySet(type(study.contrasts.first())).filter(study=study).update(population=population)
+    report = build_report(study, {"resamples": 99, "origins": ["robot"]})
+    assert not report["problems"], report["problems"]
+    return report
+
+
+def claim_of(report, name):
+    block = next(block for block in report["blocks"] if block["name"] == name and block["mode"] == "recommended")
+    return block["estimates"][0]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_comparison_about_people_takes_annotators_as_clusters_only(protocol, same_orders):
+    add, name, by_annotator = PROTOCOLS[protocol]
+    study = answered_study(add, prompts=30)
+    undeclared, both, people = (
+        claim_of(report_with(study, population), name) for population in ("", "people_and_prompts", "people")
+    )
+    assert [one["settings"]["contrast"]["population"] for one in (undeclared, both, people)] == [
+        "",
+        "people_and_prompts",
+        "people",
+    ]
+    assert undeclared["settings"]["population"] == both["settings"]["population"] == "people and prompts"
+    assert (both["interval"], both["test"]) == (undeclared["interval"], undeclared["test"])
+    beside = next(one for one in both["sensitivity"] if one["analysis"] == by_annotator)
+    assert people["settings"]["population"] == "people"
+    assert people["interval"] == beside["interval"] and people["estimate"] == both["estimate"]
+    assert people["interval"] != both["interval"]
