@@ -6,7 +6,17 @@ from analysis.report.build import build_report
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Study
 from studies.services import lifecycle
-from tests.builders import add_choice, add_marks, add_ranking, add_rating, add_relative, add_spa, draft_study, launched
+from tests.builders import (
+    add_choice,
+    add_marks,
+    add_ranking,
+    add_rating,
+    add_relative,
+    add_spa,
+    choice_study,
+    draft_study,
+    launched,
+)
 
 pytestmark = pytest.mark.django_db
 PEOPLE = 12
@@ -78,3 +88,42 @@ def test_a_comparison_about_people_takes_annotators_as_clusters_only(protocol, s
     assert people["settings"]["population"] == "people"
     assert people["interval"] == beside["interval"] and people["estimate"] == both["estimate"]
     assert people["interval"] != both["interval"]
+
+
+def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same_orders):
+    add, _, _ = PROTOCOLS["ranking"]
+    study = answered_study(add, prompts=30)
+    (undeclared,), (both,), (people,) = (
+        report_with(study, population)["conclusions"] for population in ("", "people_and_prompts", "people")
+    )
+    assert undeclared["claim"] == both["claim"] and "for prompts like these" in both["claim"]
+    assert undeclared["text"].removeprefix(both["text"]) == (
+        " The design did not declare for which people and prompts this result holds. "
+        "In a new study, declare it with the comparison."
+    )
+    n_prompts = claim_of(report_with(study, "people"), "ranking.share")["detail"]["n_prompts"]
+    assert people["claim"].endswith(f", for exactly these {n_prompts} prompts.")
+    assert "declare" not in people["text"]
+
+
+def test_a_design_that_wanted_more_than_its_prompts_can_show_is_told_what_helps(same_orders):
+    add, _, _ = PROTOCOLS["ranking"]
+    study = answered_study(add, prompts=3)
+    (both,), (people,) = (report_with(study, one)["conclusions"] for one in ("people_and_prompts", "people"))
+    assert both["claim"] == people["claim"] and "for exactly these 3 prompts" in both["claim"]
+    assert both["text"].removeprefix(people["text"]) == (
+        " The design declared prompts like these, but 3 prompts cannot show that. A study with five prompts or more can."
+    )
+
+
+def test_sets_of_prompts_and_a_stopping_rule_have_sentences_of_their_own(same_orders):
+    study = answered_study(add_spa, prompts=3)
+    (said,) = report_with(study, "people_and_prompts")["conclusions"]
+    assert said["text"].endswith("sets of prompts cannot show that. A study with five or more different sets can.")
+    study = choice_study(target_n=12, prompts=60, m=5, margin=0.1)
+    record_simulated_answers(study, 12, {"alpha": 0.0, "beta": 4.0})
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    (said,) = report_with(Study.objects.get(pk=study.pk), "people_and_prompts")["conclusions"]
+    assert ", for exactly these " in said["claim"]
+    assert said["text"].endswith("its stopping rule counts people only. A study without a stopping rule can show more.")

@@ -12,7 +12,7 @@ from studies.models.guards import StudyFrozen
 from studies.services import questions
 from studies.services.copying import clone_study
 from tests.admin_pages import study_url
-from tests.builders import launched, spa_draft, user
+from tests.builders import add_choice, add_ranking, draft_study, launched, spa_draft, user, warnings_of
 
 pytestmark = pytest.mark.django_db
 BOTH, PEOPLE = Contrast.Population.PEOPLE_AND_PROMPTS, Contrast.Population.PEOPLE
@@ -76,3 +76,54 @@ def test_a_new_row_of_the_page_declares_people_and_prompts_and_an_earlier_one_st
     assert [row["population"].value() for row in contrasts.forms] == ["", "", "people_and_prompts"]
     assert contrasts.empty_form["population"].value() == "people_and_prompts"
     assert "five prompts or more" in contrasts.forms[0]["population"].help_text
+
+
+# The checklist
+
+
+def ranking_of(prompts, population=BOTH):
+    study = draft_study(prompts=prompts, target_n=12)
+    add_ranking(study, m=2)
+    study.contrasts.update(population=population)
+    return study
+
+
+def warned(study, words="too_few_prompts_for_claim") -> list[str]:
+    return [key for key in warnings_of(study) if key.startswith(words)]
+
+
+def test_too_few_prompts_for_a_claim_about_prompts_are_a_warning():
+    assert warned(ranking_of(4)) == [
+        "too_few_prompts_for_claim:beta > alpha:1",
+        "too_few_prompts_for_claim:gamma > beta:1",
+    ]
+    assert not warned(ranking_of(5))
+    assert not warned(ranking_of(4, population=PEOPLE)) and not warned(ranking_of(4, population=""))
+
+
+def test_prompts_that_no_batch_shows_do_not_count():
+    study = ranking_of(12)
+    study.target_n = 2
+    study.annotators_per_batch = 2
+    study.save()
+    assert len(warned(study)) == 2, "one batch of two prompts"
+
+
+def test_stated_chances_need_sets_of_prompts():
+    study = spa_draft(prompts=4, with_rating=False)
+    study.contrasts.update(population=BOTH)
+    assert len(warned(study)) == 2, "four prompts are one set, whatever batch they are in"
+    study = spa_draft(prompts=24, with_rating=False)
+    study.contrasts.update(population=BOTH)
+    assert not warned(study)
+
+
+def test_a_rule_that_counts_people_warns_about_a_claim_about_prompts():
+    def found(population, stopping):
+        study = draft_study(systems=("alpha", "beta"))
+        add_choice(study, margin=0.1, stopping=stopping, strategy="any")
+        study.contrasts.update(population=population)
+        return warned(study, "stops_for_these_prompts")
+
+    assert found(BOTH, "anytime") == ["stops_for_these_prompts:beta > alpha:1"]
+    assert not found(PEOPLE, "anytime") and not found("", "anytime") and not found(BOTH, "none")
