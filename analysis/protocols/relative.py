@@ -183,6 +183,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         score * 0.0,
         people,
         prompts=answers.kept["prompt"].to_numpy(object),
+        population=answers.comparison.population,
         scale=(-answers.half_range, answers.half_range),
         bounds=(-answers.half_range, answers.half_range),
         level=context.level,
@@ -221,6 +222,7 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
         zero,
         people,
         prompts=answers.kept["prompt"].to_numpy(object),
+        population=answers.comparison.population,
         level=context.level,
         analysis="relative.superiority",
     )

@@ -150,7 +150,14 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         for n, (x, y) in enumerate(directed_pairs, 1)
     )
     for x, y in better:
-        Contrast.objects.create(study=study, x=x, y=y, expected=">", margin=0.05)
+        Contrast.objects.create(
+            study=study,
+            x=x,
+            y=y,
+            expected=">",
+            margin=0.05,
+            population=Contrast.Population.PEOPLE_AND_PROMPTS,
+        )
     rating = Section.objects.create(
         study=study, position=3, protocol="rating", m=1, reuses=spa, settings={"noun": "writer"}
     )

@@ -42,6 +42,7 @@ LABELS = {
         "margin": "Equivalence margin",
         "level": "Significance level",
         "family": "Family (adjusted together)",
+        "population": "The result is about",
         "x_condition": "Training of X",
         "y_condition": "Training of Y",
     },
@@ -68,6 +69,7 @@ HELP = {
     },
     "contrast": {
         "level": "By default 0.05.",
+        "population": "A result about prompts like these needs five prompts or more, judged by several people.",
     },
 }  # fmt: skip
 

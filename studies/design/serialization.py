@@ -31,6 +31,10 @@ CONTRAST_FIELDS = (
 )
 
 
+# Fields that a comparison's line has only if they are declared: designs that were frozen before they existed keep their hash.
+LATER_CONTRAST_FIELDS = ("population",)
+
+
 def _json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
@@ -106,6 +110,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
         "contrasts": sorted(
             (
                 _row_dict(contrast, CONTRAST_FIELDS)
+                | _row_dict(contrast, [name for name in LATER_CONTRAST_FIELDS if getattr(contrast, name)])
                 | {"section": contrast.section_id and positions.get(contrast.section_id)}
                 | _pair_of_names(contrast, names)
                 for contrast in study.contrasts.order_by()

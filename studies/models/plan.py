@@ -26,6 +26,11 @@ class Contrast(DesignModel):
         BELOW = "<", "x < y"
         SAME = "~", "x ~ y (equivalent)"
 
+    class Population(models.TextChoices):
+        UNDECLARED = "", "not declared"
+        PEOPLE_AND_PROMPTS = "people_and_prompts", "People and prompts like these"
+        PEOPLE = "people", "People like these, exactly these prompts"
+
     study = protected_foreign_key(Study, "contrasts")
     section = optional_protected_foreign_key(Section, help_text="Empty: all live sections that can be compared.")
     estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the default of the section.")
@@ -49,6 +54,12 @@ class Contrast(DesignModel):
     )
     # A level of one half or more allows no equivalence test: its interval would be reversed.
     level = models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)])
+    population = models.CharField(
+        max_length=18,
+        blank=True,
+        choices=Population,
+        help_text="What the result is about: other people and other prompts like these, or other people with exactly these prompts.",
+    )
 
     class Meta:
         ordering = ["pk"]
@@ -61,6 +72,10 @@ class Contrast(DesignModel):
                 | Q(x=None, y=None, x_condition="", y_condition=""),
             ),
             CheckConstraint(name="contrast_expected_is_a_sign", condition=Q(expected__in=["", "<", ">", "~"])),
+            CheckConstraint(
+                name="contrast_population_is_a_choice",
+                condition=Q(population__in=["", "people_and_prompts", "people"]),
+            ),
             CheckConstraint(name="contrast_margin_is_positive", condition=Q(margin=None) | Q(margin__gt=0)),
             CheckConstraint(name="contrast_level_is_below_one_half", condition=Q(level__gt=0, level__lt=0.5)),
             # SQLite ignores nulls_distinct=False, so each shape of row has its own constraint.

@@ -232,6 +232,14 @@ class TwoChoice(Protocol):
                         False,
                         f"no_margin_to_stop:{contrast}",
                     )
+                if contrast.population == "people_and_prompts":
+                    yield Problem(
+                        f"{contrast}: the anytime-valid rule counts people, so its result is about exactly these prompts. Choose that, or no "
+                        "stopping rule.",
+                        "contrasts",
+                        False,
+                        f"stops_for_these_prompts:{contrast}",
+                    )
             if study.batches_per_annotator > 1:
                 yield Problem(
                     "Annotators may take several batches. The stopping rule counts only the first batch of each annotator.",

@@ -50,7 +50,9 @@ def population_note(estimates: Iterable["Estimate"]) -> str:
     if named == {"people"}:
         return " Comparisons are about people like these, and exactly these prompts."
     exception = (
-        "; those of fewer than five prompts, or of a stopping rule, are about exactly these" if len(named) > 1 else ""
+        "; those of fewer than five prompts, of a stopping rule, or declared so, are about exactly these"
+        if len(named) > 1
+        else ""
     )
     return f" Comparisons are about people and prompts like these{exception}."
 

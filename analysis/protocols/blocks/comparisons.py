@@ -18,7 +18,10 @@ NOT_PLANNED = "not planned"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale."""
+    """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale.
+
+    ``population`` is what the design declared: "people_and_prompts", "people" or, if not declared, "".
+    """
 
     section: int
     x: str
@@ -31,6 +34,7 @@ class Comparison:
     margin: float | None = None
     level: float = 0.05
     is_planned: bool = False
+    population: str = ""
 
     @property
     def key(self) -> str:
@@ -43,6 +47,7 @@ class Comparison:
             "key": self.key, "section": self.section, "x": self.x, "y": self.y, "criterion": self.criterion,
             "question": self.question, "role": self.role, "family": self.family, "expected": self.expected,
             "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
+            "population": self.population,
         }  # fmt: skip
 
     def named(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
@@ -78,6 +83,7 @@ def comparison_from_contrast(contrast: Any, section: Any, criterion: str, questi
         margin=contrast.margin,
         level=contrast.level,
         is_planned=True,
+        population=contrast.population,
     )
 
 

@@ -43,7 +43,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "contrast": conclusion.name,
                 "role": contrast["role"],
                 "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
-                "text": text + _expectation_sentence(conclusion, outcome),
+                "text": text + _expectation_sentence(conclusion, outcome) + population_sentence(estimate),
                 "apa": _apa_line(conclusion),
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
@@ -101,6 +101,31 @@ def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
     if n_prompts == 1:
         return f", for exactly this {item}"
     return f", for exactly these {n_prompts} {item}s" if n_prompts else f", for exactly these {item}s"
+
+
+def population_sentence(estimate: "Estimate") -> str:
+    """Return a sentence if the design declared another population than the claim's, or none; otherwise ''."""
+    if estimate.estimate is None or not population_phrase(estimate):
+        return ""
+    declared, found = contrast_of(estimate)["population"], estimate.settings["population"]
+    if not declared:
+        return (
+            " The design did not declare for which people and prompts this result holds. "
+            "In a new study, declare it with the comparison."
+        )
+    if declared == found.replace(" ", "_"):
+        return ""
+    if declared == "people":
+        return " The design declared exactly these prompts, but this method is about prompts like these."
+    wanted = " The design declared prompts like these, but "
+    if estimate.analysis.endswith(".sequential"):
+        return f"{wanted}its stopping rule counts people only. A study without a stopping rule can show more."
+    if (n_sets := estimate.detail.get("n_batches")) is not None:
+        few = f"{n_sets} set{'' if n_sets == 1 else 's'} of prompts"
+        return f"{wanted}{few} cannot show that. A study with five or more different sets can."
+    n_prompts = estimate.detail.get("n_prompts")
+    few = f"{n_prompts} prompt{'' if n_prompts == 1 else 's'}" if n_prompts else "so few prompts"
+    return f"{wanted}{few} cannot show that. A study with five prompts or more can."
 
 
 def _betting_sentence(estimate: "Estimate") -> str:

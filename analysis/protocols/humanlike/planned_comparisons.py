@@ -89,6 +89,7 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
             margin=contrast.margin,
             level=contrast.level,
             is_planned=True,
+            population=contrast.population,
         )
 
     for contrast in section.study.contrasts.select_related("x", "y"):

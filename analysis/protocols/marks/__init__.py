@@ -123,7 +123,7 @@ def _difference_estimate(
     annotators, prompts = table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.annotator_prompt_clustered_mean(
-        differences, annotators, prompts, analysis=f"marks.{estimand}", **common
+        differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
     )
     return _tag_with_equivalence(estimate, estimand, comparison)
 

@@ -174,6 +174,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         score,
         annotators,
         pairs["prompt"].to_numpy(object),
+        population=comparison.population,
         null=0.5,
         level=level,
         bounds=(0.0, 1.0),

@@ -40,12 +40,12 @@ def superiority_and_difference(
     pairs = paired_ratings(question_ratings.wide, comparison)
     level = context.level
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    prompts = pairs["prompt"].to_numpy(object)
-    difference = ratings.paired_mean_difference(x, y, people, prompts=prompts, scale=question_ratings.ends, level=level)
+    claim: dict[str, Any] = {"prompts": pairs["prompt"].to_numpy(object), "population": comparison.population}
+    difference = ratings.paired_mean_difference(x, y, people, **claim, scale=question_ratings.ends, level=level)
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         difference = replace(difference, sensitivity=(*difference.sensitivity, standardised))
-    above = ratings.probability_of_superiority(x, y, people, prompts=prompts, level=level)
+    above = ratings.probability_of_superiority(x, y, people, **claim, level=level)
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
     others += comparison.equivalence_tests(above, null=0.5)
     above = replace(above, sensitivity=(*above.sensitivity, *others))

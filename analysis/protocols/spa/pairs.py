@@ -100,6 +100,7 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         kept_answers.yx,
         pair_names=kept_answers.names,
         batches=_prompt_sets(kept_answers),
+        populations={compared.key: compared.population for compared in answers.comparisons},
         sensitivity_tau=context.tau,
         level=level,
         sensitivity_resamples=context.resamples,

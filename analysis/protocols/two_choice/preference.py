@@ -146,7 +146,11 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
     rows = comparison_labels.shares[comparison_labels.shares["value"].notna()]
     values, people = rows["value"].to_numpy(float), rows["annotator"].to_numpy(object)
     estimate = choice.annotator_weighted_preference_share(
-        values, people, rows["prompt"].to_numpy(object), level=context.level
+        values,
+        people,
+        rows["prompt"].to_numpy(object),
+        population=comparison_labels.comparison.population,
+        level=context.level,
     )
     # Use the comparison's own level, which may differ from the report's.
     tost = comparison_labels.comparison.equivalence_tests(estimate, null=0.5)

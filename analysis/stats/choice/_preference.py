@@ -163,6 +163,7 @@ def annotator_weighted_preference_share(
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
+    population: str = "",
     level: float = 0.95,
     analysis: str = "choice.preference",
     unit: str = "annotator",
@@ -177,6 +178,8 @@ def annotator_weighted_preference_share(
         Label of each row's annotator.
     items : array_like, shape (n_rows,), optional
         Label of each row's item. With five items or more the claim is about items like these, too.
+    population : {"", "people_and_prompts", "people"}, default ""
+        What the claim is about, see `clusters.annotator_prompt_clustered_mean`. Without items it has no effect.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit : str, optional
@@ -219,7 +222,14 @@ def annotator_weighted_preference_share(
     else:
         item_codes, _ = label_codes_where(items, "items", is_observed)
         result = clusters.annotator_prompt_clustered_mean(
-            observed, annotator_codes, item_codes, weights=weights, analysis=analysis, estimand=estimand, **common
+            observed,
+            annotator_codes,
+            item_codes,
+            weights=weights,
+            population=population,
+            analysis=analysis,
+            estimand=estimand,
+            **common,
         )
     if len(observed) == n_annotators:
         return result

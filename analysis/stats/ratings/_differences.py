@@ -113,6 +113,7 @@ def paired_mean_difference(
     annotators: npt.ArrayLike,
     *,
     prompts: npt.ArrayLike | None = None,
+    population: str = "",
     scale: tuple[float, float],
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
@@ -129,6 +130,8 @@ def paired_mean_difference(
         Label of each row's annotator.
     prompts : array_like, shape (n_rows,), optional
         Label of each row's prompt. With five prompts or more the claim is about prompts like these, too.
+    population : {"", "people_and_prompts", "people"}, default ""
+        What the claim is about, see `clusters.annotator_prompt_clustered_mean`. Without prompts it has no effect.
     scale : tuple[float, float]
         Ends of the scale.
     bounds : tuple[float, float], optional
@@ -167,7 +170,9 @@ def paired_mean_difference(
     if prompts is None:
         result = clusters.clustered_mean(first - second, annotators, **common)
     else:
-        result = clusters.annotator_prompt_clustered_mean(first - second, annotators, prompts, **common)
+        result = clusters.annotator_prompt_clustered_mean(
+            first - second, annotators, prompts, population=population, **common
+        )
     share = None if result.estimate is None else result.estimate / (scale[1] - scale[0])
     assumed = ResultWarning("interval_scale_assumed", "info")
     return replace(
@@ -184,6 +189,7 @@ def probability_of_superiority(
     annotators: npt.ArrayLike,
     *,
     prompts: npt.ArrayLike | None = None,
+    population: str = "",
     level: float = 0.95,
     analysis: str = "rating.superiority",
     unit: str = "annotator",
@@ -198,6 +204,8 @@ def probability_of_superiority(
         Label of each row's annotator.
     prompts : array_like, shape (n_rows,), optional
         Label of each row's prompt. With five prompts or more the claim is about prompts like these, too.
+    population : {"", "people_and_prompts", "people"}, default ""
+        What the claim is about, see `clusters.annotator_prompt_clustered_mean`. Without prompts it has no effect.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit : str, optional
@@ -238,7 +246,7 @@ def probability_of_superiority(
     if prompts is None:
         result = clusters.clustered_mean(scores, annotators, **common)
     else:
-        result = clusters.annotator_prompt_clustered_mean(scores, annotators, prompts, **common)
+        result = clusters.annotator_prompt_clustered_mean(scores, annotators, prompts, population=population, **common)
     observed = scores[~np.isnan(scores)]
     detail = {
         **result.detail,

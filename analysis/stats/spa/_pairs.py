@@ -137,6 +137,7 @@ def pair_preferences_recommended(
     margin: float | None = None,
     sensitivity_tau: float | None = TAU,
     batches: npt.ArrayLike | None = None,
+    populations: Mapping[str, str] | None = None,
     level: float = 0.95,
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     analysis: str = "spa.pair",
@@ -160,6 +161,9 @@ def pair_preferences_recommended(
         Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
     batches : array_like, shape (n_annotators,), optional
         Label of each annotator's batch. With five batches or more the claim is about prompts like these, too.
+    populations : mapping[str, str], optional
+        {name: "people_and_prompts" or "people"}: what the claim of a pair is about, see
+        `clusters.annotator_prompt_clustered_mean`. Without batches it has no effect.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     sensitivity_resamples : int, default bootstrap.RESAMPLES
@@ -208,7 +212,10 @@ def pair_preferences_recommended(
     labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}
     for column, name in enumerate(pair_names):
-        result, batch_warnings = _claim(values[:, column], labels, level=level, analysis=analysis, unit=unit)
+        population = "" if populations is None else populations.get(name, "")
+        result, batch_warnings = _claim(
+            values[:, column], labels, population=population, level=level, analysis=analysis, unit=unit
+        )
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
         if result.status == "ok" and result.settings["method"] != "betting":
@@ -239,7 +246,7 @@ def pair_preferences_recommended(
 
 
 def _claim(
-    values: FloatArray, batches: IntArray | None, *, level: float, analysis: str, unit: str
+    values: FloatArray, batches: IntArray | None, *, population: str, level: float, analysis: str, unit: str
 ) -> tuple[Estimate, list[ResultWarning]]:
     """Return the mean over annotators, with batches as a sample of prompts if there are five or more."""
     is_observed = ~np.isnan(values)
@@ -255,12 +262,12 @@ def _claim(
         observed, labels = values[is_observed], batches[is_observed]
         order = np.lexsort((observed, labels))
         result = clusters.annotator_prompt_clustered_mean(
-            observed[order], people, labels[order], analysis=analysis, **common
+            observed[order], people, labels[order], population=population, analysis=analysis, **common
         )
         n_batches = len(np.unique(labels))
         is_shared = 1 < n_batches < len(observed)
         components = {"batches": clusters.variance_components(observed, labels)} if is_shared else {}
-        is_few = len(observed) > 1 and n_batches < clusters.TOO_FEW_ITEMS
+        is_few = len(observed) > 1 and n_batches < clusters.TOO_FEW_ITEMS and population != "people"
         warnings = [ResultWarning("few_batches", "warn", {"n_batches": n_batches})] if is_few else []
         result = replace(
             result, sensitivity=tuple(one for one in result.sensitivity if one.analysis.endswith(".by_annotator"))

@@ -15,6 +15,11 @@ from .base import LabelledDeleteFormSet, StudyRowsInline, SwappableFormSetMixin
 class ContrastForm(CleanTextMixin, forms.ModelForm):
     Meta = field_labels.build_form_meta("contrast")
 
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:
+            self.initial["population"] = Contrast.Population.PEOPLE_AND_PROMPTS
+
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         x, y = cleaned.get("x"), cleaned.get("y")
@@ -76,7 +81,8 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
 class ContrastInline(StudyRowsInline):
     model = Contrast
     fields = (
-        "x", "expected", "y", "role", "criterion", "section", "estimand", "margin", "level", "family", "x_condition", "y_condition",
+        "x", "expected", "y", "role", "population", "criterion", "section", "estimand", "margin", "level", "family",
+        "x_condition", "y_condition",
     )  # fmt: skip
     form_class = ContrastForm
     formset = ContrastFormSet

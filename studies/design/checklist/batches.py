@@ -8,12 +8,16 @@ from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
 from studies.models import Batch, Item, Placement, Study
 from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
 
+from .populations import SectionPrompts, population_problems
+
 # The checklist draws at least this many trial batches if the target needs them. The launch draws all of them.
 MIN_TRIAL_BATCHES = 200
 
 
 def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
-    """Yield problems that only drawn batches show: unfillable batches, and planned comparisons that no batch can answer.
+    """Yield problems that only drawn batches show.
+
+    These are unfillable batches, planned comparisons that no batch can answer, and those that want more prompts than are shown.
 
     Trial batches are drawn until every comparison can be answered, usually after a few of them. Nothing is stored.
     ``drawing`` is None if the study has ready-made batches.
@@ -26,16 +30,20 @@ def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Pr
         if section.purpose == "live"
     ]
     contrasts = study.contrasts.select_related("x", "y", "section")
-    pending = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
+    estimating = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
+    pending = dict(estimating)
     shown_by_section = {section.pk: ShownSystems() for section in live}
+    prompts_by_section = {section.pk: SectionPrompts() for section in live}
     try:
         for number, (arm, placed) in enumerate(_items_by_batch(study, drawing)):
             if not pending and number >= MIN_TRIAL_BATCHES:
                 break
-            for section in live if pending else ():
+            for section in live:
                 arms = {section_arm.pk for section_arm in section.arms.all()}
-                items = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
-                if items:
+                prompts_and_systems = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
+                if prompts_and_systems:
+                    prompts_by_section[section.pk].add_batch(prompts_and_systems)
+                    items = [systems for _, systems in prompts_and_systems]
                     shown = shown_by_section[section.pk]
                     shown.arms.setdefault(arm, set()).update(*items)
                     shown.items |= set(items)
@@ -70,6 +78,8 @@ def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Pr
             "contrasts",
             name=f"unanswered:{contrast}",
         )
+    answerable = {contrast: sections for contrast, sections in estimating.items() if contrast not in pending}
+    yield from population_problems(answerable, prompts_by_section)
 
 
 def _can_estimate(section, contrast) -> bool:
@@ -87,8 +97,10 @@ def batch_count_for_target(study: Study) -> int:
     return -(-(study.target_n or MAX_BLOCK_SIZE) // study.annotators_per_batch)
 
 
-def _items_by_batch(study: Study, drawing: BatchDraw | None) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
-    """Yield the arm of each batch that a launch would open, and by section the systems of each live item.
+def _items_by_batch(
+    study: Study, drawing: BatchDraw | None
+) -> Iterator[tuple[int, dict[int, list[tuple[int | None, frozenset[int]]]]]]:
+    """Yield the arm of each batch that a launch would open, and by section the prompt and the systems of each live item.
 
     Raise UnfillableBatch if a batch cannot be filled.
     """
@@ -99,16 +111,21 @@ def _items_by_batch(study: Study, drawing: BatchDraw | None) -> Iterator[tuple[i
             Placement.objects.filter(batch__in=own_batches, item__kind=Item.Kind.LIVE)
             .order_by("batch__number", "number")
             .values_list(
-                "batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id"
+                "batch__number",
+                "batch__arm_id",
+                "item__section_id",
+                "item_id",
+                "item__prompt_id",
+                "item__exposures__output__system_id",
             )
         )
         for (_, arm), batch_rows in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
-            systems: dict[tuple[int, int], set[int]] = {}
-            for _, _, section, item, system in batch_rows:
-                systems.setdefault((section, item), set()).add(system)
-            placed: dict[int, list[frozenset[int]]] = {}
-            for (section, _), system_ids in systems.items():
-                placed.setdefault(section, []).append(frozenset(system_ids))
+            systems: dict[tuple[int, int, int], set[int]] = {}
+            for _, _, section, item, prompt, system in batch_rows:
+                systems.setdefault((section, item, prompt), set()).add(system)
+            placed: dict[int, list[tuple[int | None, frozenset[int]]]] = {}
+            for (section, _, prompt), system_ids in systems.items():
+                placed.setdefault(section, []).append((prompt, frozenset(system_ids)))
             yield arm, placed
         return
     system_by_output = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
@@ -116,5 +133,6 @@ def _items_by_batch(study: Study, drawing: BatchDraw | None) -> Iterator[tuple[i
         placed = {}
         for section, drawn in batch.items:
             if drawn.item is None and drawn.kind == Item.Kind.LIVE:
-                placed.setdefault(section, []).append(frozenset(system_by_output[output] for output in drawn.outputs))
+                systems_of_item = frozenset(system_by_output[output] for output in drawn.outputs)
+                placed.setdefault(section, []).append((drawn.prompt, systems_of_item))
         yield batch.arm_id, placed

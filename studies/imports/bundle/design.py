@@ -3,7 +3,13 @@
 from typing import Any
 
 from studies.design.margins import too_wide_margin_problem
-from studies.design.serialization import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_FIELDS, STUDY_FIELDS
+from studies.design.serialization import (
+    ARM_FIELDS,
+    CONTRAST_FIELDS,
+    LATER_CONTRAST_FIELDS,
+    QUESTION_FIELDS,
+    STUDY_FIELDS,
+)
 from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
@@ -167,9 +173,12 @@ class DesignValidator(BaseValidator):
         self.contrasts: list[dict[str, Any]] = []
         seen: set = set()
         for path, row in self.rows(self.value, "contrasts"):
-            if not self.check_object(row, path, (*CONTRAST_FIELDS, "section", "x", "y")):
+            if isinstance(row, dict):
+                row = dict.fromkeys(LATER_CONTRAST_FIELDS, "") | row
+            names = (*CONTRAST_FIELDS, *LATER_CONTRAST_FIELDS)
+            if not self.check_object(row, path, (*names, "section", "x", "y")):
                 continue
-            columns = self.columns(Contrast, row, CONTRAST_FIELDS, path)
+            columns = self.columns(Contrast, row, names, path)
             x, y = self._pair(row, path)
             if row["section"] is not None:
                 self.reference(row["section"], self.sections, f"{path}.section", "section")

@@ -207,8 +207,9 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     wanted = "Annotators told machine from human texts better under examples than under none, for prompts like these."
     assert said[1]["claim"] == wanted
     assert said[1]["recovered"] == "recovered"
-    assert said[1]["text"].endswith(
+    assert (
         " Expected: Annotators told machine from human texts better under examples than under none. That was found."
+        in said[1]["text"]
     )
     assert said[2]["verdict"] == "equivalent" and "equally well" in said[2]["claim"] and "±0.30" in said[2]["claim"]
 

@@ -37,6 +37,13 @@ def paying_link(**rules):
     return change
 
 
+def _rating_about_prompts(study):
+    """A rating of all prompts, and a comparison that is to hold for prompts like these."""
+    builders.add_rating(study, position=1, m=2)
+    alpha, beta = study.systems.order_by("name")[:2]
+    study.contrasts.create(x=beta, y=alpha, expected=">", population="people_and_prompts")
+
+
 LINES = {
     "annotators/pay:find_pay_problems": [
         ("No pay is set for these early ends", "Set it in the link's form", on(spa, paying_link())),
@@ -134,6 +141,18 @@ LINES = {
             on(spa, lambda s: s.contrasts.update(expected="~")),
         ),
         ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
+    ],
+    f"{D}:population_problems": [
+        (
+            "beta > alpha, section 1: with 4 prompts the result is about exactly these",
+            "Add prompts to reach five",
+            on(lambda: builders.draft_study(prompts=4), _rating_about_prompts),
+        ),
+        (
+            "beta > alpha, section 1: batches have 1 set of prompts",
+            "Add prompts or batches",
+            on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
+        ),
     ],
     f"{D}:build_arm_block": [
         ("Some arms have a number of places", "Give each arm a number", on(spa, all_arms(wanted=3), arm())),

@@ -202,6 +202,7 @@ LINES = {
         ("The stopping rule needs a primary contrast", "#contrasts-group", on(stopping(), without_contrasts)),
         ("a fixed worker is only one", "Choose another rule", on(stopping(strategy="fixed"))),
         ("has no margin", "#contrasts-group", on(stopping())),
+        ("so its result is about exactly these prompts", "or no stopping rule", on(stopping(), lambda s: s.contrasts.update(population="people_and_prompts"))),
         ("Annotators may take several batches. The stopping rule counts only the first", "#id_batches_per_annotator", on(stopping(), study_with(batches_per_annotator=2))),
         ("Hoeffding's bound is valid for one check", "/change/", on(stopping(stopping="first"))),
     ],

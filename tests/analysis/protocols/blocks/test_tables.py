@@ -172,7 +172,7 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     )
     contrast = {
         "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": expected, "is_planned": True, "margin": 0.1,
-        "section": 1, "criterion": "",
+        "section": 1, "criterion": "", "population": "",
     }  # fmt: skip
     settings = {"contrast": contrast, "key": "share"}
     estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})

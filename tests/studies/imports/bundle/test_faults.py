@@ -126,6 +126,7 @@ FAULTS = [
     (_put("contrasts", 0, "level", 0.5), "contrasts[0].level: Ensure"),
     (_put("contrasts", 0, "level", "0.05"), "contrasts[0].level: must be a number"),
     (_put("contrasts", 0, "margin", 0), "contrasts[0].margin: must be above 0"),
+    (_put("contrasts", 0, "population", "all"), "contrasts[0].population: Value 'all'"),
     (_put("contrasts", 0, "x_condition", "none"), "contrasts[0]: must compare two systems, or"),
     (_twice("contrasts"), "contrasts[2]: occurs twice"),
     (

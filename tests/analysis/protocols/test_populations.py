@@ -1,0 +1,129 @@
+"""What a design declares a comparison to be about decides the method of its claim, in each protocol that can do both."""
+
+import pytest
+
+from analysis.report.build import build_report
+from annotators.participation.simulate import record_simulated_answers
+from studies.models import Study
+from studies.services import lifecycle
+from tests.builders import (
+    add_choice,
+    add_marks,
+    add_ranking,
+    add_rating,
+    add_relative,
+    add_spa,
+    choice_study,
+    draft_study,
+    launched,
+)
+
+pytestmark = pytest.mark.django_db
+PEOPLE = 12
+
+
+def rated(study, **options):
+    add_rating(study, position=1, **options)
+    beta, alpha = study.systems.get(name="beta"), study.systems.get(name="alpha")
+    study.contrasts.create(x=beta, y=alpha, expected=">")
+
+
+# The protocol's section, its block of claims, and the analysis about people only beside the claim about both.
+PROTOCOLS = {
+    "rating": (rated, "rating.superiority", "rating.superiority.by_annotator"),
+    "two choices": (
+        lambda study, **options: add_choice(study, stopping="none", strategy="any", **options),
+        "choice.preference",
+        "choice.preference.by_annotator",
+    ),
+    "ranking": (add_ranking, "ranking.share", "ranking.share.by_annotator"),
+    "relative": (add_relative, "relative.score", "relative.score.by_annotator"),
+    "marks": (add_marks, "marks.score", "marks.score.by_annotator"),
+    "spa": (add_spa, "spa.pairs", "spa.pair.by_annotator"),
+}
+
+
+def answered_study(add, *, prompts, m=2) -> Study:
+    study = draft_study(
+        systems=("alpha", "beta"), prompts=prompts, target_n=PEOPLE, annotators_per_batch=2, instructions=""
+    )
+    add(study, m=m)
+    study = launched(study)
+    record_simulated_answers(study, PEOPLE, {"alpha": 0.0, "beta": 0.4})
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+def report_with(study, population):
+    """The report of the same answers under a design that declares this. Only the analysis is tested, so the guard is lifted."""
+    from django.db.models import QuerySet
+
+    QuerySet(type(study.contrasts.first())).filter(study=study).update(population=population)
+    report = build_report(study, {"resamples": 99, "origins": ["robot"]})
+    assert not report["problems"], report["problems"]
+    return report
+
+
+def claim_of(report, name):
+    block = next(block for block in report["blocks"] if block["name"] == name and block["mode"] == "recommended")
+    return block["estimates"][0]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_comparison_about_people_takes_annotators_as_clusters_only(protocol, same_orders):
+    add, name, by_annotator = PROTOCOLS[protocol]
+    study = answered_study(add, prompts=30)
+    undeclared, both, people = (
+        claim_of(report_with(study, population), name) for population in ("", "people_and_prompts", "people")
+    )
+    assert [one["settings"]["contrast"]["population"] for one in (undeclared, both, people)] == [
+        "",
+        "people_and_prompts",
+        "people",
+    ]
+    assert undeclared["settings"]["population"] == both["settings"]["population"] == "people and prompts"
+    assert (both["interval"], both["test"]) == (undeclared["interval"], undeclared["test"])
+    beside = next(one for one in both["sensitivity"] if one["analysis"] == by_annotator)
+    assert people["settings"]["population"] == "people"
+    assert people["interval"] == beside["interval"] and people["estimate"] == both["estimate"]
+    assert people["interval"] != both["interval"]
+
+
+def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same_orders):
+    add, _, _ = PROTOCOLS["ranking"]
+    study = answered_study(add, prompts=30)
+    (undeclared,), (both,), (people,) = (
+        report_with(study, population)["conclusions"] for population in ("", "people_and_prompts", "people")
+    )
+    assert undeclared["claim"] == both["claim"] and "for prompts like these" in both["claim"]
+    assert undeclared["text"].removeprefix(both["text"]) == (
+        " The design did not declare for which people and prompts this result holds. "
+        "In a new study, declare it with the comparison."
+    )
+    n_prompts = claim_of(report_with(study, "people"), "ranking.share")["detail"]["n_prompts"]
+    assert people["claim"].endswith(f", for exactly these {n_prompts} prompts.")
+    assert "declare" not in people["text"]
+
+
+def test_a_design_that_wanted_more_than_its_prompts_can_show_is_told_what_helps(same_orders):
+    add, _, _ = PROTOCOLS["ranking"]
+    study = answered_study(add, prompts=3)
+    (both,), (people,) = (report_with(study, one)["conclusions"] for one in ("people_and_prompts", "people"))
+    assert both["claim"] == people["claim"] and "for exactly these 3 prompts" in both["claim"]
+    assert both["text"].removeprefix(people["text"]) == (
+        " The design declared prompts like these, but 3 prompts cannot show that. A study with five prompts or more can."
+    )
+
+
+def test_sets_of_prompts_and_a_stopping_rule_have_sentences_of_their_own(same_orders):
+    study = answered_study(add_spa, prompts=3)
+    (said,) = report_with(study, "people_and_prompts")["conclusions"]
+    assert said["text"].endswith("sets of prompts cannot show that. A study with five or more different sets can.")
+    study = choice_study(target_n=12, prompts=60, m=5, margin=0.1)
+    record_simulated_answers(study, 12, {"alpha": 0.0, "beta": 4.0})
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    (said,) = report_with(Study.objects.get(pk=study.pk), "people_and_prompts")["conclusions"]
+    assert ", for exactly these " in said["claim"]
+    assert said["text"].endswith("its stopping rule counts people only. A study without a stopping rule can show more.")
