@@ -4,7 +4,7 @@
 ``detail``. Its format ``percent`` prints a share, and a noun, such as ``{n:annotator}``, prints a count ("3 annotators").
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
@@ -143,9 +143,6 @@ INTERNAL = {
     "segments_shared": "info: no claim is about clusters of systems",
 }
 
-# A warning is left out beside a graver one that includes it.
-INCLUDED_IN = {"single_order": "order_not_identified"}
-
 
 def warning_sentence(warning: "ResultWarning") -> str:
     """Return the sentence of a warning. A code that only a protocol of others has gives a sentence with the code.
@@ -165,13 +162,40 @@ def claim_warnings(warnings: Iterable["ResultWarning"]) -> list[dict[str, str]]:
     """Return the warnings to print beside a claim: at most three, the gravest first, each with its sentence."""
     shown = [warning for warning in warnings if warning.code not in INTERNAL]
     codes = {warning.code for warning in shown}
-    texts = {
-        warning_sentence(warning): {"code": warning.code, "severity": warning.severity}
-        for warning in sorted(shown, key=lambda one: SEVERITIES.index(one.severity), reverse=True)
-        if INCLUDED_IN.get(warning.code) not in codes
-    }
-    by_severity = sorted(texts.items(), key=lambda pair: SEVERITIES.index(pair[1]["severity"]))
-    return [named | {"text": text} for text, named in by_severity[:MAX_WARNINGS]]
+    texts = {}
+    for warning in sorted(shown, key=lambda one: SEVERITIES.index(one.severity)):
+        if not _is_said_by_another(warning, codes):
+            text = _few_of_each(shown) if _is_few(warning) else warning_sentence(warning)
+            texts.setdefault(text, {"code": warning.code, "severity": warning.severity, "text": text})
+    return list(texts.values())[:MAX_WARNINGS]
+
+
+def _is_said_by_another(warning: "ResultWarning", codes: Container[str]) -> bool:
+    """Return whether a graver warning with one of the codes says what this one says."""
+    if warning.code == "betting_instead_of_t":
+        return warning.detail["why"] == "few clusters" and "few_clusters" in codes
+    return warning.code == "single_order" and "order_not_identified" in codes
+
+
+def _is_few(warning: "ResultWarning") -> bool:
+    """Return whether the warning is about a small number of clusters that still allows a claim."""
+    from analysis.stats.clusters import FEW_CLUSTERS
+
+    is_claim_possible = warning.code == "few_clusters" and warning.severity == "warn"
+    return is_claim_possible and warning.detail["n_clusters"] < FEW_CLUSTERS
+
+
+def _few_of_each(warnings: Iterable["ResultWarning"]) -> str:
+    """Return one sentence for all small numbers of clusters, such as annotators and prompts."""
+    from analysis.stats.clusters import FEW_CLUSTERS
+
+    few = [warning for warning in warnings if _is_few(warning)]
+    counted = [apa.format_count(warning.detail["n_clusters"], _noun_of_cluster(warning)) for warning in few]
+    counted = list(dict.fromkeys(counted))
+    if len(counted) == 1:
+        return warning_sentence(few[0])
+    listed = f"{', '.join(counted[:-1])} and {counted[-1]}"
+    return f"Only {listed} are behind this number, so its interval is uncertain. Collect answers for at least {FEW_CLUSTERS} of each."
 
 
 def _noun_of_cluster(warning: "ResultWarning") -> str:

@@ -148,6 +148,22 @@ def test_at_most_three_stand_beside_a_claim_the_gravest_first_and_none_twice():
     assert [one["code"] for one in claim_warnings(orders[:1])] == ["single_order"]
 
 
+def test_few_annotators_and_few_prompts_are_one_sentence():
+    bets = ResultWarning("betting_instead_of_t", "info", {"why": "few clusters", "skewness": 0.1})
+    (shown,) = claim_warnings([few(12, 12.0), few(8, 8.0, cluster="item"), bets])
+    assert shown["text"] == (
+        "Only 12 annotators and 8 prompts are behind this number, so its interval is uncertain. Collect answers for at least 20 of each."
+    )
+    apart = claim_warnings([few(12, 12.0), few(4, 4.0, "block", "item"), few(31, 15.4, cluster="run")])
+    assert [(one["severity"], one["text"].split(",")[0]) for one in apart] == [
+        ("block", "Only 4 prompts are behind this number"),
+        ("warn", "Only 12 annotators are behind this number"),
+        ("warn", warning_sentence(few(31, 15.4, cluster="run"))),
+    ]
+    uneven = ResultWarning("betting_instead_of_t", "info", {"why": "skewed", "skewness": 0.9})
+    assert [one["code"] for one in claim_warnings([uneven])] == ["betting_instead_of_t"]
+
+
 CONTRAST = {
     "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": ">", "is_planned": True, "margin": 0.1, "section": 1,
     "criterion": "",
