@@ -140,21 +140,21 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
                     grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
         {
+            "code": code,
             "text": text,
             "severity": severity,
             "mode": mode,
             "n": sum(map(len, numbers.values())),
             "about": _join_names(numbers, None if severity == "block" else MAX_NAMED),
             "analysis": _join_names(dict.fromkeys(name for names in numbers.values() for name in names), None),
-            "code": code,
         }
         for (text, severity, mode, code), numbers in sorted(
             grouped.items(), key=lambda pair: WARNING_SEVERITIES.index(pair[0][1])
         )
     ]
     columns = (
-        "text|Warning|text; severity|Severity|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; mode|Mode|text; "
-        "code|Code|text"
+        "code|Code|text; text|Warning|text; severity|Severity|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
+        "mode|Mode|text"
     )
     note = "“block”: do not base a claim on these numbers. The JSON result lists the warnings of each number."
     return build_table("warnings", "Warnings", columns, rows, "more", note)
