@@ -361,7 +361,7 @@ def adjust_and_add_verdicts(
     -------
     dict[str, Estimate]
         The estimates with adjusted tests and `detail["verdict"]`. Without a TOST the verdict is `different` or
-        absent. A recommended estimate with a warning of severity `block` is `inconclusive`, whatever its p-values.
+        absent. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`.
 
     Notes
     -----
@@ -388,11 +388,10 @@ def adjust_and_add_verdicts(
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
         verdict: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
+        if estimate.is_blocked and estimate.mode != "paper":  # What the paper concludes is reported as it is.
+            verdict = "inconclusive"
         if tost is None and verdict == "inconclusive":
             verdict = None
-        # What the paper concludes is reported as it is.
-        if verdict is not None and estimate.is_blocked and estimate.mode != "paper":
-            verdict = "inconclusive"
         sensitivity = tuple(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )

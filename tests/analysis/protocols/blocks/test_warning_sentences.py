@@ -203,6 +203,9 @@ def test_a_block_leaves_the_claim_open_and_says_why():
     assert judged().detail["verdict"] == judged(few(12, 12.0)).detail["verdict"] == "different"
     blocked = judged(SKEWED)
     assert blocked.is_blocked and blocked.detail["verdict"] == "inconclusive" and blocked.pvalue == 0.0001
+    without_margin = {"a": replace(blocked, sensitivity=(), detail={})}
+    alone = equivalence.adjust_and_add_verdicts(without_margin, Family("primary", ("a",)))["a"]
+    assert alone.detail["verdict"] is None, "as for any number without a margin that shows no difference"
     assert judged(SKEWED, mode="paper").detail["verdict"] == "different", (
         "what the paper concludes is reported as it is"
     )
