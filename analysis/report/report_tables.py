@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from analysis.protocols.blocks import Block, apa
+from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
 from analysis.protocols.blocks.tables import Table, build_table
+from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
+from analysis.protocols.blocks.warning_sentences import warning_sentence
 
 from .report_data import ReportData
 
@@ -126,8 +128,6 @@ def duration_quartiles_by_arm_table(data: ReportData) -> Table:
 
 def warnings_table(blocks: Iterable[Block]) -> Table:
     """Return one row for each distinct warning, with all the numbers that have it."""
-    from analysis.stats.results import json_safe
-
     grouped: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for block in blocks:
         for estimate in block.estimates:
@@ -136,25 +136,24 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
                     if warning.severity == "info":
                         continue
                     about = comparison_label(estimate, True) if contrast_of(estimate) else variant.estimand
-                    detail = ", ".join(
-                        f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(json_safe(warning.detail).items())
-                    )
-                    key = (warning.code.replace("_", " "), warning.severity, detail, block.mode)
+                    key = (warning_sentence(warning), warning.severity, block.mode, warning.code)
                     grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
         {
             "code": code,
+            "text": text,
             "severity": severity,
-            "detail": detail,
             "mode": mode,
             "n": sum(map(len, numbers.values())),
             "about": _join_names(numbers, None if severity == "block" else MAX_NAMED),
             "analysis": _join_names(dict.fromkeys(name for names in numbers.values() for name in names), None),
         }
-        for (code, severity, detail, mode), numbers in grouped.items()
+        for (text, severity, mode, code), numbers in sorted(
+            grouped.items(), key=lambda pair: WARNING_SEVERITIES.index(pair[0][1])
+        )
     ]
     columns = (
-        "code|Warning|text; severity|Severity|text; detail|Detail|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
+        "code|Code|text; text|Warning|text; severity|Severity|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
         "mode|Mode|text"
     )
     note = "“block”: do not base a claim on these numbers. The JSON result lists the warnings of each number."
@@ -167,10 +166,6 @@ def _join_names(names: Iterable[str], most: int | None) -> str:
     return ", ".join(first_names) + (
         f" and {len(all_names) - len(first_names)} more" if len(all_names) > len(first_names) else ""
     )
-
-
-def _short(value: Any) -> str:
-    return apa.format_number(value, 3) if isinstance(value, float) else str(value)
 
 
 def estimates_table(blocks: Sequence[Block]) -> Table:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import figures, tables
+from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from annotators.models import Assignment
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
@@ -158,12 +159,27 @@ def analysis_progress_and_cancel_page(request, code, job) -> HttpResponse:
     return response
 
 
-def _nonbreaking_conclusion(conclusion: dict[str, Any]) -> dict[str, Any]:
+def _conclusion_context(conclusion: dict[str, Any]) -> dict[str, Any]:
+    """Return a conclusion for the page: numbers that do not part from their signs, and labelled warnings.
+
+    A report from an earlier version has no warnings.
+    """
+    return conclusion | {
+        "text": _nonbreaking_text(conclusion["text"]),
+        "warnings": [
+            {
+                "label": SEVERITY_LABELS[warning["severity"]],
+                "severity": warning["severity"],
+                "text": _nonbreaking_text(warning["text"]),
+            }
+            for warning in conclusion.get("warnings", ())
+        ],
+    }
+
+
+def _nonbreaking_text(text: str) -> str:
     """Put non-breaking spaces between numbers and their signs, so that lines do not break there."""
-    text = (
-        conclusion["text"].replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
-    )
-    return conclusion | {"text": text}
+    return text.replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
 
 
 @login_required
@@ -199,8 +215,8 @@ def report_page(request, code, number) -> HttpResponse:
             for step in flow["rules"]
             if step["n_excluded"] or step["role"] != "always"
         ],
-        "primary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] == "primary"],
-        "secondary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] != "primary"],
+        "primary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] == "primary"],
+        "secondary": [_conclusion_context(c) for c in stored["conclusions"] if c["role"] != "primary"],
         "may_run": is_allowed(request.user, Action.ANALYSE, study),
         "token": uuid.uuid4().hex,
     }

@@ -361,7 +361,7 @@ def adjust_and_add_verdicts(
     -------
     dict[str, Estimate]
         The estimates with adjusted tests and `detail["verdict"]`. Without a TOST the verdict is `different` or
-        absent.
+        absent. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`.
 
     Notes
     -----
@@ -388,6 +388,8 @@ def adjust_and_add_verdicts(
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
         verdict: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
+        if estimate.is_blocked and estimate.mode != "paper":  # What the paper concludes is reported as it is.
+            verdict = "inconclusive"
         if tost is None and verdict == "inconclusive":
             verdict = None
         sensitivity = tuple(

@@ -165,6 +165,11 @@ class Estimate(Record):
         """Return the unadjusted p-value, or None without a test."""
         return None if self.test is None else self.test.pvalue
 
+    @property
+    def is_blocked(self) -> bool:
+        """Return whether a warning of severity `block` forbids a claim based on the estimate."""
+        return any(warning.severity == "block" for warning in self.warnings)
+
     def has_warning(self, code: str) -> bool:
         """Return whether the estimate has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)

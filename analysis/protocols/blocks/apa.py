@@ -185,14 +185,22 @@ def format_named_pvalue(test: "HypothesisTest | None") -> str:
     return format_equation("p", format_pvalue(test.pvalue))
 
 
+def format_count(n: int, noun: str) -> str:
+    """Format a number with its noun.
+
+    >>> format_count(1, "annotator"), format_count(29, "annotator"), format_count(2, "batch")
+    ('1 annotator', '29 annotators', '2 batches')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+
+
 def format_sample_size(n: int, unit: str) -> str:
     """Format n with its unit.
 
-    >>> format_sample_size(1, "annotator"), format_sample_size(29, "annotator"), format_sample_size(2, "batch")
-    ('n = 1 annotator', 'n = 29 annotators', 'n = 2 batches')
+    >>> format_sample_size(1, "annotator"), format_sample_size(2, "batch")
+    ('n = 1 annotator', 'n = 2 batches')
     """
-    plural = unit if n == 1 else unit + ("es" if unit.endswith(("ch", "s", "x")) else "s")
-    return f"n = {n} {plural}"
+    return f"n = {format_count(n, unit)}"
 
 
 def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
 from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -18,7 +19,7 @@ ROLES = ("primary", "secondary", "exploratory")
 
 
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return a sentence for each planned comparison, primary ones first."""
+    """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
     concluding = {block.name for block in blocks if block.conclusions}
     conclusions = [
         (block.name, conclusion)
@@ -48,6 +49,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
+                "warnings": claim_warnings(estimate.warnings),
             }
         )
     return sentences
@@ -73,7 +75,12 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
     about = population_phrase(estimate, wording.item)
     claim = (wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim)[:-1]
-    numbers += _betting_sentence(estimate)
+    if estimate.is_blocked:
+        claim = f"{wording.open[:-1]}{about}."
+        return (
+            claim,
+            f"{numbers} These numbers support no claim: the first warning gives the reason.{wording.closing_text}",
+        )
     if verdict == "different":
         return f"{claim}{about}.", numbers + wording.closing_text
     if verdict == "different_but_trivial":
@@ -126,21 +133,6 @@ def population_sentence(estimate: "Estimate") -> str:
     n_prompts = estimate.detail.get("n_prompts")
     few = f"{n_prompts} prompt{'' if n_prompts == 1 else 's'}" if n_prompts else "so few prompts"
     return f"{wanted}{few} cannot show that. A study with five prompts or more can."
-
-
-def _betting_sentence(estimate: "Estimate") -> str:
-    """Return a sentence about why the claim does not use a t test, or '' if it does."""
-    why = [warning.detail["why"] for warning in estimate.warnings if warning.code == "betting_instead_of_t"]
-    if not why:
-        return ""
-    reasons = {
-        "no spread": "The answers hardly vary",
-        "skewed": "The answers are very uneven",
-        "few clusters": "There are few annotators or prompts",
-    }
-    return (
-        f" {reasons[why[0]]}, so interval and p-value come from bets on independent answers, which are valid for them."
-    )
 
 
 def _equivalence_sentence(conclusion: Conclusion) -> str:

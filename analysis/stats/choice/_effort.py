@@ -258,9 +258,10 @@ def estimate_mean_labels_to_decision(
     warnings = []
     if len(decided) < runs:
         detail: dict[str, Any] = {"share_undecided": 1 - len(decided) / runs}
-        warnings.append(
-            ResultWarning(*(("decided_only", "block") if mode == "paper" else ("undecided", "warn")), detail)
-        )
+        if mode == "paper":
+            warnings.append(ResultWarning("decided_only", "block", detail))
+        else:
+            warnings.append(ResultWarning("undecided", "warn", detail))
     if effort.strategy.counting != "on_disagreement":
         warnings.append(ResultWarning("third_labels_miscounted", "block", {"counting": effort.strategy.counting}))
     if effort.is_same_requests:

@@ -21,6 +21,7 @@ from analysis.stats.clusters._variances import (
     variance_components,
 )
 from analysis.stats.clusters._warnings import (
+    FEW_CLUSTERS,
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
     TOO_FEW_ITEMS,
@@ -40,6 +41,7 @@ __all__ = [
     "ModelSpread",
     "Regression",
     "MAX_SKEWNESS",
+    "FEW_CLUSTERS",
     "TOO_FEW_CLUSTERS",
     "TOO_FEW_ITEMS",
     "TwoWayVariance",

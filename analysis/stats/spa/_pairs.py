@@ -273,9 +273,17 @@ def _claim(
             result, sensitivity=tuple(one for one in result.sensitivity if one.analysis.endswith(".by_annotator"))
         )
     detail = {**by_annotator.detail, **result.detail, **components}
+    if batches is not None:
+        result = replace(result, warnings=tuple(_about_batches(warning) for warning in result.warnings))
     if "n_prompts" in detail:
         detail["n_batches"] = detail.pop("n_prompts")
     return replace(result, effect=by_annotator.effect, detail=detail), warnings
+
+
+def _about_batches(warning: ResultWarning) -> ResultWarning:
+    """Return the warning with batches as the clusters that are called items."""
+    is_about_items = warning.detail.get("cluster") == "item"
+    return replace(warning, detail={**warning.detail, "cluster": "batch"}) if is_about_items else warning
 
 
 def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:

@@ -4,6 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import TooManySnapshots
+from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from analysis.report.parameters import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
 from studies.services.study_lookup import find_study
@@ -40,6 +41,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         for conclusion in run.result["conclusions"]:
             self.stdout.write(f"{conclusion['claim']} {conclusion['text']}")
+            for warning in conclusion["warnings"]:
+                self.stdout.write(f"  {SEVERITY_LABELS[warning['severity']]}: {warning['text']}")
         if run.result["outcomes"]["is_hidden"]:
             self.stdout.write(run.result["outcomes"]["reason"])
         self.stdout.write(f"Analysis {run.number}, result SHA-256 {run.result_sha256}")

@@ -170,7 +170,10 @@ def test_bets_test_answers_that_are_all_equal_and_the_paper_gives_no_stars():
         estimate["interval"]["method"] == "betting" and estimate["interval"]["low"] < 0.7 < estimate["interval"]["high"]
     )
     assert (estimate["test"]["pvalue"] < 0.05) == (estimate["interval"]["low"] > 0.5)
-    assert "The answers hardly vary, so interval and p-value come from bets" in result["conclusions"][0]["text"]
+    few, bets = result["conclusions"][0]["warnings"]
+    assert (few["code"], bets["code"]) == ("few_clusters", "betting_instead_of_t")
+    assert "Only 10 annotators and 10 batches" in few["text"]
+    assert "The answers hardly vary, so bets on independent answers replace the t test." in bets["text"]
     assert "detectable_difference" not in estimate["detail"]
     paper = pairs(result, "paper")["beta", "alpha"]
     assert paper["status"] == "zero_variance" and paper["test"] is None

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis.models import AnalysisRun
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.report.runs import run_analysis
 from annotators.models import Assignment
 from studies.models import Job, Study, StudyMember
@@ -346,3 +347,35 @@ def test_web_processes_load_no_numpy(tmp_path):
     environment.pop("DATABASE_URL", None)
     done = subprocess.run([sys.executable, "-c", PURE], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_warnings_stand_under_the_claim_that_they_weaken(client, owner):
+    study = finished(owner, n=5)
+    run = run_analysis(study, QUICK, by=owner)
+    client.force_login(owner)
+    warnings = run.result["conclusions"][0]["warnings"]
+    assert [(one["code"], one["severity"]) for one in warnings][0] == ("few_clusters", "block")
+    page = client.get(address("analysis", study, 1)).content.decode()
+    results = page.partition('id="conclusions"')[2].partition("</section>")[0]
+    first = results.partition("</ul></li>")[0]
+    assert '<li class="block"><strong>No claim:</strong> Only 5 annotators are behind this number' in first
+    assert first.index('class="claim"') < first.index("% to") < first.index("No claim:")
+    # The lines in APA style have them, too, and the table at the end has the sentence and the code.
+    assert page.count("<strong>No claim:</strong> Only 5 annotators") >= 2
+    table = page.partition('id="table-warnings"')[2].partition("</table>")[0]
+    assert "few_clusters" in table and "Only 5 annotators are behind this number" in table
+
+
+def test_a_report_of_an_earlier_version_has_no_warnings(client, study, owner, monkeypatch):
+    def sentences_without_warnings(blocks):
+        return [
+            {key: value for key, value in one.items() if key != "warnings"}
+            for one in build_conclusion_sentences(blocks)
+        ]
+
+    monkeypatch.setattr("analysis.protocols.blocks.sentences.build_conclusion_sentences", sentences_without_warnings)
+    run = run_analysis(study, QUICK, by=owner)
+    assert run.result["conclusions"] and "warnings" not in run.result["conclusions"][0]
+    client.force_login(owner)
+    page = client.get(address("analysis", study, 1))
+    assert page.status_code == 200 and "claim-warnings" not in page.content.decode()

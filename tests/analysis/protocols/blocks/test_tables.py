@@ -126,7 +126,7 @@ def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
 
 
 def warned(about, severity="warn"):
-    warning = ResultWarning("few_clusters", severity, {"n_clusters": 8, "effective": 7.5})
+    warning = ResultWarning("few_clusters", severity, {"cluster": "annotator", "n_clusters": 8, "effective": 7.5})
     return replace(ESTIMATE, estimand=about, analysis=f"of.{about}", warnings=(warning, warning))
 
 
@@ -138,12 +138,13 @@ def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
         Block("a", "", "paper", (warned("nothing", "info"),)),
     ]
     found = warnings_table(blocks)["rows"]
-    assert [(row["code"], row["severity"], row["detail"], row["mode"], row["n"]) for row in found] == [
-        ("few clusters", "warn", "effective 7.500, n clusters 8", "recommended", 5),
-        ("few clusters", "block", "effective 7.500, n clusters 8", "paper", 5),
+    assert [(row["code"], row["severity"], row["mode"], row["n"]) for row in found] == [
+        ("few_clusters", "block", "paper", 5),
+        ("few_clusters", "warn", "recommended", 5),
     ]
+    assert found[1]["text"].startswith("Only 8 annotators are behind this number, so its interval is uncertain.")
     # Where no claim may rest on a number its name is not cut.
-    assert [row["about"] for row in found] == ["one, two, three and 2 more", "one, two, three, four, five"]
+    assert [row["about"] for row in found] == ["one, two, three, four, five", "one, two, three and 2 more"]
     assert found[0]["analysis"] == "of.one, of.two, of.three, of.four, of.five"
 
 
