@@ -320,9 +320,8 @@ def payments_orderable_at_panel(recruitment: Recruitment, operations: Collection
     """Return due payments that the panel's service supports, for people whom the panel shows."""
     at_panel = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
     ways = [way for way in (Way.BONUS, Way.SCREEN_OUT) if way in operations]
-    return (
-        recruitment_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=at_panel).order_by("pk")
-    )
+    payments = recruitment_payments(recruitment)
+    return payments.filter(state=State.DUE, way__in=ways, assignment__in=at_panel).order_by("pk")
 
 
 def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
@@ -389,14 +388,10 @@ def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
     """Cancel a bonus or compensation before it is paid or ordered. Promised pay cannot be cancelled."""
     check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = recruitment_payments(locked).filter(
-            pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION]
-        )
-        is_taken_back = bool(
-            Payment.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).update(
-                state=State.CANCELLED, ended_at=Now()
-            )
-        )
+        rows = recruitment_payments(locked).filter(pk=payment_pk, state=State.DUE)
+        rows = rows.filter(kind__in=[Kind.BONUS, Kind.COMPENSATION])
+        due = Payment.objects.filter(pk__in=list(rows.values_list("pk", flat=True)))
+        is_taken_back = bool(due.update(state=State.CANCELLED, ended_at=Now()))
         if is_taken_back:
             audit.record("cancel payment", study=locked.study, by=by, recruitment=locked.key, payment=payment_pk)
             _LedgerRun(locked, by).write_changes()
