@@ -162,7 +162,7 @@ def claim_warnings(warnings: Iterable["ResultWarning"]) -> list[dict[str, str]]:
     """Return the warnings to print beside a claim: at most three, the gravest first, each with its sentence."""
     shown = [warning for warning in warnings if warning.code not in INTERNAL]
     codes = {warning.code for warning in shown}
-    texts = {}
+    texts: dict[str, dict[str, str]] = {}
     for warning in sorted(shown, key=lambda one: SEVERITIES.index(one.severity)):
         if not _is_said_by_another(warning, codes):
             text = _few_of_each(shown) if _is_few(warning) else warning_sentence(warning)
