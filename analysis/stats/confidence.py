@@ -111,10 +111,11 @@ class TCurve:
         return min(1.0, 2 * float(special.stdtr(self.df, -abs(self.statistic(null)))))
 
     def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
-        """Return the p-values of the two one-sided t tests."""
-        return (
-            float(special.stdtr(self.df, -self.statistic(low))),
-            float(special.stdtr(self.df, self.statistic(high))),
+        """Return the p-values of the two one-sided t tests; 0 for an end beyond the scale."""
+        return _zero_beyond_scale(
+            self.bounds,
+            (low, float(special.stdtr(self.df, -self.statistic(low)))),
+            (high, float(special.stdtr(self.df, self.statistic(high)))),
         )
 
     def equivalence_level(self, significance: float) -> float:
@@ -207,15 +208,29 @@ class BettingCurve:
         return float(np.exp(-self._evidence(null)))
 
     def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
-        """Return the two-sided p-values if the estimate is between `low` and `high`, else 1 on the side that it left."""
-        return (
-            self.pvalue(low) if self.estimate > low else 1.0,
-            self.pvalue(high) if self.estimate < high else 1.0,
+        """Return the two-sided p-values, 1 on a side that the estimate has left, and 0 for an end beyond the scale."""
+        return _zero_beyond_scale(
+            self.bounds,
+            (low, self.pvalue(low) if self.estimate > low else 1.0),
+            (high, self.pvalue(high) if self.estimate < high else 1.0),
         )
 
     def equivalence_level(self, significance: float) -> float:
         """Return 1 - `significance`: the bets are two-sided."""
         return 1 - significance
+
+
+def _zero_beyond_scale(
+    bounds: tuple[float, float] | None, of_low: tuple[float, float], of_high: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the one-sided p-values of (end, p-value), 0 for an end beyond the scale.
+
+    No mean is beyond the scale, so that side needs no evidence. The interval, which is clipped to the scale, says the same.
+    """
+    (low, pvalue_low), (high, pvalue_high) = of_low, of_high
+    if bounds is None:
+        return pvalue_low, pvalue_high
+    return 0.0 if low < bounds[0] else pvalue_low, 0.0 if high > bounds[1] else pvalue_high
 
 
 def betting_curve(
