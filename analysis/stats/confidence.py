@@ -296,6 +296,8 @@ def betting_curve(
     total = np.full(GRID, -math.inf)
     if items is None:
         annotators = _ranks_of_means(weights * scaled, weights, annotators, n_annotators)
+    else:
+        annotators, items = _ranks_of_both(weights * scaled, weights, annotators, items)
     order = np.arange(n_annotators)
     for turn in range(n_partitions):
         if items is None:
@@ -326,6 +328,30 @@ def _ranks_of_means(sums: FloatArray, weights: FloatArray, annotators: IntArray,
     rounded = np.round(means - 0.5, 9)
     ranks[np.lexsort((np.sign(rounded) * np.round(sizes, 9), rounded))] = np.arange(n_annotators)
     return ranks[annotators]
+
+
+def _ranks_of_both(
+    sums: FloatArray, weights: FloatArray, annotators: IntArray, items: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return other codes of the annotators and items, which depend on the answers and not on names or the order of rows."""
+    codes = [np.zeros(len(sums), dtype=np.int64), np.zeros(len(sums), dtype=np.int64)]
+    # Tell clusters apart by their answers, then by which clusters of the other kind gave them. In the last two turns,
+    # those that are still equal are interchangeable; order the annotators, and the items after them.
+    for turn in range(6):
+        for kind, labels in enumerate((annotators, items)):
+            others = np.sqrt(codes[1 - kind] + 2.0)
+            n_clusters = int(labels.max()) + 1
+            keys = [
+                np.round(group_sums(labels, part, n_clusters), 7)
+                for part in (sums, weights, sums * others, weights * others)
+            ]
+            if turn < 4:
+                ranks = np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].reshape(-1)
+            else:
+                ranks = np.empty(n_clusters, dtype=np.int64)
+                ranks[np.lexsort(keys[::-1])] = np.arange(n_clusters)
+            codes[kind] = ranks[labels]
+    return codes[0], codes[1]
 
 
 def _join_units(

@@ -193,6 +193,22 @@ def test_neither_the_order_of_rows_nor_names_nor_direction_change_a_one_way_curv
     assert_allclose(wider.log_evidence, curve.log_evidence, atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["crossed choices", "uneven choices", "uneven"])
+@pytest.mark.parametrize("seed", range(4))
+def test_neither_names_nor_the_order_of_rows_change_a_two_way_curve(kind, seed):
+    draw = rng(seed)
+    who, what = np.repeat(np.arange(11), 7), np.tile(np.arange(7), 11)
+    if kind != "crossed choices":
+        kept = np.sort(draw.permutation(77)[:50])
+        who, what = (np.unique(labels[kept], return_inverse=True)[1] for labels in (who, what))
+    values = draw.beta(4, 1, len(who)) if kind == "uneven" else (draw.random(len(who)) < 0.9).astype(float)
+    weights = np.ones(len(who))
+    curve = betting_curve(values, weights, who, what, bounds=(0.0, 1.0))
+    order, people, prompts = draw.permutation(len(who)), draw.permutation(11), draw.permutation(7)
+    other = betting_curve(values[order], weights, people[who[order]], prompts[what[order]], bounds=(0.0, 1.0))
+    assert_allclose(other.log_evidence, curve.log_evidence, atol=1e-7)
+
+
 def people_at(draw, n):
     """Nine of ten at the end of the scale: mean .9."""
     return (draw.random(n) < 0.9).astype(float)
