@@ -111,10 +111,11 @@ class TCurve:
         return min(1.0, 2 * float(special.stdtr(self.df, -abs(self.statistic(null)))))
 
     def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
-        """Return the p-values of the two one-sided t tests."""
-        return (
-            float(special.stdtr(self.df, -self.statistic(low))),
-            float(special.stdtr(self.df, self.statistic(high))),
+        """Return the p-values of the two one-sided t tests; 0 for an end beyond the scale."""
+        return _zero_beyond_scale(
+            self.bounds,
+            (low, float(special.stdtr(self.df, -self.statistic(low)))),
+            (high, float(special.stdtr(self.df, self.statistic(high)))),
         )
 
     def equivalence_level(self, significance: float) -> float:
@@ -207,15 +208,29 @@ class BettingCurve:
         return float(np.exp(-self._evidence(null)))
 
     def one_sided_pvalues(self, low: float, high: float) -> tuple[float, float]:
-        """Return the two-sided p-values if the estimate is between `low` and `high`, else 1 on the side that it left."""
-        return (
-            self.pvalue(low) if self.estimate > low else 1.0,
-            self.pvalue(high) if self.estimate < high else 1.0,
+        """Return the two-sided p-values, 1 on a side that the estimate has left, and 0 for an end beyond the scale."""
+        return _zero_beyond_scale(
+            self.bounds,
+            (low, self.pvalue(low) if self.estimate > low else 1.0),
+            (high, self.pvalue(high) if self.estimate < high else 1.0),
         )
 
     def equivalence_level(self, significance: float) -> float:
         """Return 1 - `significance`: the bets are two-sided."""
         return 1 - significance
+
+
+def _zero_beyond_scale(
+    bounds: tuple[float, float] | None, of_low: tuple[float, float], of_high: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the one-sided p-values of (end, p-value), 0 for an end beyond the scale.
+
+    No mean is beyond the scale, so that side needs no evidence. The interval, which is clipped to the scale, says the same.
+    """
+    (low, pvalue_low), (high, pvalue_high) = of_low, of_high
+    if bounds is None:
+        return pvalue_low, pvalue_high
+    return 0.0 if low < bounds[0] else pvalue_low, 0.0 if high > bounds[1] else pvalue_high
 
 
 def betting_curve(
@@ -281,6 +296,8 @@ def betting_curve(
     total = np.full(GRID, -math.inf)
     if items is None:
         annotators = _ranks_of_means(weights * scaled, weights, annotators, n_annotators)
+    else:
+        annotators, items = _ranks_of_both(weights * scaled, weights, annotators, items)
     order = np.arange(n_annotators)
     for turn in range(n_partitions):
         if items is None:
@@ -311,6 +328,30 @@ def _ranks_of_means(sums: FloatArray, weights: FloatArray, annotators: IntArray,
     rounded = np.round(means - 0.5, 9)
     ranks[np.lexsort((np.sign(rounded) * np.round(sizes, 9), rounded))] = np.arange(n_annotators)
     return ranks[annotators]
+
+
+def _ranks_of_both(
+    sums: FloatArray, weights: FloatArray, annotators: IntArray, items: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return other codes of the annotators and items, which depend on the answers and not on names or the order of rows."""
+    codes = [np.zeros(len(sums), dtype=np.int64), np.zeros(len(sums), dtype=np.int64)]
+    # Tell clusters apart by their answers, then by which clusters of the other kind gave them. In the last two turns,
+    # those that are still equal are interchangeable; order the annotators, and the items after them.
+    for turn in range(6):
+        for kind, labels in enumerate((annotators, items)):
+            others = np.sqrt(codes[1 - kind] + 2.0)
+            n_clusters = int(labels.max()) + 1
+            keys = [
+                np.round(group_sums(labels, part, n_clusters), 7)
+                for part in (sums, weights, sums * others, weights * others)
+            ]
+            if turn < 4:
+                ranks = np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].reshape(-1)
+            else:
+                ranks = np.empty(n_clusters, dtype=np.int64)
+                ranks[np.lexsort(keys[::-1])] = np.arange(n_clusters)
+            codes[kind] = ranks[labels]
+    return codes[0], codes[1]
 
 
 def _join_units(

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from analysis.stats import basic
 from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
-from analysis.stats.confidence import ConfidenceCurve
+from analysis.stats.confidence import ConfidenceCurve, TCurve
 from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -156,31 +155,9 @@ def equivalence_test_from_se(
             settings=settings,
             **common,
         )
-    from_low = (estimate - (null - margin)) / se
-    from_high = (estimate - (null + margin)) / se
-    pvalue_low, pvalue_high = float(special.stdtr(df, -from_low)), float(special.stdtr(df, from_high))
-    pvalue = max(pvalue_low, pvalue_high)
-    return Estimate(
-        n=n,
-        estimate=estimate,
-        interval=basic.t_interval(estimate, se, df, level=1 - 2 * significance, bounds=bounds),
-        test=HypothesisTest(
-            name="tost",
-            null=null,
-            statistic=from_low if pvalue_low >= pvalue_high else from_high,
-            df=df,
-            pvalue=pvalue,
-            alternative="within margin",
-        ),
-        detail={
-            "low_bound": null - margin,
-            "high_bound": null + margin,
-            "pvalue_low": pvalue_low,
-            "pvalue_high": pvalue_high,
-            "is_equivalent": pvalue < significance,
-        },
-        settings=settings,
-        **common,
+    curve = TCurve(estimate, se, df, bounds)
+    return _equivalence_test_of_curve(
+        curve, estimate=estimate, n=n, null=null, margin=margin, significance=significance, **common
     )
 
 
@@ -231,7 +208,13 @@ def equivalence_test_of_estimate(
     }
     if estimate.curve is not None:
         equivalence = _equivalence_test_of_curve(
-            estimate.curve, estimate, null=null, margin=margin, significance=significance, **common
+            estimate.curve,
+            estimate=estimate.estimate,
+            n=estimate.n,
+            null=null,
+            margin=margin,
+            significance=significance,
+            **common,
         )
     else:
         tested, se = estimate.test, estimate.detail.get("se")
@@ -255,15 +238,22 @@ def equivalence_test_of_estimate(
 
 
 def _equivalence_test_of_curve(
-    curve: ConfidenceCurve, estimate: Estimate, *, null: float, margin: float, significance: float, **common: Any
+    curve: ConfidenceCurve,
+    *,
+    estimate: float | None,
+    n: int,
+    null: float,
+    margin: float,
+    significance: float,
+    **common: Any,
 ) -> Estimate:
     """Return the equivalence test of an estimate by its own confidence curve, so that it agrees with its interval."""
     _refuse(margin, significance)
     low, high = null - margin, null + margin
     if curve.bounds is not None and low <= curve.bounds[0] and high >= curve.bounds[1]:
         return Estimate(
-            n=estimate.n,
-            estimate=estimate.estimate,
+            n=n,
+            estimate=estimate,
             status="not_applicable",
             reason=f"the margin {margin:g} covers the whole scale, so equivalence would be concluded from any data",
             settings={"null": null, "margin": margin, "significance": significance},
@@ -272,8 +262,8 @@ def _equivalence_test_of_curve(
     pvalue_low, pvalue_high = curve.one_sided_pvalues(low, high)
     closest = low if pvalue_low >= pvalue_high else high
     return Estimate(
-        n=estimate.n,
-        estimate=estimate.estimate,
+        n=n,
+        estimate=estimate,
         interval=curve.interval(curve.equivalence_level(significance)),
         test=HypothesisTest(
             name="tost" if curve.df is not None else f"{curve.test_name}_tost",

@@ -11,10 +11,9 @@ from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdict
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
+from .prompt_groups import read_prompt_groups
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from analysis.stats.results import Estimate
 
 
@@ -41,8 +40,8 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
             estimates=recommended,
             conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper, several, context.level)],
-            note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. With five sets of prompts or "
-            "more, annotators and sets of prompts are both clusters.",
+            note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. Batches that share prompts "
+            "are one group. With five groups or more, annotators and groups are both clusters.",
         ),
         Block(
             "spa.pairs",
@@ -69,37 +68,25 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
 
 
-def _prompt_sets(answers: SectionAnswers) -> "np.ndarray":
-    """Return a label of the prompts that each annotator saw. Different batches can have the same, for example if imported."""
-    import numpy as np
-
-    from studies.models import Placement
-
-    section = answers.section
-    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
-    prompts: dict[int, set[str]] = {}
-    for number, prompt in placements.values_list("batch__number", "item__prompt__key"):
-        prompts.setdefault(number, set()).add(str(prompt))
-    labels = [
-        "\x1f".join(sorted(prompts[number])) if number in prompts else f"batch {number}"
-        for number in answers.people["batch"]
-    ]
-    return np.array(labels, dtype=object)
-
-
 def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[list["Estimate"], list["Estimate"]]:
     """Return the recommended and the paper's estimate of each comparison, not yet adjusted."""
     import numpy as np
 
     from analysis.stats import spa
+    from analysis.stats.results import ResultWarning
 
     kept_answers = answers.kept
     level = context.level
+    groups, n_unknown = read_prompt_groups(kept_answers)
+    unknown: tuple[ResultWarning, ...] = ()
+    if n_unknown:
+        to_import = "also import answers about the texts that each annotator read"
+        unknown = (ResultWarning("prompts_unknown", "warn", {"n_annotators": n_unknown, "to_know_them": to_import}),)
     shared = spa.pair_preferences_recommended(
         kept_answers.xy,
         kept_answers.yx,
         pair_names=kept_answers.names,
-        batches=_prompt_sets(kept_answers),
+        batches=groups,
         populations={compared.key: compared.population for compared in answers.comparisons},
         sensitivity_tau=context.tau,
         level=level,
@@ -111,7 +98,8 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         estimate = shared[compared.key]
         # Each comparison has its own margin and level.
         tost = compared.equivalence_tests(estimate, null=0.5)
-        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
+        warnings = (*estimate.warnings, *unknown)
+        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost), warnings=warnings)
         recommended.append(compared.named(estimate, ESTIMAND))
     kept_answers = answers.chosen(answers.people["is_kept_paper"].to_numpy(bool))
     paper = []

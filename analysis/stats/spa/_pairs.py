@@ -98,7 +98,7 @@ def pair_preference_recommended(
     rng : numpy.random.Generator
         Source of the random draws.
     batches : array_like, shape (n,), optional
-        Label of each annotator's batch.
+        Label of each annotator's batch, or of its group.
     **options : Any
         Other arguments of `pair_preferences_recommended`.
 
@@ -160,7 +160,8 @@ def pair_preferences_recommended(
     sensitivity_tau : float or None, default TAU
         Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
     batches : array_like, shape (n_annotators,), optional
-        Label of each annotator's batch. With five batches or more the claim is about prompts like these, too.
+        Label of each annotator's batch, or of a group of batches. Batches with different labels must not share a prompt.
+        With five labels or more the claim is about prompts like these, too; otherwise it is about exactly these prompts.
     populations : mapping[str, str], optional
         {name: "people_and_prompts" or "people"}: what the claim of a pair is about, see
         `clusters.annotator_prompt_clustered_mean`. Without batches it has no effect.
@@ -257,7 +258,8 @@ def _claim(
     if batches is None:
         # Sort, so that the order of the annotators has no effect.
         result = clusters.clustered_mean(np.sort(values[is_observed]), people, analysis=analysis, **common)
-        result, warnings, components = replace(result, sensitivity=()), [], {}
+        settings = {**result.settings, "population": clusters.PEOPLE}
+        result, warnings, components = replace(result, sensitivity=(), settings=settings), [], {}
     else:
         observed, labels = values[is_observed], batches[is_observed]
         order = np.lexsort((observed, labels))

@@ -6,26 +6,14 @@ import pytest
 
 from analysis.protocols.spa.answers import read_section_answers_by_annotator
 from studies.models import Contrast, Section
-from tests.analysis.protocols.analysed import analysed
+from tests.analysis.protocols.analysed import analysed, block
+from tests.analysis.protocols.stated import frame_of
 from tests.builders import add_spa, draft_study
 
 pytestmark = pytest.mark.django_db
 
 XY = [70, 80, 65, 30, 55, 90]
 YX = [30, 25, 45, 20, 50, 40]
-
-
-def frame_of(section, answers, **columns):
-    """A row for each (person, x, y, percent)."""
-    rows = [
-        {
-            "assignment": person, "annotator": f"a{person}", "ordinal": 1, "batch": person, "section": section.position, "x": x, "y": y,
-            "criterion": "", "value": percent / 100, "is_kept": True, "is_kept_paper": True, "kept:late": True, "design_version": 1, **columns,
-        }
-        for person, x, y, percent in answers
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows)
-    return frame
 
 
 @pytest.fixture
@@ -36,10 +24,6 @@ def section():
 def both(section):
     pairs = [("beta", "alpha", n) for n in XY], [("alpha", "beta", n) for n in YX]
     return frame_of(section, [(person, *answer) for answers in pairs for person, answer in enumerate(answers)])
-
-
-def block(blocks, name, mode="recommended"):
-    return next(one for one in blocks if one.name == name and one.mode == mode)
 
 
 def test_answers_are_put_by_comparison_and_direction(section):

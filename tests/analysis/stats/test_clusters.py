@@ -201,3 +201,27 @@ def test_components_of_variance_find_what_was_put_in():
     assert abs(found.icc - 0.2) < 0.07
     assert_allclose(found.design_effect, 1 + 4 * found.icc)
     assert clusters.variance_components([1, 2], ["a", "b"]).icc is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_largest", "variance"),
+    [
+        ((2.0, 1.0, 2.5), True, 2.5),
+        ((2.0, 1.0, 1.5), False, 2.0),
+        ((1.0, 3.0, -0.5), False, 3.0),
+        # Equal but for rounding: each annotator has prompts of their own.
+        ((2.0, 2.0, 2.0 * (1 + 1e-12)), False, 2.0 * (1 + 1e-12)),
+        ((0.0, 0.0, 0.0), False, 0.0),
+    ],
+)
+def test_the_combined_variance_is_used_only_if_it_is_the_largest(parts, is_largest, variance):
+    spread = clusters.TwoWayVariance(*parts)
+    assert (spread.is_combined_largest, spread.variance) == (is_largest, variance)
+    assert spread.detail()["is_maximum"] is not is_largest
+
+
+def test_annotators_with_prompts_of_their_own_have_the_degrees_of_freedom_of_one_way():
+    draw = np.random.default_rng(1)
+    people = np.repeat(np.arange(9), 3)
+    spread, df = clusters.two_way_jackknife(draw.random(27), np.ones(27), people, people)
+    assert not spread.is_combined_largest and df == pytest.approx(8)

@@ -61,16 +61,24 @@ def test_a_null_is_refuted_exactly_if_the_interval_excludes_it(made):
 
 @pytest.mark.parametrize("made", [made_t_curve, made_betting_curve])
 def test_equivalence_is_shown_exactly_if_its_interval_is_within_the_margin(made):
-    draw, n_equivalent = rng(2), 0
+    draw, n_equivalent, n_beyond = rng(2), 0, 0
     for _ in range(5000):
         curve, scale = made(draw)
         low, high = sorted(draw.uniform(*scale, 2))
+        # An end of the margin can be beyond the scale, or exactly at its end. The interval is clipped there.
+        step = (scale[1] - scale[0]) * float(draw.choice([0.0, 1e-9, 0.1, 0.5]))
+        match draw.integers(4):
+            case 0:
+                low = scale[0] - step
+            case 1:
+                high = scale[1] + step
         significance = float(draw.choice([0.01, 0.05, 0.1, 0.2]))
         interval = curve.interval(curve.equivalence_level(significance))
         is_equivalent = max(curve.one_sided_pvalues(low, high)) < significance
         assert is_equivalent == (low < interval.low and interval.high < high), (curve, low, high)
         n_equivalent += is_equivalent
-    assert n_equivalent > 100
+        n_beyond += is_equivalent and curve.bounds is not None and (low < scale[0] or scale[1] < high)
+    assert n_equivalent > 100 and n_beyond > 100
 
 
 @pytest.mark.parametrize("made", [made_t_curve, made_betting_curve])
@@ -145,10 +153,8 @@ def test_all_parts_of_an_estimate_agree(is_two_way):
             continue
         assert (found.pvalue < 1 - level) != contains(found.interval, null)
         tost = equivalence.equivalence_test_of_estimate(found, null=null, margin=margin, significance=1 - level)
-        # A margin beyond the end of the scale is never reached by an interval that was clipped to the scale.
-        if null - margin >= 0 and null + margin <= 1:
-            is_within = null - margin < tost.interval.low and tost.interval.high < null + margin
-            assert tost.detail["is_equivalent"] == is_within
+        is_within = null - margin < tost.interval.low and tost.interval.high < null + margin
+        assert tost.detail["is_equivalent"] == is_within
     assert methods == ({"two_way_cv3", "betting"} if is_two_way else {"cv3", "betting"})
 
 
@@ -185,6 +191,22 @@ def test_neither_the_order_of_rows_nor_names_nor_direction_change_a_one_way_curv
     assert_allclose(mirrored.log_evidence[::-1], curve.log_evidence, atol=1e-7)
     wider = betting_curve(8 * values - 4, weights, people, bounds=(-4.0, 4.0))
     assert_allclose(wider.log_evidence, curve.log_evidence, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["crossed choices", "uneven choices", "uneven"])
+@pytest.mark.parametrize("seed", range(4))
+def test_neither_names_nor_the_order_of_rows_change_a_two_way_curve(kind, seed):
+    draw = rng(seed)
+    who, what = np.repeat(np.arange(11), 7), np.tile(np.arange(7), 11)
+    if kind != "crossed choices":
+        kept = np.sort(draw.permutation(77)[:50])
+        who, what = (np.unique(labels[kept], return_inverse=True)[1] for labels in (who, what))
+    values = draw.beta(4, 1, len(who)) if kind == "uneven" else (draw.random(len(who)) < 0.9).astype(float)
+    weights = np.ones(len(who))
+    curve = betting_curve(values, weights, who, what, bounds=(0.0, 1.0))
+    order, people, prompts = draw.permutation(len(who)), draw.permutation(11), draw.permutation(7)
+    other = betting_curve(values[order], weights, people[who[order]], prompts[what[order]], bounds=(0.0, 1.0))
+    assert_allclose(other.log_evidence, curve.log_evidence, atol=1e-7)
 
 
 def people_at(draw, n):

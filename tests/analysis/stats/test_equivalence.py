@@ -124,3 +124,13 @@ def test_a_margin_as_wide_as_the_scale_shows_no_equivalence():
     ]
     assert judged.detail["verdict"] != "equivalent"
     assert equivalence.equivalence_test_of_estimate(share, null=0.5, margin=0.3).test is not None
+
+
+def test_an_end_of_the_margin_beyond_the_scale_needs_no_evidence():
+    # The interval is wider than the scale on the left, so only its right end can be outside the margin of -.05..0.25.
+    values = [0.0, 0.0, 0.0, 0.05, 0.0, 0.0, 0.0, 0.0, 0.6, 0.0, 0.3, 0.2]
+    result = equivalence.equivalence_test(values, null=0.1, margin=0.15, bounds=(0.0, 1.0))
+    free = equivalence.equivalence_test(values, null=0.1, margin=0.15)
+    assert result.interval.low >= 0 and (result.detail["pvalue_low"], free.detail["pvalue_low"] > 0) == (0.0, True)
+    assert result.pvalue == result.detail["pvalue_high"] == free.detail["pvalue_high"]
+    assert result.detail["is_equivalent"] is (result.interval.high < 0.25)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, tables
-from analysis.protocols.blocks.cells import expectation_outcome, verdict_direction_symbol
+from analysis.protocols.blocks.cells import expectation_outcome, population_note, verdict_direction_symbol
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.spa.layouts import rule_effects_table
@@ -67,6 +67,26 @@ ESTIMATE = Estimate(
 def test_an_estimate_in_one_line():
     line = apa.format_result_line(ESTIMATE, "P")
     assert line == "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"
+
+
+@pytest.mark.parametrize(
+    ("populations", "words"),
+    [
+        ([], ""),
+        ([None, None], ""),
+        (["people", None], " Comparisons are about people like these, and exactly these prompts."),
+        (["people and prompts"], " Comparisons are about people and prompts like these."),
+        (["people", "people and prompts"], "; those of fewer than five prompts, or of a stopping rule, are about"),
+    ],
+)
+def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populations, words):
+    estimates = [replace(ESTIMATE, settings={"population": one} if one else {}) for one in populations]
+    note = population_note(estimates)
+    assert (words in note) if words else note == ""
+    # An estimate without data makes no comparison.
+    named = {"analysis": "a.b", "estimand": "mean", "unit": "annotator", "n": 0}
+    empty = Estimate(status="no_data", reason="no value", settings={"population": "people"}, **named)
+    assert population_note([*estimates, empty]) == note
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
