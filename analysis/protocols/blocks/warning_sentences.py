@@ -96,7 +96,9 @@ SENTENCES: Mapping[str, str | Callable[["ResultWarning"], str]] = {
     "drift": "The answers changed during collection: after number {at}, no single mean fits them. Find the cause, then collect answers again.",
     "extremum_violation": "{n} of {of} annotators rated the best reference no higher than the worst, so their ratings are left out. Check "
     "the references.",
-    "few_batches": "Only {n_batches:batch} of prompts were asked, so the claim is about exactly these prompts. Use at least 5 batches.",
+    "few_batches": "There are only {n_batches:separate set} of prompts, so the claim is about exactly these. Show at least 5 sets that share "
+    "no prompt.",
+    "prompts_unknown": "The prompts of {n_annotators:annotator} are unknown, so the claim is about exactly these prompts. To know them, {to_know_them}.",
     "few_clusters": _few_clusters,
     "fixed_n_bound": "This bound is valid for one fixed number of labels, but it was checked after each label. Use the recommended estimate.",
     "hindsight": "This decision uses all {n_answers:answer}, so nobody could know it during collection. Use the recommended estimate.",
@@ -149,7 +151,7 @@ def warning_sentence(warning: "ResultWarning") -> str:
 
     >>> from analysis.stats.results import ResultWarning
     >>> warning_sentence(ResultWarning("few_batches", "warn", {"n_batches": 4}))
-    'Only 4 batches of prompts were asked, so the claim is about exactly these prompts. Use at least 5 batches.'
+    'There are only 4 separate sets of prompts, so the claim is about exactly these. Show at least 5 sets that share no prompt.'
     """
     sentence = SENTENCES.get(warning.code)
     if sentence is None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY, Problem
 
+from ..prompt_groups import group_batches_by_shared_prompts
+
 # With fewer prompts, no method is valid for prompts like these (analysis.stats.clusters.TOO_FEW_ITEMS).
 FEWEST_PROMPTS = 5
 
@@ -24,6 +26,11 @@ class SectionPrompts:
         for prompt, systems in items:
             for system in systems:
                 self.by_system.setdefault(system, set()).add(prompt)
+
+    def count_separate_sets(self) -> int:
+        """Return the largest number of groups of batches that share no prompt with each other."""
+        sets = dict(enumerate({number for number in prompts if number is not None} for prompts in self.sets))
+        return len(set(group_batches_by_shared_prompts({n: shown for n, shown in sets.items() if shown}).values()))
 
     def count(self, contrast: Contrast) -> int:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
@@ -51,11 +58,11 @@ def population_problems(
                         False,
                         name,
                     )
-            elif 0 < (n := len(shown.sets)) < FEWEST_PROMPTS:
-                # Such answers concern all that a person read, so sets of prompts are counted and not prompts.
+            elif 0 < (n := shown.count_separate_sets()) < FEWEST_PROMPTS:
+                # Such answers concern all that a person read, so sets that share no prompt are counted and not prompts.
                 yield Problem(
-                    f"{where}: batches have {n} set{'' if n == 1 else 's'} of prompts, fewer than five. Add prompts or batches, or choose "
-                    "“exactly these prompts”.",
+                    f"{where}: batches have {n} set{'' if n == 1 else 's'} that share{'s' if n == 1 else ''} no prompt, fewer than five. Add "
+                    "prompts, or choose “exactly these prompts”.",
                     "contrasts",
                     False,
                     name,

@@ -34,8 +34,8 @@ def test_known_preferences_go_in_and_come_out():
     assert up["estimate"] == pytest.approx(0.69, abs=0.06) and up["detail"]["verdict"] == "different"
     assert level["interval"]["low"] < 0.5 < level["interval"]["high"]
     claims = [one["claim"] for one in result["conclusions"]]
-    assert claims[0] == "beta was preferred to alpha, for prompts like these."
-    assert claims[1] == "It remains open whether gamma or beta is preferred, for prompts like these."
+    assert claims[0] == "beta was preferred to alpha, for exactly these prompts."
+    assert claims[1] == "It remains open whether gamma or beta is preferred, for exactly these prompts."
     rows = {(row["x"], row["y"]): row for row in table(result, "table1")["rows"]}
     assert rows["beta", "alpha"]["recovered"] == "recovered" and rows["beta", "alpha"]["delta"] > 0
     assert rows["gamma", "beta"]["recovered"] == "not shown"
@@ -65,9 +65,12 @@ def test_no_preference_with_a_margin_is_equivalence():
     result = report(closed(study))
     assert {e["detail"]["verdict"] for e in pairs(result).values()} == {"equivalent"}
     first = result["conclusions"][0]
-    assert first["claim"] == "beta and alpha are indistinguishable within ±5 percentage points, for prompts like these."
+    assert (
+        first["claim"] == "beta and alpha are indistinguishable within ±5 percentage points, for exactly these prompts."
+    )
     assert re.search(
-        r"The 90 % confidence interval .+ % to .+ %, which decides this, is within the margin\.", first["text"]
+        r"The 90 % simultaneous confidence interval .+ % to .+ %, which decides this, is within the margin\.",
+        first["text"],
     )
     assert {row["recovered"] for row in table(result, "table1")["rows"]} == {"recovered"}
     assert result["confirmatory"] == {"is_confirmatory": True, "reasons": []}
@@ -85,11 +88,11 @@ def test_every_sentence_carries_estimate_interval_corrected_p_and_n():
     answer(study, 20, percent=lambda person, x, y: 70 + person % 7 if x > y else 30)
     for one in report(closed(study))["conclusions"]:
         assert re.search(
-            r"[\d.]+ %; 95 % confidence interval [\d.]+ % to [\d.]+ %; Holm-adjusted p [<=] .+; n = 20 annotators, n = 20 batches\.",
+            r"[\d.]+ %; 95 % simultaneous confidence interval [\d.]+ % to [\d.]+ %; Bonferroni-adjusted p [<=] .+; n = 20 annotators\.",
             one["text"],
         )
         assert re.search(
-            r"P\[.+\] = \.\d\d+, 95% CI \[\.\d\d+, \.\d\d+\], t\(19\) = .+, Holm-adjusted p < \.001, d = .+, n = 20 annotators, n = 20 batches, for prompts like these",
+            r"P\[.+\] = \.\d\d+, 95% simultaneous CI \[\.\d\d+, \.\d\d+\], t\(19\) = .+, Bonferroni-adjusted p < \.001, d = .+, n = 20 annotators, for exactly these prompts",
             one["apa"],
         )
 
@@ -106,7 +109,7 @@ def test_families_are_declared_and_never_shrink():
     assert missing["status"] == "no_data" and missing["test"] is None and missing["reason"]
     assert known["test"]["family_size"] == 2
     assert known["test"]["pvalue_adjusted"] == pytest.approx(2 * known["test"]["pvalue"])
-    assert {"family": "spa.recommended.primary", "size": 2, "adjust": "holm"} in result["families"]
+    assert {"family": "primary", "size": 2, "adjust": "bonferroni"} in result["families"]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -170,9 +173,9 @@ def test_bets_test_answers_that_are_all_equal_and_the_paper_gives_no_stars():
         estimate["interval"]["method"] == "betting" and estimate["interval"]["low"] < 0.7 < estimate["interval"]["high"]
     )
     assert (estimate["test"]["pvalue"] < 0.05) == (estimate["interval"]["low"] > 0.5)
-    few, bets = result["conclusions"][0]["warnings"]
-    assert (few["code"], bets["code"]) == ("few_clusters", "betting_instead_of_t")
-    assert "Only 10 annotators and 10 batches" in few["text"]
+    few, batches, bets = result["conclusions"][0]["warnings"]
+    assert (few["code"], batches["code"], bets["code"]) == ("few_clusters", "few_batches", "betting_instead_of_t")
+    assert "Only 10 annotators" in few["text"]
     assert "The answers hardly vary, so bets on independent answers replace the t test." in bets["text"]
     assert "detectable_difference" not in estimate["detail"]
     paper = pairs(result, "paper")["beta", "alpha"]

@@ -166,7 +166,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
         "by researcher",
     ):
         assert printed in page, printed
-    assert "beta was preferred to alpha, for prompts like these." in page and page.index(">Results<") < page.index(
+    assert "beta was preferred to alpha, for exactly these prompts." in page and page.index(">Results<") < page.index(
         ">Details<"
     )
 
@@ -315,7 +315,7 @@ def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, own
     run = run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
     assert (
-        "beta was preferred to alpha, for prompts like these."
+        "beta was preferred to alpha, for exactly these prompts."
         in client.get(address("analysis", study, 1)).content.decode()
     )
     assert any("unreadable" in problem["text"] for problem in run.result["problems"])

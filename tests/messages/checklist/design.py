@@ -149,8 +149,8 @@ LINES = {
             on(lambda: builders.draft_study(prompts=4), _rating_about_prompts),
         ),
         (
-            "beta > alpha, section 1: batches have 1 set of prompts",
-            "Add prompts or batches",
+            "beta > alpha, section 1: batches have 1 set that shares no prompt",
+            "Add prompts",
             on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
         ),
     ],

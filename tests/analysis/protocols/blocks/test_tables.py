@@ -76,7 +76,10 @@ def test_an_estimate_in_one_line():
         ([None, None], ""),
         (["people", None], " Comparisons are about people like these, and exactly these prompts."),
         (["people and prompts"], " Comparisons are about people and prompts like these."),
-        (["people", "people and prompts"], "; those of fewer than five prompts, or of a stopping rule, are about"),
+        (
+            ["people", "people and prompts"],
+            "; those of fewer than five prompts, of a stopping rule, or declared so, are about",
+        ),
     ],
 )
 def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populations, words):
