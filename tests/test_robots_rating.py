@@ -80,7 +80,7 @@ def test_utilities_between_references_are_found_whatever_the_scales(same_orders)
     alike = said["beta > alpha on fluency, section 1, fluent, utility"]
     assert alike["verdict"] == "equivalent" and "within ±0.05" in alike["claim"]
     warned = {row["code"] for row in tables["warnings"]["rows"]}
-    assert {"extremum violation", "narrow references"} <= warned and "no references" not in warned
+    assert {"extremum_violation", "narrow_references"} <= warned and "no_references" not in warned
     # What is planted enters no comparison and takes no rank.
     compared = {
         one["settings"]["contrast"]["key"]

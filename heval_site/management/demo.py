@@ -156,7 +156,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
             y=y,
             expected=">",
             margin=0.05,
-            population=Contrast.Population.PEOPLE_AND_PROMPTS,
+            population=Contrast.Population.PEOPLE,
         )
     rating = Section.objects.create(
         study=study, position=3, protocol="rating", m=1, reuses=spa, settings={"noun": "writer"}

@@ -106,9 +106,10 @@ def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int
     planned = section.study.contrasts.filter(x__isnull=False, criterion=criterion)
     existing = {frozenset((row.x_id, row.y_id)) for row in planned if _applies_to(row, section)}
     missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in existing]
+    # Batches usually share prompts, so stated chances cannot show what holds for prompts like these.
+    population = Contrast.Population.PEOPLE
     Contrast.objects.bulk_create(
-        Contrast(study=section.study, x=x, y=y, criterion=criterion, population=Contrast.Population.PEOPLE_AND_PROMPTS)
-        for x, y in missing
+        Contrast(study=section.study, x=x, y=y, criterion=criterion, population=population) for x, y in missing
     )
     return len(missing)
 

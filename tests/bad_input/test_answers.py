@@ -115,7 +115,7 @@ def test_a_row_that_cannot_be_taken_is_named(study, tmp_path, differing, message
 def test_two_rows_that_contradict_each_other_are_named(study, tmp_path):
     other = GOOD | {"chosen": "alpha"}
     said = read(study, tmp_path, f"{json.dumps(GOOD)}\n{json.dumps(other)}\n")
-    assert said == "row 2: answers the same question as row 1."
+    assert said == "row 1: answers the same question as row 2."
     turned = GOOD | {"shown:A": "beta", "shown:B": "alpha"}
     assert "differs from row 1" in read(study, tmp_path, f"{json.dumps(GOOD)}\n{json.dumps(turned)}\n")
 

@@ -127,9 +127,8 @@ def population_sentence(estimate: "Estimate") -> str:
     wanted = " The design declared prompts like these, but "
     if estimate.analysis.endswith(".sequential"):
         return f"{wanted}its stopping rule counts people only. A study without a stopping rule can show more."
-    if (n_sets := estimate.detail.get("n_batches")) is not None:
-        few = f"{n_sets} separate set{'' if n_sets == 1 else 's'}"
-        return f"{wanted}{few} of prompts cannot show that. A study with five sets that share no prompt can."
+    if "n_batches" in estimate.detail:
+        return f"{wanted}batches that share prompts cannot show that. A study with five sets that share no prompt can."
     n_prompts = estimate.detail.get("n_prompts")
     few = f"{n_prompts} prompt{'' if n_prompts == 1 else 's'}" if n_prompts else "so few prompts"
     return f"{wanted}{few} cannot show that. A study with five prompts or more can."

@@ -33,6 +33,12 @@ def _few_clusters(warning: "ResultWarning") -> str:
     return f"The answers are so unequally divided among {counted} that they count like {effective}. Collect answers for more {_plural(noun)}."
 
 
+def _few_batches(warning: "ResultWarning") -> str:
+    n = warning.detail["n_batches"]
+    found = "All batches share prompts with others" if n == 1 else f"Batches form only {n} sets that share no prompt"
+    return f"{found}, so the claim is about exactly these prompts. Give batches prompts of their own."
+
+
 def _dominant_annotator(warning: "ResultWarning") -> str:
     noun, share = _noun_of_cluster(warning), apa.format_percent(warning.detail["largest_share"])
     return (
@@ -96,8 +102,7 @@ SENTENCES: Mapping[str, str | Callable[["ResultWarning"], str]] = {
     "drift": "The answers changed during collection: after number {at}, no single mean fits them. Find the cause, then collect answers again.",
     "extremum_violation": "{n} of {of} annotators rated the best reference no higher than the worst, so their ratings are left out. Check "
     "the references.",
-    "few_batches": "There are only {n_batches:separate set} of prompts, so the claim is about exactly these. Show at least 5 sets that share "
-    "no prompt.",
+    "few_batches": _few_batches,
     "prompts_unknown": "The prompts of {n_annotators:annotator} are unknown, so the claim is about exactly these prompts. To know them, {to_know_them}.",
     "few_clusters": _few_clusters,
     "fixed_n_bound": "This bound is valid for one fixed number of labels, but it was checked after each label. Use the recommended estimate.",
@@ -151,7 +156,7 @@ def warning_sentence(warning: "ResultWarning") -> str:
 
     >>> from analysis.stats.results import ResultWarning
     >>> warning_sentence(ResultWarning("few_batches", "warn", {"n_batches": 4}))
-    'There are only 4 separate sets of prompts, so the claim is about exactly these. Show at least 5 sets that share no prompt.'
+    'Batches form only 4 sets that share no prompt, so the claim is about exactly these prompts. Give batches prompts of their own.'
     """
     sentence = SENTENCES.get(warning.code)
     if sentence is None:

@@ -119,7 +119,9 @@ def test_a_design_that_wanted_more_than_its_prompts_can_show_is_told_what_helps(
 def test_sets_of_prompts_and_a_stopping_rule_have_sentences_of_their_own(same_orders):
     study = answered_study(add_spa, prompts=3)
     (said,) = report_with(study, "people_and_prompts")["conclusions"]
-    assert said["text"].endswith("of prompts cannot show that. A study with five sets that share no prompt can.")
+    assert said["text"].endswith(
+        "batches that share prompts cannot show that. A study with five sets that share no prompt can."
+    )
     study = choice_study(target_n=12, prompts=60, m=5, margin=0.1)
     record_simulated_answers(study, 12, {"alpha": 0.0, "beta": 4.0})
     lifecycle.start_closing(study, by=None)

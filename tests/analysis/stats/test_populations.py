@@ -38,7 +38,7 @@ def test_a_pair_of_stated_chances_about_people_has_annotators_as_clusters():
         return spa.pair_preferences_recommended(
             xy,
             100 - xy,
-            names=["both", "people"],
+            pair_names=["both", "people"],
             populations={"people": "people"},
             batches=labels,
             sensitivity_resamples=99,

@@ -64,8 +64,8 @@ def test_each_mark_is_a_row(tmp_path):
     assert report.is_written, words(report)
     assert stored(study) == [
         ("alpha", "p1", 5, "accuracy", "2:0-6"),
-        ("alpha", "p2", 1, "style", "0"),
-        ("alpha", "p3", 1, "accuracy", "2:0-6"),
+        ("alpha", "p2", 1, "accuracy", "2:0-6"),
+        ("alpha", "p3", 1, "style", "0"),
         ("alpha", "p4", 1, "style", "2:3-13"),
         ("beta", "p0", 0, "", ""),
     ]
@@ -132,7 +132,7 @@ def test_a_mark_that_no_page_could_store_is_refused(tmp_path, row, column, cause
         (("5,style,1", "5,style,1"), "row 3:", "is the same mark as row 2. Remove one of them."),
         (("5,style,1:0-2", "5,style,1:00-02"), "row 3:", "is the same mark as row 2."),
         (("0,,", "5,style,1"), "row 3, column “value”:", "marks an output in which row 2 marks nothing."),
-        (("5,style,1", "0,,"), "row 3, column “value”:", "0 marks nothing, but row 2 is about the same output."),
+        (("5,style,1", "0,,"), "row 2, column “value”:", "marks an output in which row 3 marks nothing."),
         (("0,,", "0,,"), "row 3, column “value”:", "0 marks nothing, but row 2 is about the same output."),
         (
             ("5,style,1", "1,style,1", "1,style,2"),

@@ -141,7 +141,7 @@ def test_the_commands_simulate_and_analyse():
     said = StringIO()
     call_command("analyse", study.title, "--origins", "robot", "--resamples", "199", stdout=said)
     assert (
-        "beta was preferred to alpha, for prompts like these." in said.getvalue()
+        "beta was preferred to alpha, for exactly these prompts." in said.getvalue()
         and "Analysis 1, result SHA-256" in said.getvalue()
     )
     for wrong in (

@@ -54,17 +54,18 @@ def test_copies_and_bundles_keep_it():
         assert lines(copy) == lines(study)
 
 
-def test_generated_comparisons_and_templates_declare_people_and_prompts():
+def test_generated_comparisons_and_templates_declare_what_their_protocol_can_show():
     study = spa_draft(prompts=6)
     study.contrasts.all().delete()
     section = study.sections.get(protocol="spa")
     pairs = questions.select_system_pairs(section, "neighbours")
     questions.add_missing_questions(section, pairs, "{x} or {y}?", by=None, with_contrasts=True)
-    assert set(study.contrasts.values_list("population", flat=True)) == {BOTH}
+    assert set(study.contrasts.values_list("population", flat=True)) == {PEOPLE}
     owner = user("owner")
     for template in STUDY_TEMPLATES:
         draft = create_draft_from_template(template, owner)
-        assert {line.get("population") for line in lines(draft)} == {BOTH}, template.slug
+        wanted = PEOPLE if draft.sections.filter(protocol="spa").exists() else BOTH
+        assert {line.get("population") for line in lines(draft)} == {wanted}, template.slug
 
 
 def test_a_new_row_of_the_page_declares_people_and_prompts_and_an_earlier_one_stays(client):
