@@ -64,6 +64,9 @@ def _planned_by_section(study: Study, sections: list[Section], kept: set[int]) -
     )
     for batch, section_id, retired, outputs in rows:
         placed.setdefault(batch, {}).setdefault(section_id, []).append((outputs, retired))
+    for section in sections:
+        section.asked = len(section.questions.all())  # type: ignore[attr-defined]  # an annotation that count_answers reads
+    arms_by_section = {section.pk: {row.arm_id for row in section.section_arms.all()} for section in sections}
     planned: dict[int, int] = {}
     people = Assignment.objects.filter(study=study, batch__isnull=False)
     for pk, batch, arm, origin, version in people.values_list(
@@ -73,13 +76,12 @@ def _planned_by_section(study: Study, sections: list[Section], kept: set[int]) -
             continue
         for section in sections:
             protocol = REGISTRY[section.protocol]
-            arms = {row.arm_id for row in section.section_arms.all()}
+            arms = arms_by_section[section.pk]
             # A batch of third labels has the items of one section and nothing else.
             if (arms and arm not in arms) or (origin == Batch.Origin.TOP_UP and not protocol.has_items):
                 continue
             items = placed.get(batch, {}).get(section.reuses_id or section.pk, [])
             outputs_per_item = [outputs for outputs, retired in items if retired is None or retired > (version or 0)]
-            section.asked = len(section.questions.all())  # type: ignore[attr-defined]  # protocols read this annotation
             n = protocol.count_answers(
                 section, outputs_per_item[: section.m] if section.reuses_id else outputs_per_item
             )

@@ -237,7 +237,7 @@ def adjust_family(
 
 
 def _adjusted_interval(estimate: Estimate, family: Family) -> Interval | None:
-    """Return the interval of the estimate's curve that agrees with its adjusted p-value, or None if there is none."""
+    """Return the interval of the estimate's curve that agrees with its adjusted p-value, or None if there is no curve."""
     if family.method != "bonferroni" or estimate.curve is None or estimate.interval is None:
         return None
     if estimate.test is not None and estimate.test.alternative == "within margin":

@@ -95,15 +95,15 @@ def _edges(items: Mapping[int, Sequence[Hashable]], size: int, rng: Random) -> l
     """Return (item, place of the output in it, group) in random order. No group has more edges than an item has outputs."""
     by_set: dict[frozenset, list[int]] = {}
     for index in rng.sample(list(items), len(items)):
-        by_set.setdefault(frozenset(_told_apart(items[index])), []).append(index)
+        by_set.setdefault(frozenset(_numbered_repeats(items[index])), []).append(index)
     whole = {index: n // size for same in by_set.values() for n, index in enumerate(same[: len(same) // size * size])}
     edges, n_rest = [], Counter[Hashable]()
     for same in by_set.values():
         for index in same:
-            for place, system in enumerate(_told_apart(items[index])):
+            for place, system in enumerate(_numbered_repeats(items[index])):
                 group: tuple[Hashable, ...]
                 if index in whole:
-                    group = (system, frozenset(_told_apart(items[index])), whole[index])
+                    group = (system, frozenset(_numbered_repeats(items[index])), whole[index])
                 else:
                     group = (system, None, n_rest[system] // size)
                     n_rest[system] += 1
@@ -111,7 +111,7 @@ def _edges(items: Mapping[int, Sequence[Hashable]], size: int, rng: Random) -> l
     return rng.sample(edges, len(edges))
 
 
-def _told_apart(systems: Iterable[Hashable]) -> list[tuple[Hashable, int]]:
+def _numbered_repeats(systems: Iterable[Hashable]) -> list[tuple[Hashable, int]]:
     """Return the systems with a number, so that two outputs of one system in an item differ."""
     seen: Counter[Hashable] = Counter()
     numbered = []

@@ -106,7 +106,7 @@ def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same
     assert "declare" not in people["text"]
 
 
-def test_a_design_that_wanted_more_than_its_prompts_can_show_is_told_what_helps(same_orders):
+def test_a_design_that_wanted_more_than_its_prompts_can_show_says_what_helps(same_orders):
     add, _, _ = PROTOCOLS["ranking"]
     study = answered_study(add, prompts=3)
     (both,), (people,) = (report_with(study, one)["conclusions"] for one in ("people_and_prompts", "people"))

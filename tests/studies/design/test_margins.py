@@ -20,11 +20,23 @@ MESSAGE = (
     "Enter a smaller margin."
 )
 LIMITS = [
-    ("spa", "", 0.5), ("two_choice", "", 0.5), ("ranking", "", 0.5), ("relative", "", 2), ("rating", "", 0.5),
-    ("rating", "superiority", 0.5), ("rating", "difference", 2), ("rating", "utility", 0.5), ("humanlike", "accuracy", 0.5),
-    ("humanlike", "", None), ("humanlike", "sensitivity", None), ("humanlike", "criterion", None), ("marks", "", 50),
-    ("marks", "score", 50), ("marks", "penalty", None), ("best_worst", "", None),
-]  # fmt: skip
+    ("spa", "", 0.5),
+    ("two_choice", "", 0.5),
+    ("ranking", "", 0.5),
+    ("relative", "", 2),
+    ("rating", "", 0.5),
+    ("rating", "superiority", 0.5),
+    ("rating", "difference", 2),
+    ("rating", "utility", 0.5),
+    ("humanlike", "accuracy", 0.5),
+    ("humanlike", "", None),
+    ("humanlike", "sensitivity", None),
+    ("humanlike", "criterion", None),
+    ("marks", "", 50),
+    ("marks", "score", 50),
+    ("marks", "penalty", None),
+    ("best_worst", "", None),
+]
 
 
 def message(section, margin, estimand, criterion="") -> str:

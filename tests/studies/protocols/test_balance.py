@@ -50,7 +50,7 @@ def test_each_pair_is_shown_each_way_equally_often(seed):
         assert spread(ways, (x, y)) <= 1
 
 
-def test_two_outputs_of_one_system_are_told_apart():
+def test_two_outputs_of_one_system_are_distinguished():
     drawn = draw_positions([("a", "a"), ("a", "a"), ("a", "b")], Random(1))
     assert Counter(positions[0] for positions in drawn[:2]) == {0: 1, 1: 1} and set(drawn[2]) == {0, 1}
 
@@ -76,11 +76,21 @@ def all_pairs(n):
 @pytest.mark.parametrize(
     "sets, n_prompts, m",
     [
-        (all_pairs(2), 20, 5), (all_pairs(3), 50, 10), (all_pairs(4), 100, 10), (all_pairs(4), 42, 10), (all_pairs(5), 30, 7),
-        (all_pairs(6), 100, 10), (all_pairs(8), 100, 20), (all_pairs(4), 4, 4), (all_pairs(3), 7, 5), (all_pairs(4), 6, 3),
-        (all_pairs(10), 200, 15), (((0, 1), (1, 2), (2, 3)), 21, 8), (((0, 3), (1, 3), (2, 3)), 30, 7),
+        (all_pairs(2), 20, 5),
+        (all_pairs(3), 50, 10),
+        (all_pairs(4), 100, 10),
+        (all_pairs(4), 42, 10),
+        (all_pairs(5), 30, 7),
+        (all_pairs(6), 100, 10),
+        (all_pairs(8), 100, 20),
+        (all_pairs(4), 4, 4),
+        (all_pairs(3), 7, 5),
+        (all_pairs(4), 6, 3),
+        (all_pairs(10), 200, 15),
+        (((0, 1), (1, 2), (2, 3)), 21, 8),
+        (((0, 3), (1, 3), (2, 3)), 30, 7),
     ],
-)  # fmt: skip
+)
 def test_batches_meet_pairs_and_systems_equally_often(sets, n_prompts, m, seed):
     queue = TurnQueue(sets, list(range(n_prompts)), seed, "test")
     n_items = n_prompts * len(sets)

@@ -19,10 +19,25 @@ ROOT = Path(__file__).resolve().parents[4]
 MAX_WORDS = 25
 # What a key of a detail holds if it is not a number between 0 and 1, nor a count.
 VALUES = {
-    "cluster": "annotator", "counting": "all_three", "criterion": "clarity of the text", "direction": "downwards", "model": "jeffreys",
-    "rule": "incoherent", "why": "few clusters", "skewness": -1.5, "correlation": 0.34, "share": 0.123, "largest_share": 0.92,
-    "share_undecided": 0.005, "explained": 0.95, "wage": 7.2, "target": 9.6, "smallest": 2.4, "effective": 15.3, "meaning": "",
-}  # fmt: skip
+    "cluster": "annotator",
+    "counting": "all_three",
+    "criterion": "clarity of the text",
+    "direction": "downwards",
+    "model": "jeffreys",
+    "rule": "incoherent",
+    "why": "few clusters",
+    "skewness": -1.5,
+    "correlation": 0.34,
+    "share": 0.123,
+    "largest_share": 0.92,
+    "share_undecided": 0.005,
+    "explained": 0.95,
+    "wage": 7.2,
+    "target": 9.6,
+    "smallest": 2.4,
+    "effective": 15.3,
+    "meaning": "",
+}
 # Codes that are no literal where the warning is made.
 NAMED_ELSEWHERE = {
     "analysis/protocols/rating/utilities.py": {"extremum_violation", "narrow_references", "references_not_rated"}
@@ -107,8 +122,14 @@ def few(n, effective, severity="warn", cluster="annotator"):
 @pytest.mark.parametrize(
     ("warning", "text"),
     [
-        (few(12, 12.0), "Only 12 annotators are behind this number, so its interval is uncertain. Collect answers for at least 20 annotators."),
-        (few(1, 1.0, "block", "item"), "Only 1 prompt is behind this number, which is too few for a claim. Collect answers for at least 20 prompts."),
+        (
+            few(12, 12.0),
+            "Only 12 annotators are behind this number, so its interval is uncertain. Collect answers for at least 20 annotators.",
+        ),
+        (
+            few(1, 1.0, "block", "item"),
+            "Only 1 prompt is behind this number, which is too few for a claim. Collect answers for at least 20 prompts.",
+        ),
         (
             few(31, 15.4),
             "The answers are so unequally divided among 31 annotators that they count like 15. Collect answers for more annotators.",
@@ -122,7 +143,7 @@ def few(n, effective, severity="warn", cluster="annotator"):
             "This number has the warning “of a plugin”. Read its detail in the JSON result before you use the number.",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_sentence_says(warning, text):
     assert warning_sentence(warning) == text
 
@@ -165,9 +186,16 @@ def test_few_annotators_and_few_prompts_are_one_sentence():
 
 
 CONTRAST = {
-    "key": "beta > alpha", "x": "beta", "y": "alpha", "role": "primary", "expected": ">", "is_planned": True, "margin": 0.1, "section": 1,
+    "key": "beta > alpha",
+    "x": "beta",
+    "y": "alpha",
+    "role": "primary",
+    "expected": ">",
+    "is_planned": True,
+    "margin": 0.1,
+    "section": 1,
     "criterion": "",
-}  # fmt: skip
+}
 WORDING = ConclusionPhrases(
     above_claim="beta is better.",
     below_claim="alpha is better.",
