@@ -246,8 +246,14 @@ def _planned_claims(contexts: Iterable[AnalysisContext]) -> dict[str, list[Compa
     superseded: dict[str, str] = {}
     for context in contexts:
         analysis = REGISTRY[context.protocol]
-        claims |= {name: comparisons for name, comparisons in analysis.planned_claims(context).items() if comparisons}
         superseded |= analysis.superseded_claims
+        try:
+            planned = analysis.planned_claims(context)
+        except Exception:
+            # As in the analysis, which fails too and then says so: an error in one protocol must not remove the others.
+            logger.exception("The claims of %s could not be counted", context.protocol)
+            continue
+        claims |= {name: comparisons for name, comparisons in planned.items() if comparisons}
     return {name: comparisons for name, comparisons in claims.items() if superseded.get(name) not in claims}
 
 

@@ -22,8 +22,8 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     comparisons: list[Comparison] = []
+    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     for question in section.questions.all():
-        contrasts = section.study.contrasts.select_related("x", "y", "section")
         planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE, PREFERENCE)
         planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
         comparisons += planned
