@@ -62,9 +62,10 @@ class RelativeAnalysis(ProtocolAnalysis):
             "relative.score": [
                 compared
                 for section in context.sections
+                for contrasts in [_contrasts(section)]
                 for question in section.questions.all()
                 if not relative_scale_fault(question.scale)
-                for compared in _planned_comparisons(section, question)
+                for compared in _planned_comparisons(section, question, contrasts)
             ]
         }
 
@@ -129,8 +130,11 @@ class RelativeAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
 
-def _planned_comparisons(section: Any, question: Any) -> list[Comparison]:
-    contrasts = section.study.contrasts.select_related("x", "y", "section")
+def _contrasts(section: Any) -> list[Any]:
+    return list(section.study.contrasts.select_related("x", "y", "section"))
+
+
+def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
     return planned_comparisons(contrasts, section, question.criterion, question.key, SCORE, SCORE)
 
 
@@ -148,6 +152,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     rows = rows.assign(pair=rows["item"].map(pairs))
     all_answers = []
+    contrasts = _contrasts(section)
     for question in section.questions.all():
         if relative_scale_fault(question.scale):
             continue
@@ -157,7 +162,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
             continue  # the frame reports it as a problem
         question_rows = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
-        planned = _planned_comparisons(section, question)
+        planned = _planned_comparisons(section, question, contrasts)
         comparison_by_pair = {unordered_pair_key(comparison.x, comparison.y): comparison for comparison in planned}
         for pair in sorted(set(question_rows["pair"].dropna())):
             if pair not in comparison_by_pair and pair.count("\x1f") == 1:

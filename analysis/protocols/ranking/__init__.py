@@ -4,7 +4,7 @@ A row is the mid-rank of one output among those of its prompt. A ranking is an a
 ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
@@ -58,8 +58,9 @@ class RankingAnalysis(ProtocolAnalysis):
             "ranking.share": [
                 compared
                 for section in context.sections
+                for contrasts in [_contrasts(section)]
                 for question in section.questions.all()
-                for compared in _planned_comparisons(section, question)
+                for compared in _planned_comparisons(section, question, contrasts)
             ]
         }
 
@@ -95,6 +96,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     references = planted_references_of(section.study)
     all_rankings = []
+    contrasts = _contrasts(section)
     for question in section.questions.all():
         try:
             scale = parse_scale(question.scale)
@@ -105,7 +107,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
         ranks = (scale.minimum + question_rows["value"] * (scale.maximum - scale.minimum)) * 2
         question_rows = question_rows.assign(rank=ranks.round() / 2)
         kept_rows = question_rows[question_rows["is_kept"].astype(bool)]
-        comparisons = _comparisons(section, question, set(question_rows["system"]), references)
+        comparisons = _comparisons(section, question, contrasts, set(question_rows["system"]), references)
         evaluated = _rank_without_references(kept_rows, references)
         paper = _rank_without_references(question_rows[question_rows["is_kept_paper"].astype(bool)], references)
         all_rankings.append(
@@ -131,16 +133,19 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
     return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
 
 
-def _planned_comparisons(section: Any, question: Any) -> list[Comparison]:
-    contrasts = section.study.contrasts.select_related("x", "y", "section")
+def _contrasts(section: Any) -> list[Any]:
+    return list(section.study.contrasts.select_related("x", "y", "section"))
+
+
+def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
     return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE, SHARE)
 
 
 def _comparisons(
-    section: Any, question: Any, systems: Iterable[str], references: PlantedReferences
+    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
 ) -> tuple[Comparison, ...]:
     """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
-    planned = _planned_comparisons(section, question)
+    planned = _planned_comparisons(section, question, contrasts)
     others = [
         Comparison(section.position, x, y, question.criterion, question.key)
         for x, y in unplanned_pairs(systems, planned, references)
