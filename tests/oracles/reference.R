@@ -62,10 +62,8 @@ paired_ratings <- function(n_people, n_prompts, share, shift, sd_people, sd_prom
 }
 
 long <- function(rows) {
-  data.frame(
-    person = rep(rows$person, 2), prompt = rep(rows$prompt, 2), system = rep(c(0.5, -0.5), each = nrow(rows)),
-    rating = c(rows$x, rows$y)
-  )
+  system <- rep(c(0.5, -0.5), each = nrow(rows))
+  data.frame(person = rep(rows$person, 2), prompt = rep(rows$prompt, 2), system = system, rating = c(rows$x, rows$y))
 }
 
 two_way <- function(fit, person, prompt) {
@@ -82,7 +80,6 @@ crossed <- function(rows) {
     data = columns(rows[c("person", "prompt", "x", "y")]), mean = unname(coef(fit)), two_way = two_way(fit, rows$person, rows$prompt),
     variances = as.list(setNames(parts$vcov, parts$grp)),
     kenward_roger = mixed(d ~ 1 + (1 | person) + (1 | prompt), rows, "Kenward-Roger"),
-    satterthwaite = mixed(d ~ 1 + (1 | person) + (1 | prompt), rows, "Satterthwaite"),
     random_slopes = mixed(rating ~ system + (system | person) + (system | prompt), long(rows), "Satterthwaite")
   )
 }
@@ -115,10 +112,9 @@ unpaired <- list(
   data = columns(apart[c("person", "prompt", "is_x", "rating")]), estimate = unname(coef(difference)[2]),
   person = robust(difference, apart$person, 2), prompt = robust(difference, apart$prompt, 2),
   # Without the correction of the residuals, the degrees of freedom are those of the plain variance.
-  df_plain = list(
-    person = coef_test(difference, vcov = vcovCR(difference, cluster = apart$person, type = "CR0"), test = "Satterthwaite")$df_Satt[2],
-    prompt = coef_test(difference, vcov = vcovCR(difference, cluster = apart$prompt, type = "CR0"), test = "Satterthwaite")$df_Satt[2]
-  ),
+  df_plain = lapply(apart[c("person", "prompt")], function(cluster) {
+    coef_test(difference, vcov = vcovCR(difference, cluster = cluster, type = "CR0"), test = "Satterthwaite")$df_Satt[2]
+  }),
   mixed = mixed(rating ~ is_x + (is_x | person) + (is_x | prompt), apart, "Satterthwaite")
 )
 
@@ -136,10 +132,7 @@ cumulative <- list(
     beta = unname(one_scale$beta), thresholds = unname(one_scale$alpha), log_likelihood = as.numeric(logLik(one_scale)),
     se_information = sqrt(vcov(one_scale)["is_x", "is_x"])
   ),
-  refitted = list(
-    person = refitted_variance(ordered_ratings, ordered_ratings$person, odds),
-    prompt = refitted_variance(ordered_ratings, ordered_ratings$prompt, odds)
-  ),
+  refitted = lapply(ordered_ratings[c("person", "prompt")], function(cluster) refitted_variance(ordered_ratings, cluster, odds)),
   clmm = list(
     beta = unname(conditional$beta), se = sqrt(vcov(conditional)["is_x", "is_x"]),
     variances = sapply(VarCorr(conditional), function(part) part[1, 1])
@@ -304,7 +297,7 @@ agreement <- list(
 # --- Several comparisons and power -------------------------------------------------------------------------------
 
 pvalues <- list(six = c(0.001, 0.012, 0.012, 0.021, 0.3, 0.9), close = c(0.04, 0.041, 0.042, 0.043), mixed = c(0.2, 0.0004, 0.013, 0.0125, 0.049, 0.6, 0.03, 0.0002))
-multiplicity <- lapply(pvalues, function(p) c(list(p = p), sapply(c("holm", "bonferroni", "BH", "hommel", "hochberg"), function(method) p.adjust(p, method), simplify = FALSE)))
+multiplicity <- lapply(pvalues, function(p) c(list(p = p), sapply(c("holm", "bonferroni", "BH", "hommel"), function(method) p.adjust(p, method), simplify = FALSE)))
 
 fisher_power <- function(p_x, p_y, n, level = 0.05) {
   rejects <- outer(0:n, 0:n, Vectorize(function(a, b) fisher.test(matrix(c(a, n - a, b, n - b), 2))$p.value <= level * (1 + 1e-7)))
@@ -340,6 +333,34 @@ power <- list(
   })
 )
 
+# --- Independent groups and single samples -----------------------------------------------------------------------
+
+arms <- data.frame(group = rep(c("a", "b", "c", "d"), c(8, 12, 15, 10)))
+arms$value <- round(rnorm(45, c(a = 0.5, b = 0.55, c = 0.7, d = 0.45)[arms$group], c(a = 0.1, b = 0.15, c = 0.1, d = 0.25)[arms$group]), 2)
+tested <- function(found) c(statistic = unname(found$statistic), found$parameter, p = found$p.value)
+honest <- TukeyHSD(aov(value ~ group, arms))$group
+# TukeyHSD gives y - x for the sorted names x and y. Games and Howell: the same range, with Welch's standard errors.
+pairs_of_arms <- combn(c("a", "b", "c", "d"), 2, simplify = FALSE)
+games_howell <- t(sapply(pairs_of_arms, function(pair) {
+  found <- t.test(value ~ group, arms[arms$group %in% pair, ])
+  margin <- qtukey(0.95, 4, found$parameter) * found$stderr / sqrt(2)
+  difference <- unname(found$estimate[1] - found$estimate[2])
+  c(difference, difference - margin, difference + margin, ptukey(abs(found$statistic) * sqrt(2), 4, found$parameter, lower.tail = FALSE))
+}))
+ranges <- expand.grid(q = c(0.5, 2, 3.5, 6), k = c(2, 4, 9), df = c(3, 12.5, 200))
+one <- arms$value[arms$group == "c"]
+centred <- round((one - 0.6) * 20) / 20
+groups <- list(
+  data = columns(arms), anova = as.list(tested(oneway.test(value ~ group, arms, var.equal = TRUE))), welch = as.list(tested(oneway.test(value ~ group, arms))),
+  tukey_hsd = unname(cbind(-honest[, "diff"], -honest[, "upr"], -honest[, "lwr"], honest[, "p adj"])), games_howell = games_howell,
+  range = cbind(as.matrix(ranges), p = ptukey(ranges$q, ranges$k, ranges$df, lower.tail = FALSE)),
+  one_sample = c(as.list(tested(t.test(one, mu = 0.6))), list(interval = as.numeric(t.test(one, mu = 0.6)$conf.int))),
+  two_samples = c(as.list(tested(t.test(value ~ group, arms[arms$group %in% c("a", "c"), ]))), list(interval = as.numeric(t.test(value ~ group, arms[arms$group %in% c("a", "c"), ])$conf.int))),
+  signed_ranks = list(values = centred, plain = wilcox.test(centred, exact = FALSE, correct = FALSE)$p.value, corrected = wilcox.test(centred, exact = FALSE, correct = TRUE)$p.value),
+  share = list(successes = 11, n = 40, clopper_pearson = as.numeric(binom.test(11, 40)$conf.int), wilson = as.numeric(prop.test(11, 40, correct = FALSE)$conf.int), p = binom.test(11, 40)$p.value),
+  two_shares = list(successes_x = 14, n_x = 40, successes_y = 27, n_y = 50, fisher = fisher.test(matrix(c(14, 26, 27, 23), 2))$p.value)
+)
+
 # --- InstEval: 73,421 ratings of lecturers by students, in lme4 --------------------------------------------------
 
 data(InstEval, package = "lme4")
@@ -372,7 +393,7 @@ result <- list(
   source = paste0("Rscript tests/oracles/reference.R on ", format(Sys.Date()), ": ", R.version$version.string, "; ", versions, ". Data made up by the script, except InstEval (lme4), of which only numbers are stored."),
   one_way = one_way, regression = regression, crossed = list(small = crossed(small), complete = crossed(complete), large = crossed(large)),
   unpaired = unpaired, cumulative_logit = cumulative, paired_comparisons = paired, best_worst = best_worst, conditions = conditions, auc = areas,
-  agreement = agreement, multiplicity = multiplicity, power = power, insteval = instructors
+  agreement = agreement, multiplicity = multiplicity, power = power, groups = groups, insteval = instructors
 )
 place <- file.path(dirname(dirname(normalizePath(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE))))), "golden", "r_reference.json")
 section <- function(name) paste0('"', name, '": ', jsonlite::toJSON(result[[name]], digits = I(15), auto_unbox = TRUE))
