@@ -109,6 +109,10 @@ class TwoChoice(Protocol):
         is_once = self.cleaned_settings(section)["strategy"] != "any"
         return draw_pairs(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
 
+    def can_be_about_new_prompts(self, section):
+        # An anytime-valid rule adds evidence person by person.
+        return self.cleaned_settings(section)["stopping"] != "anytime"
+
     def problems(self, section):
         questions = list(section.questions.all())
         for question in questions:
