@@ -20,7 +20,7 @@ from .blocks.cells import (
     contrast_of,
     interval_bounds,
     population_note,
-    reported_pvalue,
+    pvalue_cell,
     role_label,
 )
 from .blocks.comparisons import (
@@ -355,7 +355,7 @@ def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
     return {
         name: estimate.estimate,
         f"{name}_interval": interval_bounds(estimate),
-        f"{name}_p": reported_pvalue(estimate),
+        f"{name}_p": pvalue_cell(estimate),
     }
 
 

@@ -83,7 +83,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
         )
     else:
         pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-        annotators, prompts = (pairs.index.get_level_values(name).to_numpy(object) for name in wide.index.names)
+        annotators, prompts = (pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt"))
         estimate = clusters.annotator_prompt_clustered_mean(
             (pairs[comparison.x] - pairs[comparison.y]).to_numpy(float),
             annotators,
