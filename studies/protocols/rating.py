@@ -50,8 +50,8 @@ class Rating(Protocol):
 
     def estimands(self, section):
         return {
-            "difference": "mean rating of x minus mean rating of y",
             "superiority": "P(x rated above y) + P(equal) / 2",
+            "difference": "mean rating of x minus mean rating of y",
             "utility": "EEU of x minus EEU of y, between a maximal and a minimal reference",
         }
 

@@ -217,7 +217,7 @@ class TwoChoice(Protocol):
         if not study.target_n:
             yield Problem("A stopping rule needs a target: the largest number of annotators it may use.", "target_n")
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
-        contrasts = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
+        contrasts = system_contrasts_for_section(primary, section, PREFERENCE, self.default_estimand(section))
         if not contrasts:
             yield Problem(
                 "The stopping rule needs a primary contrast, and the plan has no such contrast. Add one.", "contrasts"

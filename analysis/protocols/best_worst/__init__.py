@@ -15,7 +15,7 @@ from studies.protocols.best_worst import BEST, STRENGTH, WORST
 from .. import ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
-from ..blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons
+from ..blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons, read_contrasts
 from . import layouts
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def _criterion(section: Any) -> str:
 
 
 def _planned_comparisons(section: Any) -> list[Comparison]:
-    contrasts = section.study.contrasts.select_related("x", "y", "section")
-    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH, STRENGTH)
+    contrasts = read_contrasts(section)
+    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH)
 
 
 def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:

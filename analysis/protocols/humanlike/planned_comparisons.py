@@ -11,6 +11,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
+from studies.protocols import REGISTRY
 
 from . import layouts
 from .judgements import ALL_DOMAINS, column_arrays
@@ -92,8 +93,9 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
             population=contrast.population,
         )
 
+    default = REGISTRY[section.protocol].default_estimand(section)
     for contrast in section.study.contrasts.select_related("x", "y"):
-        estimand = contrast.estimand or ESTIMANDS[0]
+        estimand = contrast.estimand or default
         if contrast.section_id not in (None, section.pk) or estimand not in ESTIMANDS:
             continue
         if contrast.x_condition:

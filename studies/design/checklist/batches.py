@@ -108,12 +108,10 @@ def trial_batch_problems(trial: TrialBatches) -> Iterator[Problem]:
 
 def _can_estimate(section, contrast) -> bool:
     """Return whether a comparison is about this section and the section's protocol has its estimand."""
-    estimands = REGISTRY[section.protocol].estimands(section)
-    return (
-        contrast.section_id in (None, section.pk)
-        and bool(estimands)
-        and (contrast.estimand or next(iter(estimands))) in estimands
-    )
+    protocol = REGISTRY[section.protocol]
+    return contrast.section_id in (None, section.pk) and (
+        contrast.estimand or protocol.default_estimand(section)
+    ) in protocol.estimands(section)
 
 
 def batch_count_for_target(study: Study) -> int:

@@ -108,6 +108,10 @@ class Protocol:
         """Return the estimands that a Contrast may name, with descriptions. The first is the default."""
         return {}
 
+    def default_estimand(self, section) -> str:
+        """Return the estimand of a Contrast that names none: the first of ``estimands``, or '' without any."""
+        return next(iter(self.estimands(section)), "")
+
     def can_be_about_new_prompts(self, section) -> bool:
         """Return whether a result may hold for prompts like these. If not, it is about exactly the prompts shown."""
         return True

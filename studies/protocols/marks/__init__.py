@@ -197,8 +197,12 @@ class Marks(Protocol):
     def estimands(self, section):
         return {
             SCORE: "mean score of x less that of y",
-            PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors",
+            PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors; the default if no question asks "
+            "for a score",
         }
+
+    def default_estimand(self, section):
+        return SCORE if any(question.key == SCORE for question in section.questions.all()) else PENALTY
 
     def estimand_scale_length(self, estimand, questions):
         # A penalty has no upper end. It is the default if no question asks for a score.
