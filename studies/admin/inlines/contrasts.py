@@ -110,7 +110,7 @@ class ContrastInline(StudyRowsInline):
             "section": RowChoiceField(sections, empty="all possible sections", required=False, label="Section"),
             "estimand": forms.ChoiceField(
                 choices=[
-                    ("", f"(default: {', '.join(defaults)})" if defaults else "(default)"),
+                    ("", f"{', '.join(defaults)} (default)" if defaults else "(default)"),
                     *((key, f"{key}: {label}") for key, label in estimands.items()),
                 ],
                 required=False,

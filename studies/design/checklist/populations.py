@@ -99,15 +99,15 @@ def describe_populations(
 
     ``n_read`` of the ``n_wanted`` batches were read, so the batches will show at least the prompts that were counted.
     """
-    names: dict[str, list[str]] = {}
+    names: dict[tuple[int, str], list[str]] = {}
     for contrast, sections in sections_by_contrast.items():
         for section in sections:
             shown = prompts_by_section[section.pk]
             if not shown.count_differences(contrast):
                 continue
             text = _describe_population(contrast, section, shown, n_read, n_wanted)
-            names.setdefault(text, []).append(f"{contrast}, section {section.position}")
-    return [f"{_join_names(those)}: {text}" for text, those in names.items()]
+            names.setdefault((section.position, text), []).append(str(contrast))
+    return [f"Section {position}, {_join_names(those)}: {text}" for (position, text), those in names.items()]
 
 
 def _join_names(names: list[str]) -> str:
@@ -124,13 +124,14 @@ def _describe_population(
     if protocol.has_directed_questions:
         sets = shown.count_separate_sets()
         if sets < FEWEST_PROMPTS:
+            found = "all batches share prompts" if sets == 1 else f"the batches form only {sets} sets that share no prompt"
             return (
-                f"the batches form {sets} set{'' if sets == 1 else 's'} of prompts without a common prompt, so the result is about exactly "
-                "these prompts. Five such sets or more would let it be about prompts like these."
+                f"{found}, so the result is about exactly these prompts. Five sets or more that share no prompt would let it be about "
+                "prompts like these."
             )
         return (
-            f"the batches form {at_least}{sets} sets of prompts without a common prompt, so the result can be about prompts like these. "
-            "More sets make the interval narrower."
+            f"the batches form {at_least}{sets} sets that share no prompt, so the result can be about people and prompts like these. "
+            "More sets make its interval narrower."
         )
     prompts = shown.count(contrast)
     people = round(shown.n_batches * section.study.annotators_per_batch * n_wanted / n_read)
@@ -150,7 +151,7 @@ def _describe_population(
         for_people = relative_interval_width(people, None, differences)
         return (
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
-            f"with an interval about {_percent(width / for_people - 1)} % wider."
+            f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
         )
     more_prompts = relative_interval_width(people, 2 * prompts, differences) / width
     more_people = relative_interval_width(2 * people, prompts, 2 * differences) / width
@@ -161,7 +162,7 @@ def _describe_population(
 
 
 def _narrower(ratio: float) -> str:
-    return f"about {percent} % narrower" if (percent := _percent(1 - ratio)) else "hardly narrower"
+    return f"about {percent}\u00a0% narrower" if (percent := _percent(1 - ratio)) else "hardly narrower"
 
 
 def _percent(share: float) -> int:

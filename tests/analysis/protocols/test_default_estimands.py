@@ -60,7 +60,7 @@ def test_protocols_without_estimands_have_no_default():
 def test_the_form_of_a_comparison_names_the_default(client):
     client.force_login(user("owner", is_superuser=True))
     html = client.get(study_url(drafted("rating").study)).content.decode()
-    assert "(default: superiority)" in html
+    assert ">superiority (default)<" in html
 
 
 def test_comparisons_are_read_once_for_all_questions_of_a_section():

@@ -145,15 +145,15 @@ def populations(study) -> list[str]:
 
 def test_the_checklist_says_what_each_comparison_can_be_about_and_what_more_prompts_bring():
     assert populations(ranking_of(12)) == [
-        "beta > alpha, section 1; gamma > beta, section 1: 12 prompts and 12 people. The result can be about people and prompts like these. "
-        "With 24 prompts and as many answers, its interval would be about 15 % narrower; with 24 people who each answer as much, about 20 % narrower."
+        "Section 1, beta > alpha; gamma > beta: 12 prompts and 12 people. The result can be about people and prompts like these. "
+        "With 24 prompts and as many answers, its interval would be about 15\u00a0% narrower; with 24 people who each answer as much, about 20\u00a0% narrower."
     ]
     assert populations(ranking_of(4)) == [
-        "beta > alpha, section 1; gamma > beta, section 1: 4 prompts and 12 people. The result is about exactly these prompts. Five prompts "
+        "Section 1, beta > alpha; gamma > beta: 4 prompts and 12 people. The result is about exactly these prompts. Five prompts "
         "or more would let it be about prompts like these; the more, the narrower its interval."
     ]
     (declared,) = populations(ranking_of(12, population=PEOPLE))
-    assert "exactly these prompts, as declared" in declared and "about 30 % wider" in declared
+    assert "exactly these prompts, as declared" in declared and "about 30\u00a0% wider" in declared
 
 
 def test_what_people_alone_are_counted_for_is_about_exactly_these_prompts():
@@ -164,8 +164,8 @@ def test_what_people_alone_are_counted_for_is_about_exactly_these_prompts():
 
 def test_stated_chances_count_sets_of_prompts():
     few, many = spa_draft(prompts=4, with_rating=False), spa_draft(prompts=24, with_rating=False)
-    assert "the batches form 1 set of prompts without a common prompt" in populations(few)[0]
-    assert "so the result can be about prompts like these" in populations(many)[0]
+    assert "all batches share prompts, so the result is about exactly these prompts" in populations(few)[0]
+    assert "sets that share no prompt, so the result can be about people and prompts like these" in populations(many)[0]
 
 
 def test_comparisons_of_many_systems_are_counted_and_not_all_named():
