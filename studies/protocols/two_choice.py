@@ -11,6 +11,7 @@ from .base.balance import in_balanced_order
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.settings_fields import explanation_field
 
 PREFERENCE = "preference"
 STOPPING_RULES = {
@@ -52,9 +53,7 @@ class TwoChoiceSettings(PairSettings):
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
     )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
-    )
+    explanation = explanation_field("Above the question on each page.")
 
     def clean_workers(self):
         workers = self.cleaned_data["workers"]

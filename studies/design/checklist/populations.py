@@ -124,7 +124,9 @@ def _describe_population(
     if protocol.has_directed_questions:
         sets = shown.count_separate_sets()
         if sets < FEWEST_PROMPTS:
-            found = "all batches share prompts" if sets == 1 else f"the batches form only {sets} sets that share no prompt"
+            found = (
+                "all batches share prompts" if sets == 1 else f"the batches form only {sets} sets that share no prompt"
+            )
             return (
                 f"{found}, so the result is about exactly these prompts. Five sets or more that share no prompt would let it be about "
                 "prompts like these."

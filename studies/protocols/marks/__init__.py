@@ -13,6 +13,7 @@ from django.apps import apps
 
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused, Field, Option, TickBoxField
 from studies.protocols.base.scales import shortest_scale_length
+from studies.protocols.base.settings_fields import explanation_field
 
 from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
 from .codebook import (
@@ -54,9 +55,7 @@ class MarksSettings(forms.Form):
     noun = forms.CharField(
         max_length=30, initial="text", help_text="The word for an output: text, translation, summary."
     )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What counts as an error here. Markdown."
-    )
+    explanation = explanation_field("What counts as an error here.")
 
     def clean_categories(self):
         return self._read("categories", parse_categories)
