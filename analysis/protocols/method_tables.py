@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .blocks import Block, apa, select_estimates
-from .blocks.cells import are_from_several_sections, comparison_label, interval_bounds, reported_pvalue
+from .blocks.cells import are_from_several_sections, comparison_label, interval_bounds, pvalue_cell
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any
         "estimate": value,
         "interval": interval_bounds(estimate),
         "level": apa.format_confidence_level(estimate),
-        "p": reported_pvalue(estimate),
+        "p": pvalue_cell(estimate),
         "n": estimate.n,
         "unit": estimate.unit,
         "side": "" if value is None or value == null else (">" if value > null else "<"),

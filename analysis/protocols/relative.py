@@ -20,7 +20,7 @@ from .blocks.cells import (
     contrast_of,
     interval_bounds,
     population_note,
-    reported_pvalue,
+    pvalue_cell,
     role_label,
 )
 from .blocks.comparisons import (
@@ -28,6 +28,7 @@ from .blocks.comparisons import (
     adjust_pvalues_and_add_verdicts,
     adjust_pvalues_as_in_paper,
     planned_comparisons,
+    read_contrasts,
 )
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
@@ -62,7 +63,7 @@ class RelativeAnalysis(ProtocolAnalysis):
             "relative.score": [
                 compared
                 for section in context.sections
-                for contrasts in [_contrasts(section)]
+                for contrasts in [read_contrasts(section)]
                 for question in section.questions.all()
                 if not relative_scale_fault(question.scale)
                 for compared in _planned_comparisons(section, question, contrasts)
@@ -130,12 +131,8 @@ class RelativeAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
 
-def _contrasts(section: Any) -> list[Any]:
-    return list(section.study.contrasts.select_related("x", "y", "section"))
-
-
 def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
-    return planned_comparisons(contrasts, section, question.criterion, question.key, SCORE, SCORE)
+    return planned_comparisons(contrasts, section, question.criterion, question.key, SCORE)
 
 
 def _named_estimates(
@@ -152,7 +149,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     rows = rows.assign(pair=rows["item"].map(pairs))
     all_answers = []
-    contrasts = _contrasts(section)
+    contrasts = read_contrasts(section)
     for question in section.questions.all():
         if relative_scale_fault(question.scale):
             continue
@@ -355,7 +352,7 @@ def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
     return {
         name: estimate.estimate,
         f"{name}_interval": interval_bounds(estimate),
-        f"{name}_p": reported_pvalue(estimate),
+        f"{name}_p": pvalue_cell(estimate),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from analysis.exclusions.applied_rules import AppliedRule
 from analysis.protocols.blocks import Block, apa
-from analysis.protocols.blocks.cells import interval_bounds, reported_pvalue
+from analysis.protocols.blocks.cells import interval_bounds, pvalue_cell
 from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:
                     "interval": interval_bounds(share),
                     "difference": difference and difference.estimate,
                     "difference_interval": interval_bounds(difference),
-                    "p": reported_pvalue(difference),
+                    "p": pvalue_cell(difference),
                     "reason": share.reason or (difference.reason if difference else ""),
                 }
             )

@@ -223,7 +223,7 @@ def _protocol_blocks(
             **options,
         )
         contexts.append(context)
-    claims = _planned_claims(contexts)
+    contexts, claims = _countable_contexts_and_claims(contexts, problems)
     family_sizes = Counter(compared.family for comparisons in claims.values() for compared in comparisons)
     blocks: list[Block] = []
     for number, context in enumerate(contexts, 1):
@@ -240,21 +240,32 @@ def _protocol_blocks(
     return blocks
 
 
-def _planned_claims(contexts: Iterable[AnalysisContext]) -> dict[str, list[Comparison]]:
-    """Return the planned claims of all protocols by block, without those that another block supersedes."""
+def _countable_contexts_and_claims(
+    contexts: Iterable[AnalysisContext], problems: list[dict[str, Any]]
+) -> tuple[list[AnalysisContext], dict[str, list[Comparison]]]:
+    """Return the planned claims of all protocols by block, without those that another block supersedes.
+
+    A protocol whose claims cannot be counted is a problem and is not analysed: its p-values could not be adjusted.
+    """
+    countable: list[AnalysisContext] = []
     claims: dict[str, list[Comparison]] = {}
     superseded: dict[str, str] = {}
     for context in contexts:
         analysis = REGISTRY[context.protocol]
-        superseded |= analysis.superseded_claims
         try:
             planned = analysis.planned_claims(context)
-        except Exception:
-            # As in the analysis, which fails too and then says so: an error in one protocol must not remove the others.
+        except Exception as error:
             logger.exception("The claims of %s could not be counted", context.protocol)
+            text = (
+                f"Its planned comparisons could not be counted ({type(error).__name__}), so it is not analysed, and other claims are adjusted "
+                "for fewer tests. The server log has the details."
+            )
+            problems.append({"row": f"protocol {context.protocol}", "column": "", "text": text})
             continue
+        countable.append(context)
+        superseded |= analysis.superseded_claims
         claims |= {name: comparisons for name, comparisons in planned.items() if comparisons}
-    return {name: comparisons for name, comparisons in claims.items() if superseded.get(name) not in claims}
+    return countable, {name: comparisons for name, comparisons in claims.items() if superseded.get(name) not in claims}
 
 
 def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Overview:

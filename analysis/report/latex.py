@@ -3,6 +3,7 @@
 import re
 
 from analysis.protocols.blocks.tables import Table, format_cell, nonempty_columns
+from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -47,4 +48,7 @@ def render_latex_table(table: Table) -> str:
     ]
     if table["note"]:
         lines.append(rf"\par\smallskip\footnotesize {escape_latex(table['note'])}")
+    for warning in table.get("warnings", ()):  # a report from an earlier version has none
+        text = f"{SEVERITY_LABELS[warning['severity']]}: {warning['text']}"
+        lines.append(rf"\par\smallskip\footnotesize {escape_latex(text)}")
     return "\n".join([*lines, r"\end{table}", ""])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds
 from analysis.protocols.blocks.tables import Table, build_table
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
@@ -190,6 +190,10 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
 def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, Any]:
     """Return the row of ``variant``, which is the estimate itself or one of its sensitivity variants."""
     contrast, test = contrast_of(estimate), variant.test
+
+    def claimable(pvalue: float | None) -> float | str | None:
+        return NO_CLAIM if pvalue is not None and variant.supports_no_claim else pvalue
+
     return {
         "mode": block.mode,
         "analysis": variant.analysis,
@@ -206,8 +210,8 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "test": test.name if test else "",
         "statistic": test and test.statistic,
         "df": test and test.df,
-        "p": test and test.pvalue,
-        "p_adjusted": test and test.pvalue_adjusted,
+        "p": claimable(test.pvalue if test else None),
+        "p_adjusted": claimable(test.pvalue_adjusted if test else None),
         "family": (test and test.family) or "",
         "family_size": test and test.family_size,
         "effect": variant.effect and variant.effect.value,

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -160,21 +161,23 @@ def analysis_progress_and_cancel_page(request, code, job) -> HttpResponse:
 
 
 def _conclusion_context(conclusion: dict[str, Any]) -> dict[str, Any]:
-    """Return a conclusion for the page: numbers that do not part from their signs, and labelled warnings.
-
-    A report from an earlier version has no warnings.
-    """
+    """Return a conclusion for the page: numbers that do not part from their signs, and labelled warnings."""
     return conclusion | {
         "text": _nonbreaking_text(conclusion["text"]),
-        "warnings": [
-            {
-                "label": SEVERITY_LABELS[warning["severity"]],
-                "severity": warning["severity"],
-                "text": _nonbreaking_text(warning["text"]),
-            }
-            for warning in conclusion.get("warnings", ())
-        ],
+        "warnings": _labelled_warnings(conclusion),
     }
+
+
+def _labelled_warnings(part: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the warnings of a conclusion or a table for the page. A report from an earlier version has none."""
+    return [
+        {
+            "label": SEVERITY_LABELS[warning["severity"]],
+            "severity": warning["severity"],
+            "text": _nonbreaking_text(warning["text"]),
+        }
+        for warning in part.get("warnings", ())
+    ]
 
 
 def _nonbreaking_text(text: str) -> str:
@@ -243,6 +246,7 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
         "rows": rows,
         "n_rows": len(stored_table["rows"]),
         "is_cut": len(stored_table["rows"]) > SHOWN_ROWS,
+        "warnings": _labelled_warnings(stored_table),
     }
 
 

@@ -378,7 +378,7 @@ def adjust_and_add_verdicts(
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
         verdict: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
-        if estimate.is_blocked and estimate.mode != "paper":  # What the paper concludes is reported as it is.
+        if estimate.supports_no_claim:
             verdict = "inconclusive"
         if tost is None and verdict == "inconclusive":
             verdict = None

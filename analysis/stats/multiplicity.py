@@ -191,7 +191,7 @@ def adjust_family(
     Returns
     -------
     dict[str, Estimate]
-        The estimates with adjusted tests. With Bonferroni's method, `interval_adjusted` is set for each estimate
+        The estimates with adjusted tests. Those that support no claim (`Estimate.supports_no_claim`) have no stars. With Bonferroni's method, `interval_adjusted` is set for each estimate
         with a confidence curve.
 
     Raises
@@ -229,7 +229,9 @@ def adjust_family(
             adjust=family.method,
             family=family.name,
             family_size=family.size,
-            stars=None if star_scheme is None else pvalue_stars(after[key], star_scheme),
+            stars=None
+            if star_scheme is None
+            else pvalue_stars(None if estimate.supports_no_claim else after[key], star_scheme),
             star_scheme=star_scheme,
         )
         results[key] = replace(estimate, test=test, interval_adjusted=_adjusted_interval(estimate, family))

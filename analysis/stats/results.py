@@ -170,6 +170,11 @@ class Estimate(Record):
         """Return whether a warning of severity `block` forbids a claim based on the estimate."""
         return any(warning.severity == "block" for warning in self.warnings)
 
+    @property
+    def supports_no_claim(self) -> bool:
+        """Return whether the estimate is blocked and not the paper's, whose conclusions are reported as they are."""
+        return self.is_blocked and self.mode != "paper"
+
     def has_warning(self, code: str) -> bool:
         """Return whether the estimate has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)

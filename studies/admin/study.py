@@ -205,7 +205,7 @@ class StudyAdmin(StudyScopedAdmin):
         )
 
     def _context(self, request, study):
-        problems = workflow.find_linked_problems(study) if study.is_draft else []
+        problems, populations = workflow.check_linked_design(study) if study.is_draft else ([], [])
         is_ready = study.is_draft and not any(problem.is_blocking for problem in problems)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         rendered_texts = (
@@ -219,6 +219,7 @@ class StudyAdmin(StudyScopedAdmin):
             "steps": workflow.workflow_steps(study, is_ready),
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
+            "populations": populations,
             "is_ready": is_ready,
             "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),

@@ -8,7 +8,7 @@ from statistics import median_low
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
-from studies.design.checklist import find_design_problems
+from studies.design.checklist import check_design
 from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads
 from studies.models import Study
 from studies.protocols import Problem
@@ -198,5 +198,7 @@ def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
     ]
 
 
-def find_linked_problems(study: Study) -> list[LinkedProblem]:
-    return link_problems(study, find_design_problems(study))
+def check_linked_design(study: Study) -> tuple[list[LinkedProblem], list[str]]:
+    """Return the checklist of a draft, and what its planned comparisons can be about."""
+    check = check_design(study)
+    return link_problems(study, check.problems), check.populations

@@ -11,6 +11,7 @@ from . import REGISTRY, DrawnItem, ExampleStudy, PageField, Problem, Protocol, a
 from .base.balance import ShownCounts
 from .base.fields import ExposureChoiceField
 from .base.references import EXTREME_REFERENCES
+from .base.settings_fields import explanation_field, layout_field, letters_field, noun_field
 
 BEST, WORST = "best", "worst"
 STRENGTH = "strength"
@@ -26,25 +27,10 @@ class BestWorstSettings(forms.Form):
         label="outputs shown at once",
         help_text="Number of systems on a page, drawn at random. If the study has fewer systems, a page shows all of them.",
     )
-    labels = forms.ChoiceField(
-        choices=[
-            ("random", "random letters for each prompt"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names"),
-        ],
-        initial="random",
-        label="letters",
-    )
-    layout = forms.ChoiceField(
-        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
-    )
-    noun = forms.CharField(
-        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
-    )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}),
-        required=False,
-        help_text="What makes one better than another. Markdown.",
-    )
+    labels = letters_field()
+    layout = layout_field()
+    noun = noun_field()
+    explanation = explanation_field("What makes one better than another.")
 
 
 def get_set_size(section) -> int:

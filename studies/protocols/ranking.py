@@ -13,6 +13,7 @@ from django.db.models import Count
 
 from . import ExampleStudy, PageField, Problem, Protocol, arms_of, register
 from .base.fields import Answer, WholeNumberField
+from .base.settings_fields import explanation_field, layout_field, letters_field, noun_field
 
 SHARE = "share"
 # More outputs than this are too many to keep in mind.
@@ -21,25 +22,10 @@ MAX_COMFORTABLE_SYSTEMS = 7
 
 class RankingSettings(forms.Form):
     allows_ties = forms.BooleanField(required=False, initial=True, label="equally good outputs may share a place")
-    labels = forms.ChoiceField(
-        choices=[
-            ("random", "random letters for each prompt"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names"),
-        ],
-        initial="random",
-        label="letters",
-    )
-    layout = forms.ChoiceField(
-        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
-    )
-    noun = forms.CharField(
-        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
-    )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}),
-        required=False,
-        help_text="What makes one better than another. Markdown.",
-    )
+    labels = letters_field()
+    layout = layout_field()
+    noun = noun_field()
+    explanation = explanation_field("What makes one better than another.")
 
 
 def allows_ties(settings) -> bool:

@@ -7,6 +7,7 @@ from django import forms
 
 from . import Problem, Protocol, question_fields, register
 from .base.scales import shortest_scale_length
+from .base.settings_fields import explanation_field, layout_field, noun_field
 
 
 class RatingSettings(forms.Form):
@@ -26,15 +27,9 @@ class RatingSettings(forms.Form):
         initial="random",
         label="letters",
     )
-    layout = forms.ChoiceField(
-        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
-    )
-    noun = forms.CharField(
-        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
-    )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 6}), required=False, help_text="How to use the scale. Markdown."
-    )
+    layout = layout_field()
+    noun = noun_field()
+    explanation = explanation_field("How to use the scale.", rows=6)
 
 
 @register
@@ -50,8 +45,8 @@ class Rating(Protocol):
 
     def estimands(self, section):
         return {
-            "difference": "mean rating of x minus mean rating of y",
             "superiority": "P(x rated above y) + P(equal) / 2",
+            "difference": "mean rating of x minus mean rating of y",
             "utility": "EEU of x minus EEU of y, between a maximal and a minimal reference",
         }
 

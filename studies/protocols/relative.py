@@ -14,6 +14,7 @@ from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
 from .base.scales import parse_scale, shortest_scale_length
+from .base.settings_fields import explanation_field, noun_field
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
@@ -21,12 +22,8 @@ MIN_POINTS, MAX_POINTS = 3, 9
 
 
 class RelativeSettings(PairSettings):
-    noun = forms.CharField(
-        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
-    )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
-    )
+    noun = noun_field()
+    explanation = explanation_field("Above the question on each page.")
 
 
 @dataclass(frozen=True, slots=True)

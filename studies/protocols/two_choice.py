@@ -11,6 +11,7 @@ from .base.balance import in_balanced_order
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.settings_fields import explanation_field
 
 PREFERENCE = "preference"
 STOPPING_RULES = {
@@ -52,9 +53,7 @@ class TwoChoiceSettings(PairSettings):
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
     )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="Above the question on each page. Markdown."
-    )
+    explanation = explanation_field("Above the question on each page.")
 
     def clean_workers(self):
         workers = self.cleaned_data["workers"]
@@ -108,6 +107,10 @@ class TwoChoice(Protocol):
         """Draw a pair for each prompt. A strategy that counts labels ends when each item was drawn once."""
         is_once = self.cleaned_settings(section)["strategy"] != "any"
         return draw_pairs(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
+
+    def can_be_about_new_prompts(self, section):
+        # An anytime-valid rule adds evidence person by person.
+        return self.cleaned_settings(section)["stopping"] != "anytime"
 
     def problems(self, section):
         questions = list(section.questions.all())
@@ -213,7 +216,7 @@ class TwoChoice(Protocol):
         if not study.target_n:
             yield Problem("A stopping rule needs a target: the largest number of annotators it may use.", "target_n")
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
-        contrasts = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
+        contrasts = system_contrasts_for_section(primary, section, PREFERENCE, self.default_estimand(section))
         if not contrasts:
             yield Problem(
                 "The stopping rule needs a primary contrast, and the plan has no such contrast. Add one.", "contrasts"

@@ -45,6 +45,18 @@ NAMES = frozenset(
 NUMBER = re.compile(r"[-−+]?\d*[.,]?\d+( %)?\Z")
 
 
+def holds_for(conclusion: dict[str, Any]) -> str:
+    """Whether the sentence says for what its claim holds, or why nothing was tested or estimated."""
+    if re.search(r", for (\w+ like these|exactly th(is|ese))", conclusion["claim"]):
+        return "population"
+    if re.search(
+        r"No test: \w|Nothing can be estimated: \w|Nothing can be said of ",
+        f"{conclusion['text']} {conclusion['claim']}",
+    ):
+        return "reason"
+    return ""
+
+
 def block_of(block: dict[str, Any]) -> dict[str, Any]:
     others = block["other_results"]
     without_reasons = {key: value for key, value in others.items() if key != "reason"} if others else others
@@ -120,7 +132,7 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
             "n_problems": report["n_problems"],
             "conclusions": ordered(
                 [
-                    [one[key] for key in ("contrast", "role", "status", "verdict", "recovered")]
+                    [one[key] for key in ("contrast", "role", "status", "verdict", "recovered")] + [holds_for(one)]
                     for one in report["conclusions"]
                 ]
             ),

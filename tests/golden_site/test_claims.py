@@ -7,6 +7,15 @@ from typing import Any
 from .hashes import stored
 
 
+def test_every_sentence_says_what_it_holds_for_or_why_nothing_was_tested():
+    seen = Counter()
+    for study, parts in stored().items():
+        for name, *_, holds_for in parts["study"]["conclusions"]:
+            assert holds_for, f"{study}: {name}"
+            seen[holds_for] += 1
+    assert seen["population"] > 50 and seen["reason"] > 20, seen
+
+
 def recommended_estimates() -> Iterator[dict[str, Any]]:
     for parts in stored().values():
         for block in parts["blocks"]:

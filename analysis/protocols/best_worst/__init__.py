@@ -15,7 +15,7 @@ from studies.protocols.best_worst import BEST, STRENGTH, WORST
 from .. import ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
-from ..blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons
+from ..blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons, read_contrasts
 from . import layouts
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def _criterion(section: Any) -> str:
 
 
 def _planned_comparisons(section: Any) -> list[Comparison]:
-    contrasts = section.study.contrasts.select_related("x", "y", "section")
-    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH, STRENGTH)
+    contrasts = read_contrasts(section)
+    return planned_comparisons(contrasts, section, _criterion(section), "", STRENGTH)
 
 
 def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
@@ -191,15 +191,7 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
     from analysis.stats.ranks import rank_confidence_sets_from_rows
 
     level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
-    strengths = [
-        replace(
-            estimate,
-            estimand=f"log-odds of {system} against the mean of all",
-            settings={**estimate.settings, "system": system, **where},
-            detail={**estimate.detail, "system": system},
-        )
-        for system, estimate in zip(answers.systems, fit.strengths, strict=True)
-    ]
+    strengths = _named_by_system(fit.strengths, answers.systems, "log-odds of {} against the mean of all", where)
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
@@ -220,15 +212,7 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
         level=level,
         analysis="best_worst.counts",
     )
-    scores = [
-        replace(
-            estimate,
-            estimand=f"(best − worst) / shown of {system}",
-            settings={**estimate.settings, "system": system, **where},
-            detail={**estimate.detail, "system": system},
-        )
-        for system, estimate in zip(answers.systems, counts.scores, strict=True)
-    ]
+    scores = _named_by_system(counts.scores, answers.systems, "(best − worst) / shown of {}", where)
     return [
         Block(
             "best_worst.strengths",
@@ -255,4 +239,19 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
             figures=[layouts.counts_figure(scores, answers.title)],
             note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
         ),
+    ]
+
+
+def _named_by_system(
+    estimates: Sequence["Estimate"], systems: Sequence[str], estimand: str, where: Mapping[str, Any]
+) -> list["Estimate"]:
+    """Return the estimates of the systems with their names. ``estimand`` has a place for the name."""
+    return [
+        replace(
+            estimate,
+            estimand=estimand.format(system),
+            settings={**estimate.settings, "system": system, **where},
+            detail={**estimate.detail, "system": system},
+        )
+        for system, estimate in zip(systems, estimates, strict=True)
     ]

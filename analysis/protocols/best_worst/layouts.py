@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..blocks.cells import contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from ..blocks.cells import contrast_of, interval_bounds, pvalue_cell, reported_pvalue, role_label, verdict_text
 from ..blocks.figures import Figure, build_figure, figure_row
 from ..blocks.tables import Table, build_table
 
@@ -34,7 +34,7 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
             "role": role_label(contrast_of(estimate)),
             "difference": estimate.estimate,
             "interval": interval_bounds(estimate),
-            "p": reported_pvalue(estimate),
+            "p": pvalue_cell(estimate),
             "verdict": verdict_text(estimate),
             "n": estimate.n,
             "answers": estimate.n_rows,
@@ -100,6 +100,7 @@ def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_
         rows,
         "first",
         f"Strengths have the sum 0. The sets of ranks hold jointly at the stated level. {joint_text}",
+        rank_sets.warnings,
     )
 
 

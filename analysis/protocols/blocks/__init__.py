@@ -89,7 +89,10 @@ class Block:
                 "title": self.title,
                 "mode": self.mode,
                 "note": self.note,
-                "estimates": [estimate.as_dict() | {"mode": self.mode} for estimate in self.estimates],
+                "estimates": [
+                    estimate.as_dict() | {"mode": self.mode, "is_blocked": estimate.is_blocked}
+                    for estimate in self.estimates
+                ],
                 "tables": list(self.tables),
                 "figures": list(self.figures),
                 "other_results": self.other_results,

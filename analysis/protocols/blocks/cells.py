@@ -9,6 +9,8 @@ from .comparisons import NOT_PLANNED
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+# In the place of a p-value or a verdict of an estimate that a warning of severity "block" concerns.
+NO_CLAIM = "no claim"
 EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
@@ -28,13 +30,23 @@ def reported_pvalue(estimate: "Estimate | None") -> float | None:
     return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
 
+def pvalue_cell(estimate: "Estimate | None") -> float | str | None:
+    """Return the cell of a table for the reported p-value: "no claim" in its place if a warning forbids a claim."""
+    pvalue = reported_pvalue(estimate)
+    return NO_CLAIM if pvalue is not None and estimate is not None and estimate.supports_no_claim else pvalue
+
+
 def significance_stars(estimate: "Estimate | None") -> str:
     return (estimate and estimate.test and estimate.test.stars) or ""
 
 
-def verdict_text(estimate: "Estimate") -> str:
+def verdict_text(estimate: "Estimate", if_open: str = "inconclusive") -> str:
     """Return the verdict of a tested estimate in words."""
-    return str(estimate.detail.get("verdict") or "inconclusive").replace("_", " ") if estimate.test else ""
+    if estimate.test is None:
+        return ""
+    if estimate.supports_no_claim:
+        return NO_CLAIM
+    return str(estimate.detail.get("verdict") or if_open).replace("_", " ")
 
 
 def population_note(estimates: Iterable["Estimate"]) -> str:

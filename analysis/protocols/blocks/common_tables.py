@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cells import interval_bounds, reported_pvalue
+from .cells import interval_bounds, pvalue_cell
 from .tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _strength_cells(estimate: "Estimate") -> dict[str, Any]:
     return {
         "strength": estimate.estimate,
         "interval": interval_bounds(estimate),
-        "p": reported_pvalue(estimate),
+        "p": pvalue_cell(estimate),
         "n": estimate.n,
         "reason": estimate.reason,
     }

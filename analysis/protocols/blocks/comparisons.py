@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ def comparison_from_contrast(contrast: Any, section: Any, criterion: str, questi
     )
 
 
+def read_contrasts(section: Any) -> list[Any]:
+    """Read the contrasts of the section's study, once for all its questions."""
+    return list(section.study.contrasts.select_related("x", "y", "section"))
+
+
 def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
     """Return the judgements of both systems as two samples for ``analysis.stats.unpaired``, or None if they were paired.
 
@@ -116,12 +122,13 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
 
 
 def planned_comparisons(
-    contrasts: Iterable[Any], section: Any, criterion: str, question: str, estimand: str, default_estimand: str
+    contrasts: Iterable[Any], section: Any, criterion: str, question: str, estimand: str
 ) -> list[Comparison]:
     """Return the planned comparisons of two systems in a section, on this criterion and estimand."""
+    default = REGISTRY[section.protocol].default_estimand(section)
     return [
         comparison_from_contrast(contrast, section, criterion, question)
-        for contrast in system_contrasts_for_section(contrasts, section, estimand, default_estimand)
+        for contrast in system_contrasts_for_section(contrasts, section, estimand, default)
         if contrast.criterion in ("", criterion)
     ]
 

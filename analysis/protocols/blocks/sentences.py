@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .cells import NO_CLAIM, contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
 from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
     about = population_phrase(estimate, wording.item)
     claim = (wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim)[:-1]
-    if estimate.is_blocked:
+    if estimate.supports_no_claim:
         claim = f"{wording.open[:-1]}{about}."
         return (
             claim,
@@ -241,7 +241,8 @@ def _apa_line(conclusion: Conclusion) -> str:
     sizes = _sample_size_text(conclusion.estimate)
     own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
     line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
-    return f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
+    line = f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
+    return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else line
 
 
 def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:

@@ -5,15 +5,16 @@ This module only arranges values. An undefined value is None, and the row gives 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from studies.stimuli.spreadsheet import formula_safe_csv_text as guarded_csv
 
 from . import apa
-from .cells import interval_bounds, reported_pvalue, significance_stars
+from .cells import interval_bounds, pvalue_cell, significance_stars
+from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
-    from analysis.stats.results import Estimate
+    from analysis.stats.results import Estimate, ResultWarning
 
     from .figures import Figure
 
@@ -35,6 +36,8 @@ class Table(TypedDict):
     columns: list[Column]
     rows: list[dict[str, Any]]
     note: str
+    # Sentences about results that are not estimates, such as ranks: code, severity and text, the gravest first.
+    warnings: list[dict[str, str]]
 
 
 def parse_columns(text: str) -> list[Column]:
@@ -53,8 +56,12 @@ def build_table(
     rows: Iterable[Mapping[str, Any]],
     place: str,
     note: str = "",
+    warnings: "Iterable[ResultWarning]" = (),
 ) -> Table:
-    """Build a table. Columns are written as for ``parse_columns``. Every row gets every key."""
+    """Build a table. Columns are written as for ``parse_columns``. Every row gets every key.
+
+    ``warnings`` of its results that are not estimates. Those of estimates are in the table of warnings.
+    """
     columns = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
     is_adjusted = any(column["label"].startswith("adj. p") for column in columns)
     if is_adjusted and any(column["kind"].endswith("interval") for column in columns):
@@ -66,6 +73,7 @@ def build_table(
         "columns": columns,
         "rows": [{column["key"]: row.get(column["key"]) for column in columns} for row in rows],
         "note": note,
+        "warnings": claim_warnings(warnings),
     }
 
 
@@ -76,7 +84,7 @@ def estimate_interval_and_pvalue_cells(prefix: str, estimate: "Estimate | None")
     return {
         prefix: estimate.estimate,
         f"{prefix}_interval": interval_bounds(estimate),
-        f"{prefix}_pvalue": reported_pvalue(estimate),
+        f"{prefix}_pvalue": pvalue_cell(estimate),
         f"{prefix}_stars": significance_stars(estimate),
     }
 
@@ -95,7 +103,11 @@ def merge_nonempty_by_name_and_title(tables_or_figures: Iterable[TableOrFigure])
         if before is not item:
             if before.get("columns") != item.get("columns"):
                 raise ValueError(f"The table {item['name']} has other columns in another block.")
-            merged[item["name"], item["title"]] = before | {"rows": before["rows"] + item["rows"]}
+            joined: dict[str, Any] = {**before, "rows": before["rows"] + item["rows"]}
+            other: dict[str, Any] = {**item}
+            if sentences := [*joined.get("warnings", ()), *other.get("warnings", ())]:
+                joined["warnings"] = list({one["text"]: one for one in sentences}.values())
+            merged[item["name"], item["title"]] = cast(TableOrFigure, joined)
     seen: Counter[str] = Counter()
     numbered = []
     for item in merged.values():
@@ -129,7 +141,7 @@ def format_cell(value: Any, kind: str) -> str:
         case "number" | "points":
             return apa.format_number(value, 2 + extra_digits)
         case "p":
-            return apa.format_pvalue(value)
+            return value if isinstance(value, str) else apa.format_pvalue(value)
         case "interval":
             return apa.format_interval(value, digits=2 + extra_digits)
         case "wide_interval":

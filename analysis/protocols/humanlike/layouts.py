@@ -6,7 +6,7 @@ This module only arranges values.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.cells import contrast_of, interval_bounds, pvalue_cell, reported_pvalue, verdict_text
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
 
@@ -36,7 +36,7 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
                 "domain": cell.domain,
                 "d": d.estimate,
                 "d_interval": interval_bounds(d),
-                "d_p": reported_pvalue(d),
+                "d_p": pvalue_cell(d),
                 "within": within.estimate if within else None,
                 "c": c.estimate,
                 "c_interval": interval_bounds(c),
@@ -44,7 +44,7 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
                 "auc_interval": interval_bounds(auc),
                 "accuracy": accuracy.estimate,
                 "accuracy_interval": interval_bounds(accuracy),
-                "accuracy_p": reported_pvalue(accuracy),
+                "accuracy_p": pvalue_cell(accuracy),
                 "detectable": accuracy.detail.get("detectable"),
                 "bias": estimates[cell, "bias"].estimate,
                 "bias_interval": interval_bounds(estimates[cell, "bias"]),
@@ -166,8 +166,8 @@ def condition_comparisons_table(estimates: Sequence["Estimate"], title_suffix: s
                 "planned": "planned" if contrast["is_planned"] else "",
                 "estimate": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "p": reported_pvalue(estimate),
-                "verdict": str(estimate.detail.get("verdict") or "").replace("_", " "),
+                "p": pvalue_cell(estimate),
+                "verdict": verdict_text(estimate, if_open=""),
                 "detectable": estimate.detail.get("detectable"),
                 "n": estimate.n,
                 "reason": estimate.reason,
@@ -205,7 +205,7 @@ def training_effects_by_domain_table(estimates: Sequence["Estimate"], title_suff
                     "what": effect_labels[kind],
                     "estimate": None if kind == "interaction" else estimate.estimate,
                     "interval": None if kind == "interaction" else interval_bounds(estimate),
-                    "p": reported_pvalue(estimate),
+                    "p": pvalue_cell(estimate),
                     "detectable": estimate.detail.get("detectable"),
                     "n": estimate.n,
                     "reason": estimate.reason,
@@ -240,7 +240,7 @@ def accuracy_group_tests_table(estimates: Sequence["Estimate"], name: str, title
                 "df": f"{detail['df_between']}, {detail['df_within']:.6g}"
                 if "df_between" in detail
                 else (f"{test.df:.6g}" if test and test.df else ""),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "d": estimate.effect.value if estimate.effect else None,
                 "detectable": detail.get("detectable"),
                 "n": estimate.n,
@@ -269,7 +269,7 @@ def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: 
                 "what": estimate.estimand,
                 "estimate": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "n": estimate.n,
                 "reason": estimate.reason,
             }

@@ -11,6 +11,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
 from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
+from studies.protocols import REGISTRY
 
 from . import layouts
 from .judgements import ALL_DOMAINS, column_arrays
@@ -92,8 +93,9 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
             population=contrast.population,
         )
 
+    default = REGISTRY[section.protocol].default_estimand(section)
     for contrast in section.study.contrasts.select_related("x", "y"):
-        estimand = contrast.estimand or ESTIMANDS[0]
+        estimand = contrast.estimand or default
         if contrast.section_id not in (None, section.pk) or estimand not in ESTIMANDS:
             continue
         if contrast.x_condition:
@@ -124,7 +126,7 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
-    from analysis.stats import detection, groups
+    from analysis.stats import clusters, detection, groups
 
     level = context.level
     is_chance = comparison.y == CHANCE
@@ -132,9 +134,10 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     says, truth, correct, annotators, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
     if is_chance:
         if estimand == "accuracy":
-            return detection.clustered_accuracy(
+            accuracy = detection.clustered_accuracy(
                 correct, annotators, text, level=level, analysis="humanlike.planned_accuracy"
             )
+            return replace(accuracy, settings={**accuracy.settings, "population": clusters.PEOPLE_AND_PROMPTS})
         make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(

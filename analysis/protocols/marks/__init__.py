@@ -16,6 +16,7 @@ from analysis.protocols.blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts,
     comparison_from_contrast,
+    read_contrasts,
     samples_if_unpaired,
 )
 from analysis.protocols.blocks.references import unplanned_pairs
@@ -79,7 +80,7 @@ class MarksAnalysis(ProtocolAnalysis):
 
 
 def _planned_comparisons(section: Any, estimand: str, has_score: bool) -> list[Comparison]:
-    contrasts = section.study.contrasts.select_related("x", "y", "section")
+    contrasts = read_contrasts(section)
     comparisons = [
         comparison_from_contrast(contrast, section, contrast.criterion)
         for contrast in system_contrasts_for_section(contrasts, section, estimand, SCORE if has_score else PENALTY)

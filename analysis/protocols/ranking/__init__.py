@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    planned_comparisons,
+    read_contrasts,
+)
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
@@ -58,7 +63,7 @@ class RankingAnalysis(ProtocolAnalysis):
             "ranking.share": [
                 compared
                 for section in context.sections
-                for contrasts in [_contrasts(section)]
+                for contrasts in [read_contrasts(section)]
                 for question in section.questions.all()
                 for compared in _planned_comparisons(section, question, contrasts)
             ]
@@ -96,7 +101,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     references = planted_references_of(section.study)
     all_rankings = []
-    contrasts = _contrasts(section)
+    contrasts = read_contrasts(section)
     for question in section.questions.all():
         try:
             scale = parse_scale(question.scale)
@@ -133,12 +138,8 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
     return evaluated.assign(rank=evaluated.groupby(["assignment", "item"])["rank"].rank())
 
 
-def _contrasts(section: Any) -> list[Any]:
-    return list(section.study.contrasts.select_related("x", "y", "section"))
-
-
 def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:
-    return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE, SHARE)
+    return planned_comparisons(contrasts, section, question.criterion, question.key, SHARE)
 
 
 def _comparisons(

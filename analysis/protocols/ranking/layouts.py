@@ -7,7 +7,7 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     interval_bounds,
     population_note,
-    reported_pvalue,
+    pvalue_cell,
     role_label,
     verdict_text,
 )
@@ -34,7 +34,7 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
                 "role": role_label(contrast),
                 "share": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "verdict": verdict_text(estimate),
                 "above": detail["n_above"],
                 "ties": detail["n_ties"],
@@ -107,6 +107,7 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
         rows,
         "first",
         "Rank 1 is the best. The sets of ranks hold jointly at the stated level. Strengths are from Davidson's model and have the sum 0.",
+        rank_sets.warnings,
     )
 
 
@@ -127,7 +128,7 @@ def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
             "what": estimate.estimand,
             "estimate": estimate.estimate,
             "interval": interval_bounds(estimate),
-            "p": reported_pvalue(estimate),
+            "p": pvalue_cell(estimate),
             "n": estimate.n,
             "unit": estimate.unit,
             "reason": estimate.reason,

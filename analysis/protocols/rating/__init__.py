@@ -17,6 +17,7 @@ from analysis.protocols.blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts,
     adjust_pvalues_as_in_paper,
+    read_contrasts,
 )
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
@@ -54,8 +55,9 @@ class RatingAnalysis(ProtocolAnalysis):
         claims: dict[str, list[Comparison]] = {}
         for section in context.sections:
             has_references = planted_references_of(section.study).is_complete
+            contrasts = read_contrasts(section)
             for question in section.questions.all():
-                planned = planned_comparisons_of_question(section, question)
+                planned = planned_comparisons_of_question(section, question, contrasts)
                 claims.setdefault(SUPERIORITY_BLOCK, []).extend(planned.superiority)
                 claims.setdefault("rating.difference", []).extend(planned.difference)
                 if has_references:

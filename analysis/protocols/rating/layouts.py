@@ -8,7 +8,7 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     interval_bounds,
     population_note,
-    reported_pvalue,
+    pvalue_cell,
 )
 from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
@@ -52,8 +52,8 @@ def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimat
         "cliff": superiority.detail.get("cliff_delta"),
         "ties": superiority.detail.get("n_ties"),
         "sign": sign.estimate if sign else None,
-        "sign_pvalue": reported_pvalue(sign),
-        "wilcoxon_pvalue": reported_pvalue(others.get("rating.wilcoxon")),
+        "sign_pvalue": pvalue_cell(sign),
+        "wilcoxon_pvalue": pvalue_cell(others.get("rating.wilcoxon")),
         **estimate_interval_and_pvalue_cells("logit", logit),
         "logit_reason": logit.reason if logit else "",
         "guard": [guard["low"], guard["high"]] if guard else None,
@@ -116,6 +116,7 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
         rows,
         "more",
         "Every annotator has the same weight. The sets of ranks hold jointly at the stated level.",
+        rank_sets.warnings,
     )
 
 

@@ -1,10 +1,10 @@
 """Prepare the ratings of one question for the statistics, on the question's own scale."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons
+from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import ScaleSpec, parse_scale
@@ -67,7 +67,7 @@ class QuestionRatings:
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     references = planted_references_of(section.study)
-    questions = list(section.questions.all())
+    questions, contrasts = list(section.questions.all()), read_contrasts(section)
     is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
     ratings = []
     for question in questions:
@@ -84,7 +84,7 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             question_rows[question_rows["is_kept_paper"].astype(bool)],
         )
         is_overall = not question.criterion and any(other.criterion for other in questions)
-        planned = planned_comparisons_of_question(section, question)
+        planned = planned_comparisons_of_question(section, question, contrasts)
         question_ratings = QuestionRatings(
             section,
             question,
@@ -110,20 +110,16 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
 
 @dataclass(frozen=True, slots=True)
 class PlannedComparisons:
-    """The planned comparisons of one question, by estimand. One without an estimand is about superiority."""
+    """The planned comparisons of one question, by estimand. One without an estimand is about the protocol's default."""
 
     superiority: tuple[Comparison, ...]
     difference: tuple[Comparison, ...]
     utility: tuple[Comparison, ...]
 
 
-def planned_comparisons_of_question(section: Any, question: Any) -> PlannedComparisons:
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
-
+def planned_comparisons_of_question(section: Any, question: Any, contrasts: Sequence[Any]) -> PlannedComparisons:
     def unique_comparisons(estimand: str) -> tuple[Comparison, ...]:
-        comparisons = planned_comparisons(
-            contrasts, section, question.criterion, question.key, estimand, default_estimand=SUPERIORITY
-        )
+        comparisons = planned_comparisons(contrasts, section, question.criterion, question.key, estimand)
         return tuple({comparison.key: comparison for comparison in comparisons}.values())
 
     return PlannedComparisons(*map(unique_comparisons, (SUPERIORITY, DIFFERENCE, UTILITY)))

@@ -63,47 +63,46 @@ def compute_utilities(
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
-    """Return EEU of x minus EEU of y over annotators with a scale, paired if some rated both for the same prompt."""
-    from analysis.stats import basic, equivalence, unpaired
+    """Return EEU of x minus EEU of y over annotators with a scale, paired if some rated both for the same prompt.
 
+    Annotators and, unless the design declares exactly these prompts, prompts are clusters.
+    """
+    from analysis.stats import clusters, unpaired
+
+    estimand = "EEU of x minus EEU of y, in parts of the distance between the references"
     wide = utilities.rows.pivot_table(
         index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
     )
-    pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-    annotator_differences = (
-        (pairs[comparison.x] - pairs[comparison.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
-    )
-    common: dict[str, Any] = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
     samples = samples_if_unpaired(wide, comparison)
     if samples is not None:
         estimate = unpaired.mean_difference(
             **samples,
             level=level,
             analysis="rating.utility_difference_unpaired",
-            estimand=f"{common['estimand']} (not side by side)",
-        )
-        estimate = replace(
-            estimate,
-            sensitivity=comparison.equivalence_tests(estimate, null=0.0),
-            warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
+            estimand=f"{estimand} (not side by side)",
         )
     else:
-        estimate = basic.one_sample_t_test(
-            annotator_differences, null=0.0, level=level, analysis="rating.utility_difference", **common
-        )
-        estimate = replace(
-            estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_exclusion_warnings(utilities))
-        )
-    if samples is None and comparison.margin and len(annotator_differences):
-        tost = equivalence.equivalence_test(
-            annotator_differences,
+        pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
+        annotators, prompts = (pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt"))
+        estimate = clusters.annotator_prompt_clustered_mean(
+            (pairs[comparison.x] - pairs[comparison.y]).to_numpy(float),
+            annotators,
+            prompts,
+            # Every annotator has the same weight, as in the EEU of each system.
+            weights=1 / pairs.groupby(level="annotator")[comparison.x].transform("size").to_numpy(float),
             null=0.0,
-            margin=comparison.margin,
-            significance=comparison.level,
-            analysis="rating.utility_difference.equivalence",
-            **common,
+            level=level,
+            population=comparison.population,
+            analysis="rating.utility_difference",
+            estimand=estimand,
+            unit="annotator",
         )
-        estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
+        estimate = replace(estimate, n_rows=2 * len(pairs))
+    estimate = replace(
+        estimate,
+        sensitivity=(*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0)),
+        warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
+    )
     return comparison.named(estimate, UTILITY, null=0.0)
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, read_contrasts
+from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class SectionAnswers:
 
 def section_comparisons(section: Any) -> list[Comparison]:
     """Return the comparisons of a section: the planned ones, then the other pairs that its questions name."""
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    contrasts = read_contrasts(section)
     directions: dict[tuple[frozenset, str], tuple[str, str]] = {}
     for question in section.questions.select_related("x", "y"):
         if question.x_id:
@@ -52,7 +53,9 @@ def section_comparisons(section: Any) -> list[Comparison]:
             )
     comparisons: list[Comparison] = []
     seen = set()
-    for contrast in system_contrasts_for_section(contrasts, section, ESTIMAND, ESTIMAND):
+    for contrast in system_contrasts_for_section(
+        contrasts, section, ESTIMAND, REGISTRY[section.protocol].default_estimand(section)
+    ):
         for pair, criterion in directions:
             is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
             if is_meant and (pair, criterion) not in seen:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, pvalue_cell, verdict_text
 from analysis.protocols.blocks.figures import FOREST, Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
 
@@ -43,11 +43,9 @@ def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
                 "contrast": comparison_label(estimate, True),
                 "gap": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "n": estimate.n,
-                "verdict": ""
-                if estimate.estimate is None
-                else str(estimate.detail.get("verdict") or "").replace("_", " "),
+                "verdict": "" if estimate.estimate is None else verdict_text(estimate, if_open=""),
                 **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")},
                 "reason": estimate.reason,
             }
@@ -190,12 +188,12 @@ def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:
                 "what": comparison_after_exposures_label(estimate),
                 "estimate": estimate.estimate,
                 "interval": interval_bounds(estimate),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "n": estimate.n,
                 "xy": xy and xy.estimate,
-                "xy_p": reported_pvalue(xy),
+                "xy_p": pvalue_cell(xy),
                 "yx": yx and yx.estimate,
-                "yx_p": reported_pvalue(yx),
+                "yx_p": pvalue_cell(yx),
                 "conviction": estimate.detail.get("conviction"),
                 "reason": estimate.reason,
             }
@@ -244,7 +242,7 @@ def _estimate_row(estimate: "Estimate") -> dict[str, Any]:
         "estimand": estimate.estimand,
         "estimate": estimate.estimate,
         "interval": interval_bounds(estimate),
-        "p": reported_pvalue(estimate),
+        "p": pvalue_cell(estimate),
         "n": estimate.n,
         "unit": estimate.unit,
         "reason": estimate.reason,

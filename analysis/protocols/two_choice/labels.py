@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons
+from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
@@ -22,9 +22,9 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     comparisons: list[Comparison] = []
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+    contrasts = read_contrasts(section)
     for question in section.questions.all():
-        planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE, PREFERENCE)
+        planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE)
         planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
         comparisons += planned
         for pair in shown_pairs:

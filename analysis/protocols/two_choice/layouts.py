@@ -12,7 +12,7 @@ from analysis.protocols.blocks.cells import (
     expectation_outcome,
     interval_bounds,
     population_note,
-    reported_pvalue,
+    pvalue_cell,
     verdict_direction_symbol,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
@@ -55,7 +55,7 @@ def decisions_table(
                 "share": estimate.estimate,
                 "interval": interval_bounds(estimate),
                 "level": apa.format_confidence_level(estimate),
-                "p": reported_pvalue(estimate),
+                "p": pvalue_cell(estimate),
                 "n": estimate.n,
                 "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
                 "stopped": detail.get("stopped_at"),
@@ -219,7 +219,7 @@ def position_effects_table(estimates: Sequence["Estimate"]) -> Table:
             "contrast": comparison_label(estimate, True),
             "effect": estimate.estimate,
             "interval": interval_bounds(estimate),
-            "p": reported_pvalue(estimate),
+            "p": pvalue_cell(estimate),
             "first": estimate.detail.get("share_first"),
             "balanced": estimate.detail.get("balanced_share"),
             "n": estimate.n,

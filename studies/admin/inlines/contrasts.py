@@ -96,17 +96,23 @@ class ContrastInline(StudyRowsInline):
     def extra_fields(self, study):
         saved = study is not None and study.pk
         systems = {row.pk: row for row in study.systems.order_by("name")} if saved else {}
-        sections = {row.pk: row for row in study.sections.order_by("position")} if saved else {}
+        sections = (
+            {row.pk: row for row in study.sections.prefetch_related("questions").order_by("position")} if saved else {}
+        )
         live = [s for s in sections.values() if s.purpose == Section.Purpose.LIVE and s.protocol in REGISTRY]
         estimands = {
             key: label for section in live for key, label in REGISTRY[section.protocol].estimands(section).items()
         }
+        defaults = dict.fromkeys(filter(None, (REGISTRY[s.protocol].default_estimand(s) for s in live)))
         return {
             "x": RowChoiceField(systems, empty="x", required=False, label="x"),
             "y": RowChoiceField(systems, empty="y", required=False, label="y"),
             "section": RowChoiceField(sections, empty="all possible sections", required=False, label="Section"),
             "estimand": forms.ChoiceField(
-                choices=[("", "(the section's own)"), *((key, f"{key}: {label}") for key, label in estimands.items())],
+                choices=[
+                    ("", f"{', '.join(defaults)} (default)" if defaults else "(default)"),
+                    *((key, f"{key}: {label}") for key, label in estimands.items()),
+                ],
                 required=False,
                 label=field_labels.LABELS["contrast"]["estimand"],
             ),

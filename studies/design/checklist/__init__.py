@@ -1,29 +1,50 @@
 """The checklist names what is missing or unwise in a draft."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from studies import signals
 from studies.design.draw import BatchDraw
 from studies.models import Batch, Study
-from studies.protocols import Problem
+from studies.protocols import Problem, UnfillableBatch
 
 from .arms import arm_problems
-from .batches import trial_batch_problems
+from .batches import read_trial_batches, trial_batch_problems
 from .plan import contrast_problems, exclusion_rule_problems
 from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
 
 
-def find_design_problems(study: Study) -> Iterator[Problem]:
-    """Yield what is missing (blocking) or unwise in a draft. Each problem is linked to its field."""
+@dataclass(frozen=True, slots=True)
+class DesignCheck:
+    """What is missing (blocking) or unwise in a draft, and what its planned comparisons can be about.
+
+    ``populations`` is empty while the design cannot be drawn.
+    """
+
+    problems: list[Problem]
+    populations: list[str]
+
+
+def find_design_problems(study: Study) -> list[Problem]:
+    """Return what is missing (blocking) or unwise in a draft. Each problem is linked to its field."""
+    return check_design(study).problems
+
+
+def check_design(study: Study) -> DesignCheck:
+    """Check a draft, and draw batches on trial if nothing before them is missing."""
     has_own_batches = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     # Reading the design for the draw is most of the work, so all checks share it.
     drawing = None if has_own_batches else BatchDraw(study)
     problems = list(_problems_before_drawing(study, drawing))
-    yield from problems
     # Batches can be checked only if the design can be drawn.
-    if not any(problem.is_blocking for problem in problems):
-        yield from trial_batch_problems(study, drawing)
+    if any(problem.is_blocking for problem in problems):
+        return DesignCheck(problems, [])
+    try:
+        trial = read_trial_batches(study, drawing)
+    except UnfillableBatch as spent:
+        return DesignCheck([*problems, Problem(str(spent), spent.field)], [])
+    return DesignCheck([*problems, *trial_batch_problems(trial)], trial.describe_populations())
 
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:

@@ -1,26 +1,42 @@
 """The checklist looks at the batches that a launch would draw."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
 from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
-from studies.models import Batch, Item, Placement, Study
-from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
+from studies.models import Batch, Contrast, Item, Placement, Section, Study
+from studies.protocols import REGISTRY, Problem, ShownSystems
 
-from .populations import SectionPrompts, population_problems
+from .populations import SectionPrompts, describe_populations, population_problems
 
 # The checklist draws at least this many trial batches if the target needs them. The launch draws all of them.
 MIN_TRIAL_BATCHES = 200
 
 
-def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Problem]:
-    """Yield problems that only drawn batches show.
+@dataclass(frozen=True, slots=True)
+class TrialBatches:
+    """What the first ``n_read`` of the ``n_wanted`` batches show.
 
-    These are unfillable batches, planned comparisons that no batch can answer, and those that want more prompts than are shown.
+    ``unanswered`` has the comparisons that none of them answers, with their sections, and ``answered`` has the others.
+    """
 
-    Trial batches are drawn until every comparison can be answered, usually after a few of them. Nothing is stored.
-    ``drawing`` is None if the study has ready-made batches.
+    answered: dict[Contrast, list[Section]]
+    unanswered: dict[Contrast, list[Section]]
+    shown_by_section: dict[int, ShownSystems]
+    prompts_by_section: dict[int, SectionPrompts]
+    n_read: int
+    n_wanted: int
+
+    def describe_populations(self) -> list[str]:
+        return describe_populations(self.answered, self.prompts_by_section, self.n_read, self.n_wanted)
+
+
+def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
+    """Draw trial batches until every comparison can be answered, usually after a few of them. Nothing is stored.
+
+    ``drawing`` is None if the study has ready-made batches. Raise UnfillableBatch if a batch cannot be filled.
     """
     live = [
         section
@@ -34,33 +50,42 @@ def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Pr
     pending = dict(estimating)
     shown_by_section = {section.pk: ShownSystems() for section in live}
     prompts_by_section = {section.pk: SectionPrompts() for section in live}
-    try:
-        for number, (arm, placed) in enumerate(_items_by_batch(study, drawing)):
-            if not pending and number >= MIN_TRIAL_BATCHES:
-                break
-            for section in live:
-                arms = {section_arm.pk for section_arm in section.arms.all()}
-                prompts_and_systems = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
-                if prompts_and_systems:
-                    prompts_by_section[section.pk].add_batch(prompts_and_systems)
-                    items = [systems for _, systems in prompts_and_systems]
-                    shown = shown_by_section[section.pk]
-                    shown.arms.setdefault(arm, set()).update(*items)
-                    shown.items |= set(items)
-                    shown.batches.add(frozenset().union(*items))
-                    shown.systems |= frozenset().union(*items)
-            pending = {
-                contrast: sections
-                for contrast, sections in pending.items()
-                if all(
-                    REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown_by_section[section.pk])
-                    for section in sections
-                )
-            }
-    except UnfillableBatch as spent:
-        yield Problem(str(spent), spent.field)
-        return
-    for contrast, sections in pending.items():
+    n_read = 0
+    for arm, placed in _items_by_batch(study, drawing):
+        if not pending and n_read >= MIN_TRIAL_BATCHES:
+            break
+        n_read += 1
+        for section in live:
+            arms = {section_arm.pk for section_arm in section.arms.all()}
+            prompts_and_systems = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
+            if prompts_and_systems:
+                prompts_by_section[section.pk].add_batch(prompts_and_systems)
+                items = [systems for _, systems in prompts_and_systems]
+                shown = shown_by_section[section.pk]
+                shown.arms.setdefault(arm, set()).update(*items)
+                shown.items |= set(items)
+                shown.batches.add(frozenset().union(*items))
+                shown.systems |= frozenset().union(*items)
+        pending = {
+            contrast: sections
+            for contrast, sections in pending.items()
+            if all(
+                REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown_by_section[section.pk])
+                for section in sections
+            )
+        }
+    answered = {contrast: sections for contrast, sections in estimating.items() if contrast not in pending}
+    return TrialBatches(
+        answered, pending, shown_by_section, prompts_by_section, n_read, max(n_read, batch_count_for_target(study))
+    )
+
+
+def trial_batch_problems(trial: TrialBatches) -> Iterator[Problem]:
+    """Yield problems that only drawn batches show.
+
+    These are planned comparisons that no batch can answer, and those that want more prompts than are shown.
+    """
+    for contrast, sections in trial.unanswered.items():
         if not sections:
             yield Problem(
                 f"The planned comparison {contrast} cannot be answered: its live sections compare nothing. Name another "
@@ -70,7 +95,7 @@ def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Pr
             )
             continue
         reasons = dict.fromkeys(
-            REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown_by_section[section.pk])
+            REGISTRY[section.protocol].reason_not_answerable(section, contrast, trial.shown_by_section[section.pk])
             for section in sections
         )
         yield Problem(
@@ -78,18 +103,15 @@ def trial_batch_problems(study: Study, drawing: BatchDraw | None) -> Iterator[Pr
             "contrasts",
             name=f"unanswered:{contrast}",
         )
-    answerable = {contrast: sections for contrast, sections in estimating.items() if contrast not in pending}
-    yield from population_problems(answerable, prompts_by_section)
+    yield from population_problems(trial.answered, trial.prompts_by_section)
 
 
 def _can_estimate(section, contrast) -> bool:
     """Return whether a comparison is about this section and the section's protocol has its estimand."""
-    estimands = REGISTRY[section.protocol].estimands(section)
-    return (
-        contrast.section_id in (None, section.pk)
-        and bool(estimands)
-        and (contrast.estimand or next(iter(estimands))) in estimands
-    )
+    protocol = REGISTRY[section.protocol]
+    return contrast.section_id in (None, section.pk) and (
+        contrast.estimand or protocol.default_estimand(section)
+    ) in protocol.estimands(section)
 
 
 def batch_count_for_target(study: Study) -> int:

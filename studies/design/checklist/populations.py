@@ -1,29 +1,37 @@
-"""Check whether the prompts that annotators will see can support what the planned comparisons are declared to be about."""
+"""Say what the planned comparisons can be about with the prompts that annotators will see, and warn about too few of them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY, Problem
 
+from ..precision import relative_interval_width
 from ..prompt_groups import group_batches_by_shared_prompts
 
 # With fewer prompts, no method is valid for prompts like these (analysis.stats.clusters.TOO_FEW_ITEMS).
 FEWEST_PROMPTS = 5
+# Comparisons with the same text are named up to this number.
+MOST_NAMES = 6
 
 
 @dataclass(slots=True)
 class SectionPrompts:
-    """The prompts that the batches read so far show in one section: by system, and as the set of each batch."""
+    """The prompts that the batches read so far show in one section, and how many batches and items show what."""
 
     by_system: dict[int, set[int | None]] = field(default_factory=dict)
     sets: set[frozenset[int | None]] = field(default_factory=set)
+    n_batches: int = 0
+    n_items: Counter[frozenset[int]] = field(default_factory=Counter)
 
     def add_batch(self, items: Iterable[tuple[int | None, frozenset[int]]]) -> None:
         """Add the items of a batch, each as its prompt and the ids of its systems."""
         items = list(items)
         self.sets.add(frozenset(prompt for prompt, _ in items))
+        self.n_batches += 1
         for prompt, systems in items:
+            self.n_items[systems] += 1
             for system in systems:
                 self.by_system.setdefault(system, set()).add(prompt)
 
@@ -36,6 +44,18 @@ class SectionPrompts:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
         systems = [contrast.x_id, contrast.y_id] if contrast.x_id and contrast.y_id else list(self.by_system)
         return len(set().union(*(self.by_system.get(system, set()) for system in systems)))
+
+    def count_differences(self, contrast: Contrast) -> float:
+        """Return how many items show both compared systems. Two items that show one system each count as one."""
+        if not (contrast.x_id and contrast.y_id):
+            return self.n_items.total()
+        both, only_x, only_y = 0, 0, 0
+        for systems, n in self.n_items.items():
+            shows_x, shows_y = contrast.x_id in systems, contrast.y_id in systems
+            both += n * (shows_x and shows_y)
+            only_x += n * (shows_x and not shows_y)
+            only_y += n * (shows_y and not shows_x)
+        return both + (2 * only_x * only_y / (only_x + only_y) if only_x and only_y else 0)
 
 
 def population_problems(
@@ -67,3 +87,86 @@ def population_problems(
                     False,
                     name,
                 )
+
+
+def describe_populations(
+    sections_by_contrast: Mapping[Contrast, Collection[Section]],
+    prompts_by_section: Mapping[int, SectionPrompts],
+    n_read: int,
+    n_wanted: int,
+) -> list[str]:
+    """Return a paragraph for each thing that planned comparisons can be about, with the names of these comparisons.
+
+    ``n_read`` of the ``n_wanted`` batches were read, so the batches will show at least the prompts that were counted.
+    """
+    names: dict[tuple[int, str], list[str]] = {}
+    for contrast, sections in sections_by_contrast.items():
+        for section in sections:
+            shown = prompts_by_section[section.pk]
+            if not shown.count_differences(contrast):
+                continue
+            text = _describe_population(contrast, section, shown, n_read, n_wanted)
+            names.setdefault((section.position, text), []).append(str(contrast))
+    return [f"Section {position}, {_join_names(those)}: {text}" for (position, text), those in names.items()]
+
+
+def _join_names(names: list[str]) -> str:
+    if len(names) <= MOST_NAMES:
+        return "; ".join(names)
+    return f"{'; '.join(names[: MOST_NAMES - 1])}; and {len(names) - MOST_NAMES + 1} more"
+
+
+def _describe_population(
+    contrast: Contrast, section: Section, shown: SectionPrompts, n_read: int, n_wanted: int
+) -> str:
+    at_least = "at least " if n_read < n_wanted else ""
+    protocol = REGISTRY[section.protocol]
+    if protocol.has_directed_questions:
+        sets = shown.count_separate_sets()
+        if sets < FEWEST_PROMPTS:
+            found = (
+                "all batches share prompts" if sets == 1 else f"the batches form only {sets} sets that share no prompt"
+            )
+            return (
+                f"{found}, so the result is about exactly these prompts. Five sets or more that share no prompt would let it be about "
+                "prompts like these."
+            )
+        return (
+            f"the batches form {at_least}{sets} sets that share no prompt, so the result can be about people and prompts like these. "
+            "More sets make its interval narrower."
+        )
+    prompts = shown.count(contrast)
+    people = round(shown.n_batches * section.study.annotators_per_batch * n_wanted / n_read)
+    seen = (
+        f"{at_least}{prompts} prompt{'' if prompts == 1 else 's'} and {people} {'person' if people == 1 else 'people'}"
+    )
+    if not protocol.can_be_about_new_prompts(section):
+        return f"{seen}. The stopping rule counts people, so the result is about exactly these prompts."
+    if prompts < FEWEST_PROMPTS:
+        return (
+            f"{seen}. The result is about exactly these prompts. Five prompts or more would let it be about prompts like these; "
+            "the more, the narrower its interval."
+        )
+    differences = shown.count_differences(contrast) * section.study.annotators_per_batch * n_wanted / n_read
+    width = relative_interval_width(people, prompts, differences)
+    if contrast.population == Contrast.Population.PEOPLE:
+        for_people = relative_interval_width(people, None, differences)
+        return (
+            f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
+            f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
+        )
+    more_prompts = relative_interval_width(people, 2 * prompts, differences) / width
+    more_people = relative_interval_width(2 * people, prompts, 2 * differences) / width
+    return (
+        f"{seen}. The result can be about people and prompts like these. With {2 * prompts} prompts and as many answers, its interval would "
+        f"be {_narrower(more_prompts)}; with {2 * people} people who each answer as much, {_narrower(more_people)}."
+    )
+
+
+def _narrower(ratio: float) -> str:
+    return f"about {percent}\u00a0% narrower" if (percent := _percent(1 - ratio)) else "hardly narrower"
+
+
+def _percent(share: float) -> int:
+    """Return a rough percentage: the assumed variances are not known to the nearest percent."""
+    return 5 * round(20 * share)

@@ -108,6 +108,14 @@ class Protocol:
         """Return the estimands that a Contrast may name, with descriptions. The first is the default."""
         return {}
 
+    def default_estimand(self, section) -> str:
+        """Return the estimand of a Contrast that names none: the first of ``estimands``, or '' without any."""
+        return next(iter(self.estimands(section)), "")
+
+    def can_be_about_new_prompts(self, section) -> bool:
+        """Return whether a result may hold for prompts like these. If not, it is about exactly the prompts shown."""
+        return True
+
     def estimand_scale_length(self, estimand: str, questions: Sequence[Any]) -> float | None:
         """Return the length of the scale that an estimand ('' for the default) is on, or None if it has no ends.
 

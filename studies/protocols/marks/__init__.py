@@ -13,6 +13,7 @@ from django.apps import apps
 
 from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused, Field, Option, TickBoxField
 from studies.protocols.base.scales import shortest_scale_length
+from studies.protocols.base.settings_fields import explanation_field
 
 from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
 from .codebook import (
@@ -54,9 +55,7 @@ class MarksSettings(forms.Form):
     noun = forms.CharField(
         max_length=30, initial="text", help_text="The word for an output: text, translation, summary."
     )
-    explanation = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What counts as an error here. Markdown."
-    )
+    explanation = explanation_field("What counts as an error here.")
 
     def clean_categories(self):
         return self._read("categories", parse_categories)
@@ -197,8 +196,12 @@ class Marks(Protocol):
     def estimands(self, section):
         return {
             SCORE: "mean score of x less that of y",
-            PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors",
+            PENALTY: "mean penalty of y less that of x: above 0, x has fewer or milder errors; the default if no question asks "
+            "for a score",
         }
+
+    def default_estimand(self, section):
+        return SCORE if any(question.key == SCORE for question in section.questions.all()) else PENALTY
 
     def estimand_scale_length(self, estimand, questions):
         # A penalty has no upper end. It is the default if no question asks for a score.

@@ -266,7 +266,8 @@ def test_two_machine_systems_and_chance_can_be_planned():
     assert said[0]["claim"] == wanted
     claims = [one["claim"] for one in said[1:]]
     assert (
-        claims[0] == "Annotators were right more often than by guessing (gpt2, none)." and "remains open" in claims[1]
+        claims[0] == "Annotators were right more often than by guessing (gpt2, none), for texts like these."
+        and "remains open" in claims[1]
     )
 
 

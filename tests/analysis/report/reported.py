@@ -6,6 +6,8 @@ import re
 from analysis.report.build import build_report
 from studies.models import Study
 from studies.services import lifecycle
+from tests.analysis.protocols.answers import answer
+from tests.builders import spa_study
 
 QUICK = {"resamples": 199}
 BANNED = (
@@ -18,6 +20,18 @@ def closed(study):
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
+
+
+def finished(owner, n=12, **options) -> Study:
+    """A closed study of stated chances and ratings with ``n`` people who prefer later systems."""
+    study = spa_study(owner, target_n=12, **options)
+    answer(
+        study,
+        n,
+        percent=lambda person, x, y: 70 + person if x > y else 35,
+        rating=lambda person, system: 1 + (person + len(system)) % 5,
+    )
+    return closed(study)
 
 
 def report(study, **parameters):

@@ -15,30 +15,19 @@ from django.utils import timezone
 
 from analysis.models import AnalysisRun
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.rating import RatingAnalysis
 from analysis.report.runs import run_analysis
 from annotators.models import Assignment
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle
 from tests import ROOT
 from tests.analysis.protocols.answers import answer
+from tests.analysis.report.reported import finished
 from tests.builders import launched, spa_draft, spa_study, user
 
 pytestmark = pytest.mark.django_db
 QUICK = {"resamples": 199}
 FORM = {"origins": ["live"], "level": "0.95", "resamples": "199", "star_scheme": "10/5/1"}
-
-
-def finished(owner, n=12, **options):
-    study = spa_study(owner, target_n=12, **options)
-    answer(
-        study,
-        n,
-        percent=lambda person, x, y: 70 + person if x > y else 35,
-        rating=lambda person, system: 1 + (person + len(system)) % 5,
-    )
-    lifecycle.start_closing(study, by=None)
-    lifecycle.end_grace_period(study, by=None)
-    return Study.objects.get(pk=study.pk)
 
 
 @pytest.fixture
@@ -322,6 +311,24 @@ def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, own
     assert not any("its analysis failed" in problem["text"] for problem in run.result["problems"])
 
 
+def test_claims_that_cannot_be_counted_cost_their_protocol_alone(client, study, owner, monkeypatch):
+    assert study.sections.filter(purpose="live", protocol="rating").exists()
+
+    def broken(self, context):
+        raise KeyError("criterion")
+
+    monkeypatch.setattr(RatingAnalysis, "planned_claims", broken)
+    result = run_analysis(study, QUICK, by=owner).result
+    assert [one["claim"] for one in result["conclusions"]][0] == (
+        "beta was preferred to alpha, for exactly these prompts."
+    )
+    assert {block["name"].partition(".")[0] for block in result["blocks"]}.isdisjoint({"rating"})
+    (problem,) = result["problems"]
+    assert problem["row"] == "protocol rating" and "could not be counted (KeyError)" in problem["text"]
+    client.force_login(owner)
+    assert "could not be counted (KeyError)" in client.get(address("analysis", study, 1)).content.decode()
+
+
 def test_a_report_page_costs_a_fixed_number_of_queries(client, study, owner):
     run_analysis(study, QUICK, by=owner)
     client.force_login(owner)
@@ -374,6 +381,7 @@ def test_a_report_of_an_earlier_version_has_no_warnings(client, study, owner, mo
         ]
 
     monkeypatch.setattr("analysis.protocols.blocks.sentences.build_conclusion_sentences", sentences_without_warnings)
+    monkeypatch.setattr("analysis.protocols.blocks.tables.claim_warnings", lambda warnings: [])
     run = run_analysis(study, QUICK, by=owner)
     assert run.result["conclusions"] and "warnings" not in run.result["conclusions"][0]
     client.force_login(owner)

@@ -18,7 +18,7 @@ def on(make, *changes):
         for change in changes:
             change(study)
         study = Study.objects.get(pk=study.pk)
-        return [Shown(problem.text, problem.url) for problem in workflow.find_linked_problems(study)]
+        return [Shown(problem.text, problem.url) for problem in workflow.check_linked_design(study)[0]]
 
     return scenario
 

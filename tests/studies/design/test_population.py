@@ -2,8 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from analysis.stats.clusters import two_way_clustered_mean
+from studies.design.checklist import batches, check_design
+from studies.design.checklist.populations import SectionPrompts
+from studies.design.precision import PERSON_VARIANCE, PROMPT_VARIANCE, relative_interval_width, t_quantile
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
 from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
@@ -128,3 +134,92 @@ def test_a_rule_that_counts_people_warns_about_a_claim_about_prompts():
 
     assert found(BOTH, "anytime") == ["stops_for_these_prompts:beta > alpha:1"]
     assert not found(PEOPLE, "anytime") and not found("", "anytime") and not found(BOTH, "none")
+
+
+# What the comparisons can be about
+
+
+def populations(study) -> list[str]:
+    return check_design(study).populations
+
+
+def test_the_checklist_says_what_each_comparison_can_be_about_and_what_more_prompts_bring():
+    assert populations(ranking_of(12)) == [
+        "Section 1, beta > alpha; gamma > beta: 12 prompts and 12 people. The result can be about people and prompts like these. "
+        "With 24 prompts and as many answers, its interval would be about 15\u00a0% narrower; with 24 people who each answer as much, about 20\u00a0% narrower."
+    ]
+    assert populations(ranking_of(4)) == [
+        "Section 1, beta > alpha; gamma > beta: 4 prompts and 12 people. The result is about exactly these prompts. Five prompts "
+        "or more would let it be about prompts like these; the more, the narrower its interval."
+    ]
+    (declared,) = populations(ranking_of(12, population=PEOPLE))
+    assert "exactly these prompts, as declared" in declared and "about 30\u00a0% wider" in declared
+
+
+def test_what_people_alone_are_counted_for_is_about_exactly_these_prompts():
+    study = draft_study(systems=("alpha", "beta"), prompts=12, target_n=20)
+    add_choice(study, margin=0.1, stopping="anytime", strategy="any")
+    assert "The stopping rule counts people, so the result is about exactly these prompts." in populations(study)[0]
+
+
+def test_stated_chances_count_sets_of_prompts():
+    few, many = spa_draft(prompts=4, with_rating=False), spa_draft(prompts=24, with_rating=False)
+    assert "all batches share prompts, so the result is about exactly these prompts" in populations(few)[0]
+    assert "sets that share no prompt, so the result can be about people and prompts like these" in populations(many)[0]
+
+
+def test_comparisons_of_many_systems_are_counted_and_not_all_named():
+    study = draft_study(systems=tuple(f"s{n}" for n in range(8)), prompts=12, target_n=12)
+    add_ranking(study, m=2)
+    assert "; and 2 more: 12 prompts and 12 people" in populations(study)[0]
+
+
+def test_a_design_that_cannot_be_drawn_says_nothing_about_its_comparisons():
+    study = ranking_of(12)
+    study.contact = ""
+    study.save()
+    assert populations(study) == []
+
+
+def test_batches_that_were_not_read_count_in_proportion(monkeypatch):
+    monkeypatch.setattr(batches, "MIN_TRIAL_BATCHES", 6)
+    assert "at least 12 prompts and 12 people" in populations(ranking_of(24))[0]
+
+
+def test_two_items_of_one_system_each_count_as_one_difference():
+    shown = SectionPrompts()
+    shown.add_batch([(1, frozenset({1})), (1, frozenset({2})), (2, frozenset({1, 2})), (3, frozenset({3}))])
+    assert shown.count_differences(Contrast(x_id=1, y_id=2)) == 2
+    assert shown.count_differences(Contrast(x_id=1, y_id=3)) == 4 / 3
+    assert shown.count_differences(Contrast()) == 4
+
+
+def test_the_pages_of_a_draft_show_it_with_a_link_to_the_explanation(client):
+    owner = user("owner", is_superuser=True)
+    client.force_login(owner)
+    study = ranking_of(12)
+    for page in (study_url(study), f"{study_url(study).removesuffix('change/')}launch/"):
+        html = client.get(page).content.decode()
+        assert "12 prompts and 12 people. The result can be about people and prompts like these" in html, page
+        assert "/docs/how-to/compare-two-systems/#what-the-result-is-about" in html, page
+
+
+@pytest.mark.parametrize("df", [3, 4, 7, 30, 400])
+def test_the_quantile_without_scipy_is_that_of_scipy(df):
+    assert t_quantile(0.975, df) == pytest.approx(stats.t.ppf(0.975, df), rel=0.002)
+
+
+def test_the_expected_width_is_that_of_simulated_studies():
+    """12 people judge 6 of 12 prompts each, and the analysis' own interval is compared with the formula."""
+    rng = np.random.default_rng(7)
+    people, prompts = np.repeat(np.arange(12), 6), (np.arange(72) + np.repeat(np.arange(12), 6)) % 12
+    widths = []
+    for _ in range(200):
+        values = (
+            rng.normal(0, PERSON_VARIANCE**0.5, 12)[people]
+            + rng.normal(0, PROMPT_VARIANCE**0.5, 12)[prompts]
+            + rng.normal(0, 1, 72)
+        )
+        interval = two_way_clustered_mean(values, people, prompts, null=0.0).interval
+        widths.append(interval.high - interval.low)
+    assert relative_interval_width(12, 12, 72) == pytest.approx(np.mean(widths), rel=0.1)

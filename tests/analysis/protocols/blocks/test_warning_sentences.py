@@ -6,12 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.template.loader import render_to_string
 
+from analysis.protocols.best_worst import layouts as best_worst_layouts
 from analysis.protocols.blocks import Block, Conclusion, ConclusionPhrases, warning_sentences
+from analysis.protocols.blocks.cells import pvalue_cell, verdict_text
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.blocks.tables import (
+    build_table,
+    estimate_interval_and_pvalue_cells,
+    merge_nonempty_by_name_and_title,
+)
 from analysis.protocols.blocks.warning_sentences import INTERNAL, SENTENCES, claim_warnings, warning_sentence
+from analysis.protocols.ranking import layouts as ranking_layouts
+from analysis.protocols.rating import layouts as rating_layouts
+from analysis.report.latex import render_latex_table
+from analysis.report.report_tables import estimates_table
+from analysis.report.views import truncated_table_context
 from analysis.stats import equivalence
 from analysis.stats.multiplicity import Family
+from analysis.stats.ranks import rank_confidence_sets
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 from tests.golden_site import hashes
 
@@ -249,6 +263,58 @@ def test_a_block_leaves_the_claim_open_and_says_why():
     assert open_["warnings"] == [
         {"code": "small_n_skew", "severity": "block", "text": warning_sentence(SKEWED)},
     ]
+
+
+def test_a_block_leaves_no_star_and_no_p_in_tables_but_p_in_json():
+    blocked, claimed, paper = judged(SKEWED), judged(), judged(SKEWED, mode="paper")
+    assert (blocked.test.stars, claimed.test.stars, paper.test.stars) == ("", "***", "***")
+    assert (verdict_text(blocked), verdict_text(claimed)) == ("no claim", "different")
+    cells = estimate_interval_and_pvalue_cells("p_xy", blocked)
+    assert (cells["p_xy_pvalue"], cells["p_xy_stars"]) == ("no claim", "")
+    assert pvalue_cell(claimed) == 0.0001 and pvalue_cell(paper) == 0.0001 and pvalue_cell(None) is None
+    block = Block("a.b", "", "recommended", (blocked, claimed))
+    first, second = block.as_dict()["estimates"]
+    assert (first["is_blocked"], first["test"]["pvalue"], second["is_blocked"]) == (True, 0.0001, False)
+
+    rows = [row for row in estimates_table([block])["rows"] if row["analysis"] == "a.b"]
+    assert [(row["p"], row["p_adjusted"]) for row in rows] == [("no claim", "no claim"), (0.0001, 0.0001)]
+    table = build_table(
+        "a", "A", "p|p|p; stars|Stars|text", [{"p": pvalue_cell(blocked), "stars": blocked.test.stars}], "first"
+    )
+    assert "no claim" in render_latex_table(table) and "*" not in render_latex_table(table)
+    concluded = replace(block, conclusions=(Conclusion(blocked, WORDING, 0.5, "beta > alpha"),))
+    assert build_conclusion_sentences([concluded])[0]["apa"].endswith(", no claim")
+
+
+def test_warnings_about_ranks_are_sentences_below_their_table():
+    undecidable, sparse = ResultWarning("undecidable_pairs", "warn", {"n": 2}), few(4, 4.0, "block")
+    parts = [
+        build_table("ranks", "Ranks", "system|System|text", [{"system": name}], "first", "A note.", warnings)
+        for name, warnings in (("alpha", (undecidable,)), ("beta", (sparse, undecidable)))
+    ]
+    (table,) = merge_nonempty_by_name_and_title(parts)
+    assert [one["code"] for one in table["warnings"]] == ["undecidable_pairs", "few_clusters"]
+    html = render_to_string("report/_warnings.html", {"warnings": truncated_table_context(table)["warnings"]})
+    for text in (html, render_latex_table(table)):
+        assert "Warning:" in text and "The order of 2 pairs of systems cannot be decided" in text
+        assert "No claim:" in text and "Only 4 annotators are behind this number" in text
+    del table["warnings"]
+    assert truncated_table_context(table)["warnings"] == [], "a report from an earlier version"
+    assert "Warning" not in render_latex_table(table)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda sets: rating_layouts.means_table([], sets),
+        lambda sets: ranking_layouts.systems_table([], sets, [], "section 1"),
+        lambda sets: best_worst_layouts.systems_table([], judged(), sets, "section 1"),
+    ],
+)
+def test_each_table_with_ranks_has_their_warnings(make):
+    undecidable = ResultWarning("undecidable_pairs", "warn", {"n": 2})
+    sets = rank_confidence_sets([1.0, 1.0], [[1.0, 1.0]] * 20, systems=("alpha", "beta"), warnings=(undecidable,))
+    assert [one["code"] for one in make(sets)["warnings"]] == ["undecidable_pairs"]
 
 
 def test_the_examples_are_true():

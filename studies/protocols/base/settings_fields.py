@@ -1,0 +1,36 @@
+"""Fields that the settings of several protocols share. Each call gives a new field."""
+
+from django import forms
+
+
+def letters_field() -> forms.ChoiceField:
+    """Return the setting of how outputs get their letters."""
+    return forms.ChoiceField(
+        choices=[
+            ("random", "random letters for each prompt"),
+            ("fixed", "the same letters for all annotators, in the order of the systems' names"),
+        ],
+        initial="random",
+        label="letters",
+    )
+
+
+def layout_field() -> forms.ChoiceField:
+    """Return the setting of how outputs are first laid out."""
+    return forms.ChoiceField(
+        choices=[("side", "side by side"), ("one", "one under the other")], initial="side", label="first layout"
+    )
+
+
+def noun_field() -> forms.CharField:
+    """Return the setting of what a labelled output is called."""
+    return forms.CharField(
+        max_length=30, initial="text", help_text="What a labelled output is called: text, summary, image."
+    )
+
+
+def explanation_field(help_text: str, rows: int = 4) -> forms.CharField:
+    """Return the setting of a Markdown text for annotators."""
+    return forms.CharField(
+        widget=forms.Textarea(attrs={"rows": rows}), required=False, help_text=f"{help_text} Markdown."
+    )

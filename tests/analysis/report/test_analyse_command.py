@@ -1,0 +1,36 @@
+"""``heval analyse`` prints each claim, the warnings below it, and the hash of what was stored."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from analysis.models import AnalysisRun
+from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
+from tests.analysis.report.reported import finished
+from tests.builders import user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_command_prints_the_warnings_below_their_claim():
+    study = finished(user(), n=5)
+    said = StringIO()
+    call_command("analyse", str(study.code), "--resamples", "199", stdout=said)
+    lines = said.getvalue().splitlines()
+    first = AnalysisRun.objects.get(study=study).result["conclusions"][0]
+    assert first["warnings"]
+    assert lines[: 1 + len(first["warnings"])] == [
+        f"{first['claim']} {first['text']}",
+        *(f"  {SEVERITY_LABELS[one['severity']]}: {one['text']}" for one in first["warnings"]),
+    ]
+    assert lines[1].startswith("  No claim: Only 5 annotators are behind this number")
+    assert lines[-1].startswith("Analysis 1, result SHA-256")
+
+
+def test_the_command_prints_no_warning_below_a_claim_without_one(monkeypatch):
+    study = finished(user())
+    monkeypatch.setattr("analysis.protocols.blocks.sentences.claim_warnings", lambda warnings: [])
+    said = StringIO()
+    call_command("analyse", str(study.code), "--resamples", "199", stdout=said)
+    assert not any(line.startswith("  ") for line in said.getvalue().splitlines())
