@@ -9,6 +9,20 @@ from .comparisons import NOT_PLANNED
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+# Verdicts that say on which side of no difference the estimand is.
+VERDICTS_WITH_SIDE = (
+    "different",
+    "different_but_trivial",
+    "noninferior_but_worse",
+    "superior_by_margin",
+    "better",
+    "worse",
+)
+MARGIN_VERDICT_LABELS = {
+    "noninferior": "not worse by more than the margin",
+    "noninferior_but_worse": "worse, by less than the margin",
+    "superior_by_margin": "better by more than the margin",
+}
 EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
@@ -34,7 +48,26 @@ def significance_stars(estimate: "Estimate | None") -> str:
 
 def verdict_text(estimate: "Estimate") -> str:
     """Return the verdict of a tested estimate in words."""
-    return str(estimate.detail.get("verdict") or "inconclusive").replace("_", " ") if estimate.test else ""
+    if not estimate.test:
+        return ""
+    verdict = str(estimate.detail.get("verdict") or "inconclusive")
+    return MARGIN_VERDICT_LABELS.get(verdict, verdict.replace("_", " "))
+
+
+def comparisons_note(estimates: Iterable["Estimate"]) -> str:
+    """Return what readers of a table of comparisons must know: which people and prompts they are about, and other limits.
+
+    >>> comparisons_note([])
+    ''
+    """
+    estimates = list(estimates)
+    return population_note(estimates) + claims_note(estimates)
+
+
+def claims_note(estimates: Iterable["Estimate"]) -> str:
+    """Return the sentence below a table about the comparisons that were tested for a claim by a margin, or ''."""
+    limits = [f"{comparison_label(one)}: {claim_of(one)['limit']:g}" for one in estimates if claim_of(one)]
+    return f" p tests the limit that the margin sets in {'; '.join(dict.fromkeys(limits))}." if limits else ""
 
 
 def population_note(estimates: Iterable["Estimate"]) -> str:
@@ -60,6 +93,11 @@ def population_note(estimates: Iterable["Estimate"]) -> str:
 def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
     """Return the comparison of an estimate, or an empty mapping."""
     return estimate.settings.get("contrast") or {}
+
+
+def claim_of(estimate: "Estimate") -> Mapping[str, Any]:
+    """Return the claim by a margin that an estimate was tested for (``analysis.stats.margins``), or an empty mapping."""
+    return estimate.settings.get("claim") or {}
 
 
 def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
@@ -96,7 +134,7 @@ def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_
         if estimate.test is None:
             return "?"
         return side if estimate.test.stars else "~"
-    if estimate.detail.get("verdict") in ("different", "different_but_trivial"):
+    if estimate.detail.get("verdict") in VERDICTS_WITH_SIDE:
         return side
     return "~" if estimate.detail.get("verdict") == "equivalent" else "?"
 

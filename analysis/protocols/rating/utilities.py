@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, samples_if_unpaired
+from analysis.protocols.blocks.comparisons import (
+    DIFFERENCE_HYPOTHESIS,
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    samples_if_unpaired,
+)
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -94,7 +99,8 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
         estimate = replace(
             estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_exclusion_warnings(utilities))
         )
-    if samples is None and comparison.margin and len(annotator_differences):
+    asks_for_equivalence = comparison.hypothesis == DIFFERENCE_HYPOTHESIS and samples is None
+    if asks_for_equivalence and comparison.margin and len(annotator_differences):
         tost = equivalence.equivalence_test(
             annotator_differences,
             null=0.0,
