@@ -5,8 +5,10 @@ import json
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.urls import reverse
 
 from studies.design.checklist import find_design_problems
+from studies.design.claims import planned_claim_sentences
 from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.design.serialization import LATER_CONTRAST_FIELDS, serialize_design
 from studies.imports.bundle.reading import create_draft_from_bundle
@@ -226,6 +228,42 @@ def test_the_form_names_the_field_and_the_next_step(client):
     page = client.post(study_url(study), changed(form, **{"contrasts-0-expected": "<"}))
     assert "this expected result means that x is worse" in page.content.decode()
     assert study.contrasts.first().expected == first.expected
+
+
+def test_the_launch_page_says_what_the_report_will_claim(client):
+    study = draft_study(owner=user(), systems=("alpha", "beta"))
+    x, y = study.systems.get(name="beta"), study.systems.get(name="alpha")
+    add_section(study, "ranking", position=1)
+    rating = add_section(study, "rating", position=2)
+    first = Contrast.objects.create(study=study, x=x, y=y, hypothesis=NI, margin=0.05)
+    assert planned_claim_sentences(study) == [
+        "Section 1: the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
+        "is above 45 %.",
+        "Section 2: the report will claim “beta is not worse than alpha by more than 5 percentage points” if the whole 95 % interval "
+        "is above 45 %.",
+    ]
+    Contrast.objects.create(
+        study=study, x=x, y=y, section=rating, estimand="difference", hypothesis=SUPERIORITY, margin=0.5, level=0.01
+    )
+    assert planned_claim_sentences(study)[2] == (
+        "Section 2: the report will claim “beta is better than alpha by more than 0.5” if the whole 99 % simultaneous interval is above 0.5."
+    )
+    question = rating.questions.get()
+    question.scale |= {"is_lower_better": True}
+    question.save()
+    assert [sentence.partition("interval is ")[2] for sentence in planned_claim_sentences(study)] == [
+        "above 45 %.", "below 55 %.", "below −0.5.",
+    ]  # fmt: skip
+    first.hypothesis = "difference"
+    first.save()
+    client.force_login(study.owner)
+    page = client.get(reverse("admin:studies_launch", args=[study.pk])).content.decode()
+    assert "What the report will claim" in page and "is better than alpha by more than 0.5” if the whole" in page
+    study.contrasts.update(hypothesis="difference")
+    assert (
+        "What the report will claim"
+        not in client.get(reverse("admin:studies_launch", args=[study.pk])).content.decode()
+    )
 
 
 def test_the_design_and_bundles_hold_the_hypothesis_only_if_it_is_declared():
