@@ -16,8 +16,8 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[
                     ("difference", "x and y differ"),
-                    ("noninferiority", "x is not worse than y by more than the margin"),
-                    ("superiority_by_margin", "x is better than y by more than the margin"),
+                    ("noninferiority", "x not worse than y"),
+                    ("superiority_by_margin", "x better by margin"),
                 ],
                 default="difference",
                 help_text="What the comparison is to show. The last two need a margin and two systems.",

@@ -28,8 +28,8 @@ class Contrast(DesignModel):
 
     class Hypothesis(models.TextChoices):
         DIFFERENCE = "difference", "x and y differ"
-        NONINFERIORITY = "noninferiority", "x is not worse than y by more than the margin"
-        SUPERIORITY_BY_MARGIN = "superiority_by_margin", "x is better than y by more than the margin"
+        NONINFERIORITY = "noninferiority", "x not worse than y"
+        SUPERIORITY_BY_MARGIN = "superiority_by_margin", "x better by margin"
 
     class Population(models.TextChoices):
         UNDECLARED = "", "not declared"

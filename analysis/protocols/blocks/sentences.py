@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import Block, Conclusion, apa
 from .cells import claim_of, contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
 from .comparisons import DIFFERENCE_HYPOTHESIS
-from .margin_sentences import margin_claim_and_reason
+from .margin_sentences import format_limit, margin_claim_and_reason
 from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
@@ -179,6 +179,8 @@ def _numbers_sentence(conclusion: Conclusion) -> str:
     text = f"{wording.before} {middle}{wording.after}"
     text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
     text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test else ""
+    if estimate.test and (claim := claim_of(estimate)):
+        text += f" against {format_limit(claim, wording.kind)}"
     return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
 
 

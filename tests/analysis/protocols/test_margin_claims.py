@@ -6,6 +6,10 @@ import pytest
 from scipy import stats
 
 from analysis.protocols.blocks import sentences
+from analysis.protocols.blocks.cells import verdict_direction_symbol, verdict_text
+from analysis.protocols.spa_and_rating import _comparison_row
+from analysis.protocols.two_choice.layouts import _fixed_n_outcome
+from analysis.stats.results import Estimate, HypothesisTest
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed, block
 from tests.builders import add_marks, add_rating, draft_study
@@ -69,6 +73,7 @@ def test_the_limit_takes_the_place_of_no_difference_in_the_family():
     assert not any(other.analysis.endswith(".equivalence") for other in estimate.sensitivity)
     sentence = said(found)
     assert sentence["claim"] == "beta is not worse than alpha by more than 0.50, for exactly this prompt."
+    assert "Bonferroni-adjusted p < .001 against −0.50; n = 40" in sentence["text"]
     assert "The whole interval is above −0.50, the limit that the margin sets." in sentence["text"]
     assert (sentence["verdict"], sentence["hypothesis"], sentence["recovered"]) == ("noninferior", "noninferiority", "")
     assert "H0: Δ ≤ −0.50, t(39)" in sentence["apa"]
@@ -85,9 +90,33 @@ def test_the_limit_takes_the_place_of_no_difference_in_the_family():
         ),
         (
             NI, 0.5, [-one for one in BETTER],
-            "beta has a lower mean rating than alpha, for exactly this prompt.",
-            "The whole interval is below 0.00, and not wholly above −0.50, the limit that the margin sets.",
+            "beta is worse than alpha by more than 0.50, for exactly this prompt.",
+            "The whole interval is below −0.50, the limit that the margin sets, and below 0.00.",
             "contradicted",
+        ),
+        (
+            NI, 0.8, [-one for one in BETTER],
+            "beta has a lower mean rating than alpha, for exactly this prompt.",
+            "The whole interval is below 0.00, and not wholly above −0.80, the limit that the margin sets.",
+            "contradicted",
+        ),
+        (
+            SUPERIORITY, 1.5, BETTER,
+            "beta has a higher mean rating than alpha, but by less than 1.50, for exactly this prompt.",
+            "The whole interval is below 1.50, the limit that the margin sets, but above 0.00.",
+            "recovered",
+        ),
+        (
+            SUPERIORITY, 0.5, LITTLE,
+            "beta is not better than alpha by more than 0.50, and it remains open which of the two is better, for exactly this prompt.",
+            "The whole interval is below 0.50, the limit that the margin sets.",
+            "not shown",
+        ),
+        (
+            SUPERIORITY, 0.1, LITTLE,
+            "It remains open whether beta is better than alpha by more than 0.10, for exactly this prompt.",
+            "The interval is not wholly above 0.10, the limit that the margin sets.",
+            "not shown",
         ),
         (
             NI, 1.5, [-one for one in BETTER],
@@ -211,3 +240,40 @@ def test_the_methods_text_says_how_such_claims_are_tested():
     assert any(line in text for text in sentences.methods_section_lines(report))
     report["conclusions"] = [{"hypothesis": "difference"}]
     assert not any(line in text for text in sentences.methods_section_lines(report))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text", "outcome", "symbol"),
+    [
+        ("noninferior", "not worse by more than the margin", "not worse by more than the margin", "?"),
+        ("noninferior_but_worse", "worse, by less than the margin", "worse, by less than the margin", ">"),
+        ("superior_by_margin", "better by more than the margin", "better by more than the margin", ">"),
+        ("better", "better", "x is better", ">"),
+        ("worse", "worse", "x is better", ">"),
+        ("inconclusive", "inconclusive", "open", "?"),
+    ],
+)
+def test_tables_name_the_verdict(verdict, text, outcome, symbol):
+    test = HypothesisTest(name="t", null=0.45, statistic=1.0, pvalue=0.01, alternative="greater")
+    estimate = Estimate(
+        analysis="a", estimand="b", unit="annotator", n=9, estimate=0.6, test=test, detail={"verdict": verdict}
+    )
+    assert verdict_text(estimate) == text
+    assert _fixed_n_outcome(estimate) == outcome  # the side is that of the estimate, which is above 50 %
+    assert verdict_direction_symbol(estimate, 0.5) == symbol
+
+
+def test_the_table_of_stated_chances_says_what_was_found():
+    contrast = {"x": "a", "y": "b", "criterion": "", "section": 1, "expected": "", "key": "a > b"}
+    test = HypothesisTest(name="t", null=0.45, statistic=1.0, pvalue=0.01, alternative="greater")
+    estimate = Estimate(
+        analysis="spa.pair",
+        estimand="b",
+        unit="annotator",
+        n=9,
+        estimate=0.5,
+        test=test,
+        detail={"verdict": "noninferior"},
+        settings={"contrast": contrast, "claim": {"limit": 0.45}},
+    )
+    assert _comparison_row(contrast, estimate, None, None, {})["found"] == "not worse by more than the margin"
