@@ -66,7 +66,11 @@ def comparisons_note(estimates: Iterable["Estimate"]) -> str:
 
 def claims_note(estimates: Iterable["Estimate"]) -> str:
     """Return the sentence below a table about the comparisons that were tested for a claim by a margin, or ''."""
-    limits = [f"{comparison_label(one)}: {claim_of(one)['limit']:g}" for one in estimates if claim_of(one)]
+    limits = [
+        f"{comparison_label(one)}: {claim_of(one)['limit']:g}, by the {100 * one.interval.level:g} % interval"
+        for one in estimates
+        if claim_of(one) and one.interval
+    ]
     return f" p tests the limit that the margin sets in {'; '.join(dict.fromkeys(limits))}." if limits else ""
 
 

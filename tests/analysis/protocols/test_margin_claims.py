@@ -197,7 +197,10 @@ def test_fewer_errors_are_better():
         (estimate,) = block(blocks, name).estimates
         assert estimate.estimate > 0 and estimate.test.null == -1.0 and estimate.test.alternative == "greater"
         assert estimate.detail["verdict"] in ("noninferior", "better")
-        assert "p tests the limit that the margin sets in beta > alpha: -1." in block(blocks, name).tables[0]["note"]
+        assert (
+            "p tests the limit that the margin sets in beta > alpha: -1, by the 95 % interval."
+            in block(blocks, name).tables[0]["note"]
+        )
 
 
 def test_a_comparison_of_another_estimand_keeps_its_test_of_difference():
