@@ -17,9 +17,9 @@ from . import ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_x_y_and_criterion_phrase,
+    comparisons_note,
     contrast_of,
     interval_bounds,
-    population_note,
     pvalue_cell,
     role_label,
 )
@@ -329,7 +329,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             rows,
             "first",
             "0 points: the same. P(x better) counts “the same” half and does not assume equal distances between points. p is "
-            "adjusted within each planned family and within all unplanned pairs." + population_note(scores),
+            "adjusted within each planned family and within all unplanned pairs." + comparisons_note(scores),
         ),
         build_table(
             "relative_checks",

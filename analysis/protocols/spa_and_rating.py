@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from .blocks import Block, Overview, apa, select_estimates
 from .blocks.cells import (
     EXPECTATION_LABELS,
+    claim_of,
     comparison_label,
+    comparisons_note,
     contrast_of,
     expectation_outcome,
-    population_note,
     reported_pvalue,
     verdict_direction_symbol,
+    verdict_text,
 )
 from .blocks.common_tables import reliability_table
 from .blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
@@ -38,7 +40,7 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     rows = _comparison_rows(blocks)
     summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
     batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
-    about = population_note(select_estimates(blocks, "spa.pairs") or select_estimates(blocks, "rating.superiority"))
+    about = comparisons_note(select_estimates(blocks, "spa.pairs") or select_estimates(blocks, "rating.superiority"))
     return Overview(
         [*_comparison_tables(rows, star_scheme, about), *method_comparison_tables(blocks), batches], summary
     )
@@ -101,7 +103,9 @@ def _comparison_row(
         "criterion": contrast["criterion"],
         "section": contrast["section"],
         "expected": EXPECTATION_LABELS[expected],
-        "found": {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
+        "found": verdict_text(stated)
+        if stated and claim_of(stated)
+        else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
         **estimate_interval_and_pvalue_cells("p_xy", stated),
         "n": stated.n if stated else None,

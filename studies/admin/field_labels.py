@@ -39,7 +39,8 @@ LABELS = {
     "contrast": {
         "expected": "Expected result",
         "estimand": "Estimated quantity",
-        "margin": "Equivalence margin",
+        "hypothesis": "To be shown",
+        "margin": "Margin",
         "level": "Significance level",
         "family": "Family (adjusted together)",
         "population": "The result is about",
@@ -68,6 +69,8 @@ HELP = {
         "key": "Letters, digits, - and _. Unique in the section.",
     },
     "contrast": {
+        "hypothesis": "“Not worse” example: a cheaper model may lose by at most 5 points. Margin 0.05: shown if its whole interval is above 45 %.",
+        "margin": "The largest difference that does not matter, such as 0.05 for 5 points of a probability.",
         "level": "By default 0.05.",
         "population": "A result about prompts like these needs five prompts or more, judged by several people.",
     },

@@ -9,6 +9,7 @@ from django.urls import reverse
 from studies.services import lifecycle
 
 from ..access import Action, get_study
+from ..design.claims import planned_claim_sentences
 from ..models import Job, Study
 from . import workflow
 from .study_page import render_study_page
@@ -52,6 +53,7 @@ def launch_page(request, site, pk) -> HttpResponse:
         "acknowledged": set(acknowledged),
         "launch_errors": launch_errors,
         "populations": populations,
+        "planned_claims": planned_claim_sentences(study),
         "batch_burdens": workflow.min_median_max_batch_burdens(study),
         "cost": estimate_reward_cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,

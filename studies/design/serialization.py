@@ -31,8 +31,8 @@ CONTRAST_FIELDS = (
 )
 
 
-# Fields that a comparison's line has only if they are declared: designs that were frozen before they existed keep their hash.
-LATER_CONTRAST_FIELDS = ("population",)
+# Fields that a comparison's line has only if they differ from this: designs that were frozen before they existed keep their hash.
+LATER_CONTRAST_FIELDS = {"population": "", "hypothesis": str(Contrast.Hypothesis.DIFFERENCE)}
 
 
 def _json_value(value: Any) -> Any:
@@ -110,7 +110,10 @@ def serialize_design(study: Study) -> dict[str, Any]:
         "contrasts": sorted(
             (
                 _row_dict(contrast, CONTRAST_FIELDS)
-                | _row_dict(contrast, [name for name in LATER_CONTRAST_FIELDS if getattr(contrast, name)])
+                | _row_dict(
+                    contrast,
+                    [name for name, default in LATER_CONTRAST_FIELDS.items() if getattr(contrast, name) != default],
+                )
                 | {"section": contrast.section_id and positions.get(contrast.section_id)}
                 | _pair_of_names(contrast, names)
                 for contrast in study.contrasts.order_by()

@@ -26,6 +26,11 @@ class Contrast(DesignModel):
         BELOW = "<", "x < y"
         SAME = "~", "x ~ y (equivalent)"
 
+    class Hypothesis(models.TextChoices):
+        DIFFERENCE = "difference", "x and y differ"
+        NONINFERIORITY = "noninferiority", "x not worse than y"
+        SUPERIORITY_BY_MARGIN = "superiority_by_margin", "x better by margin"
+
     class Population(models.TextChoices):
         UNDECLARED = "", "not declared"
         PEOPLE_AND_PROMPTS = "people_and_prompts", "People and prompts like these"
@@ -46,11 +51,17 @@ class Contrast(DesignModel):
         help_text="Contrasts of one family are adjusted together. Empty: all contrasts with the same role.",
     )
     expected = models.CharField(max_length=1, choices=Expected, blank=True)
+    hypothesis = models.CharField(
+        max_length=21,
+        choices=Hypothesis,
+        default=Hypothesis.DIFFERENCE,
+        help_text="What the comparison is to show. The last two need a margin and two systems.",
+    )
     margin = models.FloatField(
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text="Differences smaller than this are equivalent, on the estimand's scale (.05 is 5 points of a probability).",
+        help_text="Differences smaller than this do not matter, on the estimand's scale (.05 is 5 points of a probability).",
     )
     # A level of one half or more allows no equivalence test: its interval would be reversed.
     level = models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)])
@@ -75,6 +86,14 @@ class Contrast(DesignModel):
             CheckConstraint(
                 name="contrast_population_is_a_choice",
                 condition=Q(population__in=["", "people_and_prompts", "people"]),
+            ),
+            CheckConstraint(
+                name="contrast_hypothesis_has_what_it_needs",
+                condition=Q(hypothesis="difference")
+                | (
+                    Q(hypothesis__in=["noninferiority", "superiority_by_margin"], margin__isnull=False, x__isnull=False)
+                    & ~Q(expected="~")
+                ),
             ),
             CheckConstraint(name="contrast_margin_is_positive", condition=Q(margin=None) | Q(margin__gt=0)),
             CheckConstraint(name="contrast_level_is_below_one_half", condition=Q(level__gt=0, level__lt=0.5)),

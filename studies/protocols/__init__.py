@@ -11,7 +11,7 @@ from .base.drawing import DrawnItem, ShownSystems, StimulusPool, UnfillableBatch
 from .base.fields import Answer
 from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, question_fields
 from .base.problems import Problem
-from .base.protocol import ExampleStudy, Protocol, arms_of
+from .base.protocol import EstimandDirection, ExampleStudy, Protocol, arms_of
 
 REGISTRY: dict[str, Protocol] = {}
 
@@ -36,5 +36,5 @@ def choices() -> list[tuple[str, str]]:
 
 __all__ = [
     "REGISTRY", "Answer", "PageField", "DrawnItem", "PageSection", "Page", "PageItem", "PageQuestion", "StimulusPool", "UnfillableBatch",
-    "Problem", "Protocol", "ExampleStudy", "ShownSystems", "arms_of", "choices", "load_protocols", "question_fields", "register",
+    "Problem", "Protocol", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "choices", "load_protocols", "question_fields", "register",
 ]  # fmt: skip

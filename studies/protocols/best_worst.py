@@ -7,7 +7,7 @@ more systems than people can rank, because each page shows only a few of them, d
 from django import forms
 from django.db.models import Count
 
-from . import REGISTRY, DrawnItem, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from . import REGISTRY, DrawnItem, EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
 from .base.balance import ShownCounts
 from .base.fields import ExposureChoiceField
 from .base.references import EXTREME_REFERENCES
@@ -65,6 +65,9 @@ class BestWorst(Protocol):
 
     def estimands(self, section):
         return {STRENGTH: "the strength of x minus that of y, in log-odds"}
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.0)
 
     def answer_keys(self, section, question):
         return ()

@@ -11,7 +11,7 @@ from decimal import Decimal
 from django import forms
 from django.db.models import Count
 
-from . import ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from . import EstimandDirection, ExampleStudy, PageField, Problem, Protocol, arms_of, register
 from .base.fields import Answer, WholeNumberField
 from .base.settings_fields import explanation_field, layout_field, letters_field, noun_field
 
@@ -70,6 +70,9 @@ class Ranking(Protocol):
 
     def estimand_scale_length(self, estimand, questions):
         return 1.0  # a probability
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.5)
 
     def problems(self, section):
         systems = section.study.systems.count()

@@ -5,7 +5,7 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 
 from django import forms
 
-from . import Problem, Protocol, question_fields, register
+from . import EstimandDirection, Problem, Protocol, question_fields, register
 from .base.scales import shortest_scale_length
 from .base.settings_fields import explanation_field, layout_field, noun_field
 
@@ -53,6 +53,12 @@ class Rating(Protocol):
     def estimand_scale_length(self, estimand, questions):
         # Without an estimand, a margin belongs to the probability. A utility is a part of the distance between the references.
         return shortest_scale_length(questions) if estimand == "difference" else 1.0
+
+    def direction(self, estimand, questions):
+        lower_better = {bool((question.scale or {}).get("is_lower_better")) for question in questions}
+        if len(lower_better) > 1 or (estimand == "utility" and True in lower_better):
+            return None  # the maximal reference of a utility has the highest ratings
+        return EstimandDirection(0.0 if estimand in ("difference", "utility") else 0.5, True in lower_better)
 
     def problems(self, section):
         for question in section.questions.all():

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from . import REGISTRY, PageField, Problem, Protocol, register
+from . import REGISTRY, EstimandDirection, PageField, Problem, Protocol, register
 from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
@@ -77,6 +77,9 @@ class Relative(Protocol):
 
     def estimand_scale_length(self, estimand, questions):
         return shortest_scale_length(questions)
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.0)
 
     # The design
 

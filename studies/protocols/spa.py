@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 
-from . import ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
+from . import EstimandDirection, ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
 from .base.balance import draw_positions
 
 DEFAULT_EXPLANATION = """\
@@ -85,6 +85,9 @@ class SPA(Protocol):
 
     def estimand_scale_length(self, estimand, questions):
         return 1.0  # a probability
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.5)
 
     def draw(self, section, pool, rng):
         """Draw items without planted references, unless a question names them or another section reuses the items."""

@@ -6,7 +6,7 @@ Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Eva
 from django import forms
 from django.db.models import Count
 
-from . import PageField, Problem, Protocol, register
+from . import EstimandDirection, PageField, Problem, Protocol, register
 from .base.balance import in_balanced_order
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
@@ -90,6 +90,9 @@ class TwoChoice(Protocol):
 
     def estimand_scale_length(self, estimand, questions):
         return 1.0  # a probability
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.5)
 
     # The design
 

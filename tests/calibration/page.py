@@ -63,10 +63,12 @@ In SPA they are points from 0 to 100, and the people of a batch read the same pr
 - *Missed*: the 95 % interval does not contain the truth.
 - *False claim*: the report claims a difference that does not exist.
 - *False equivalence*: the report claims equivalence, although the true difference is just beyond the margin.
+- *False claim by a margin*: the report claims that x is not worse, or is better, by more than the margin, although the true
+  difference is exactly at the limit of this claim.
 - *Wrong direction*: the report claims the opposite of the true difference.
 
-The limit is in parentheses: .06 and two standard errors of the simulation, or .025 and two standard errors for the wrong direction. Bold
-shares are above it. A failure is a study with at least one of the four. The last two columns say how many failures, and how
+The limit is in parentheses: .06 and two standard errors of the simulation, or .025 and two standard errors for the last two. Bold
+shares are above it. A failure is a study with at least one of the five. The last two columns say how many failures, and how
 many of all studies, had a warning beside the first sentence.
 
 """
@@ -74,6 +76,7 @@ STUDY_COUNTS = {
     "missed": "missed",
     "false_claims": "false claim",
     "false_equivalences": "false equivalence",
+    "false_claims_by_margin": "false claim by a margin",
     "wrong_direction": "wrong direction",
 }
 OTHERS = """## Procedures that do not keep their promise
@@ -159,7 +162,7 @@ def _studies_section() -> str:
 
 
 def _share_and_limit(row: dict[str, Any], name: str) -> str:
-    if row[name] is None:
+    if row.get(name) is None:
         return ""
     share = _share(row[name] / row["studies"])
     bold = "**" if name in studies.broken_limits(row) else ""

@@ -24,6 +24,7 @@ import numpy as np
 
 from tests import ROOT
 from tests.calibration.claims import limit
+from tests.calibration.study_cells import CELLS, StudyCell
 
 if TYPE_CHECKING:
     from studies.models import Study
@@ -37,52 +38,12 @@ SPA_PROMPTS_PER_BATCH = 4
 CATEGORIES = ("accuracy", "fluency", "terms", "style", "coherence", "task")
 
 
-@dataclass(frozen=True, slots=True)
-class StudyCell:
-    """A design, and how much people and prompts differ on the latent scale, whose noise has standard deviation 1.
-
-    ``shift`` is the true mean preference for x. In SPA, ``prompts`` counts shared batches, and all three are points from 0 to 100.
-    With ``has_margin`` the study plans a margin that the true difference just exceeds.
-    """
-
-    protocol: str
-    people: int
-    prompts: int
-    sd_people: float = 0.3
-    sd_prompts: float = 0.6
-    shift: float = 0.0
-    has_margin: bool = False
-    estimand: str = ""
-
-    @property
-    def name(self) -> str:
-        """The design in words."""
-        unit = "batches" if self.protocol == "spa" else "prompts"
-        words = f"{self.protocol}{f' by {self.estimand}' if self.estimand else ''}, {self.people} people, {self.prompts} {unit}, sd {self.sd_people:g} and {self.sd_prompts:g}"
-        words += f", difference {self.shift:g}" if self.shift else ""
-        return words + (", margin just below it" if self.has_margin else "")
-
-
-CELLS = (
-    StudyCell("rating", 20, 30),
-    StudyCell("rating", 40, 10),
-    StudyCell("two_choice", 20, 60, sd_prompts=1.2),
-    StudyCell("two_choice", 20, 60, sd_people=0.0, sd_prompts=1.2),
-    StudyCell("ranking", 20, 25),
-    StudyCell("ranking", 40, 10),
-    StudyCell("relative", 20, 25),
-    StudyCell("relative", 40, 10),
-    StudyCell("spa", 40, 10, sd_people=12.0, sd_prompts=8.0),
-    StudyCell("marks", 20, 25, estimand="score"),
-    StudyCell("marks", 20, 25, estimand="penalty"),
-    StudyCell("marks", 40, 10, estimand="score"),
-    StudyCell("humanlike", 20, 30),
-    StudyCell("relative", 20, 25, sd_people=0.2, sd_prompts=0.3, shift=0.4, has_margin=True),
-    StudyCell("two_choice", 20, 40, sd_people=0.2, sd_prompts=0.3, shift=0.4, has_margin=True),
-    StudyCell("rating", 20, 30, sd_people=0.2, sd_prompts=0.3, shift=0.6, has_margin=True),
-    StudyCell("relative", 40, 10, shift=0.1),
-    StudyCell("two_choice", 20, 30, shift=0.1),
-)
+# Verdicts that claim a difference, and those that claim what a hypothesis by a margin says.
+DIFFERENCES = ("different", "different_but_trivial", "noninferior_but_worse", "superior_by_margin", "better", "worse")
+CLAIMS_BY_MARGIN = {
+    "noninferiority": ("noninferior", "noninferior_but_worse", "better"),
+    "superiority_by_margin": ("superior_by_margin",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +51,7 @@ class StudyOutcome:
     """What the report of one study said: its sentence and verdict, and whether its interval contains the truth.
 
     ``difference``: the true value less the value that means no difference. ``estimated``: the same of the estimate.
+    ``hypothesis``: the claim by a margin that was tested, at whose limit the truth is.
     """
 
     claim: str
@@ -99,10 +61,16 @@ class StudyOutcome:
     difference: float = 0.0
     estimated: float = 0.0
     warnings: tuple[str, ...] = ()
+    hypothesis: str = "difference"
 
     @property
     def is_claim(self) -> bool:
-        return self.verdict in ("different", "different_but_trivial")
+        return self.verdict in DIFFERENCES
+
+    @property
+    def is_false_claim_by_margin(self) -> bool:
+        """The report claims that x is not worse, or is better, by more than a margin, although it is not."""
+        return self.verdict in CLAIMS_BY_MARGIN.get(self.hypothesis, ())
 
     @property
     def is_false_claim(self) -> bool:
@@ -121,7 +89,8 @@ class StudyOutcome:
 
     @property
     def is_failure(self) -> bool:
-        return self.is_false_claim or self.is_wrong_direction or self.is_equivalence or self.covers is False
+        untrue = self.is_false_claim or self.is_wrong_direction or self.is_equivalence or self.is_false_claim_by_margin
+        return untrue or self.covers is False
 
 
 def preferences(rng: np.random.Generator, cell: StudyCell) -> np.ndarray:
@@ -152,7 +121,9 @@ def true_difference(cell: StudyCell, n: int = 1_000_000) -> float:
 
 
 def margin_of(cell: StudyCell) -> float | None:
-    """Return a margin of three decimals that the true difference just exceeds."""
+    """Return a margin of three decimals that the true difference just exceeds, or the size of the difference at a limit."""
+    if cell.hypothesis != "difference":
+        return abs(true_difference(cell))
     return math.floor(1000 * abs(true_difference(cell))) / 1000 if cell.has_margin else None
 
 
@@ -176,7 +147,11 @@ def drafted(cell: StudyCell) -> "Study":
     if cell.protocol not in ("spa", "humanlike"):
         study.contrasts.all().delete()
         x, y = (study.systems.get(name=name) for name in (X, Y))
-        study.contrasts.create(x=x, y=y, estimand=cell.estimand, margin=margin_of(cell))
+        study.contrasts.create(x=x, y=y, estimand=cell.estimand, margin=margin_of(cell), hypothesis=cell.hypothesis)
+    if cell.is_lower_better:
+        question = study.sections.get().questions.get()
+        question.scale |= {"is_lower_better": True}
+        question.save()
     return study
 
 
@@ -281,7 +256,8 @@ def outcome_of(report: dict[str, Any], difference: float = 0.0) -> StudyOutcome:
         if (estimate["settings"].get("contrast") or {}).get("is_planned") and "verdict" in estimate["detail"]
     )
     interval, test = estimate["interval"], estimate["test"]
-    null = None if test is None else test["null"]
+    claim = estimate["settings"].get("claim") or {}
+    null = None if test is None else claim.get("null", test["null"])
     if interval is None or null is None:
         covers, estimated = None, 0.0
     else:
@@ -289,7 +265,14 @@ def outcome_of(report: dict[str, Any], difference: float = 0.0) -> StudyOutcome:
         estimated = estimate["estimate"] - null
     warnings = tuple(warning["code"] for warning in estimate["warnings"])
     return StudyOutcome(
-        sentence["claim"], sentence["verdict"], test is not None, covers, difference, estimated, warnings
+        sentence["claim"],
+        sentence["verdict"],
+        test is not None,
+        covers,
+        difference,
+        estimated,
+        warnings,
+        claim.get("hypothesis", "difference"),
     )
 
 
@@ -303,6 +286,9 @@ def summary(cell: StudyCell, outcomes: Sequence[StudyOutcome]) -> dict[str, Any]
         "missed": sum(outcome.covers is False for outcome in outcomes),
         "false_claims": None if cell.shift else sum(outcome.is_false_claim for outcome in outcomes),
         "false_equivalences": sum(outcome.is_equivalence for outcome in outcomes) if cell.has_margin else None,
+        "false_claims_by_margin": None
+        if cell.hypothesis == "difference"
+        else sum(outcome.is_false_claim_by_margin for outcome in outcomes),
         "wrong_direction": sum(outcome.is_wrong_direction for outcome in outcomes) if cell.shift else None,
         "failures": sum(outcome.is_failure for outcome in outcomes),
         "failures_with_warning": sum(outcome.is_failure and bool(outcome.warnings) for outcome in outcomes),
@@ -315,9 +301,9 @@ def limits(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the largest share that each count of a cell may have."""
     n = row["studies"]
     return {
-        name: limit(n, 0.025) if name == "wrong_direction" else limit(n)
-        for name in ("missed", "false_claims", "false_equivalences", "wrong_direction")
-        if row[name] is not None
+        name: limit(n, 0.025) if name in ("wrong_direction", "false_claims_by_margin") else limit(n)
+        for name in ("missed", "false_claims", "false_equivalences", "false_claims_by_margin", "wrong_direction")
+        if row.get(name) is not None
     }
 
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -11,8 +12,6 @@ from analysis.stats import clusters
 from tests.calibration import claims, studies
 from tests.calibration.claims import METHODS, SETTINGS, USED, cells, limit
 from tests.calibration.studies import (
-    CELLS,
-    StudyCell,
     StudyOutcome,
     broken_limits,
     margin_of,
@@ -20,6 +19,7 @@ from tests.calibration.studies import (
     summary,
     true_difference,
 )
+from tests.calibration.study_cells import CELLS, StudyCell
 
 # Before claims counted prompts as a sample, .47 and .45 of such studies of the first two designs claimed a difference that does not exist.
 QUICK = [
@@ -84,10 +84,11 @@ def test_a_study_of_each_other_kind_can_be_simulated():
         next(cell for cell in CELLS if cell.protocol == "humanlike"),
         next(cell for cell in CELLS if cell.estimand == "penalty"),
         next(cell for cell in CELLS if cell.has_margin and cell.protocol == "two_choice"),
+        next(cell for cell in CELLS if cell.is_lower_better),
     ]
     outcomes = [simulate_study(cell, 1) for cell in others]
     assert all(outcome.has_test for outcome in outcomes)
-    assert [round(outcome.difference, 2) for outcome in outcomes] == [0, 0, 0.15]
+    assert [round(outcome.difference, 2) for outcome in outcomes] == [0, 0, 0.15, 0.09]
     # The two estimands of marks have their own sentences.
     assert "penal" in outcomes[1].claim or "error" in outcomes[1].claim, outcomes[1].claim
 
@@ -96,7 +97,10 @@ def test_the_true_difference_lies_just_beyond_the_margin():
     for cell in CELLS:
         truth, margin = true_difference(cell), margin_of(cell)
         assert bool(truth) == bool(cell.shift)
-        assert margin is None or 0 <= truth - margin < 0.001
+        if cell.hypothesis == "difference":
+            assert margin is None or 0 <= truth - margin < 0.001
+        else:
+            assert margin == abs(truth) > 0.05
     # Preferences are normal, so the share of choices of x is known.
     cell = StudyCell("two_choice", 20, 40, sd_people=0.6, sd_prompts=0.8, shift=1.0)
     assert true_difference(cell) == pytest.approx(statistics.NormalDist().cdf(1 / math.sqrt(2)) - 0.5, abs=0.002)
@@ -112,6 +116,12 @@ def test_what_counts_as_a_failure():
         outcome("equivalent", difference=0.1).is_failure and outcome("different_but_trivial", difference=0.1).is_failure
     )
     assert outcome(None, covers=False).is_failure and not StudyOutcome("", None, False, None).is_failure
+    claims_by_margin = [
+        replace(outcome(verdict, difference=0.1), hypothesis=hypothesis).is_failure
+        for hypothesis in ("noninferiority", "superiority_by_margin")
+        for verdict in ("noninferior", "noninferior_but_worse", "superior_by_margin", "better", "inconclusive")
+    ]
+    assert claims_by_margin == [True, True, False, True, False, False, False, True, False, False]
     cell = StudyCell("relative", 40, 10, shift=0.1, has_margin=True)
     given = [outcome("equivalent", warnings=("ceiling",)), outcome("different", difference=-0.1), outcome(None)]
     row = summary(cell, [*given, *[outcome(None)] * 97])

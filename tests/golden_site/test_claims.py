@@ -31,22 +31,42 @@ def is_within_margin(interval: dict[str, Any], detail: dict[str, Any]) -> bool:
     return detail["low_bound"] < interval["low"] and interval["high"] < detail["high_bound"]
 
 
+def is_beyond_limit(interval: dict[str, Any], claim: dict[str, Any]) -> bool:
+    """Whether the whole interval is on the side of the limit that a claim by a margin is about."""
+    return interval["high"] < claim["limit"] if claim["is_lower_better"] else interval["low"] > claim["limit"]
+
+
+def is_one_decision(estimate: dict[str, Any]) -> bool:
+    """Whether p and interval of an estimate decide alike, before and after the adjustment."""
+    test, detail, claim = estimate["test"], estimate["detail"], estimate["settings"].get("claim")
+    pairs = [(test["pvalue"], estimate["interval"]), (test["pvalue_adjusted"], estimate["interval_adjusted"])]
+    if test["alternative"] == "within margin":
+        significance = estimate["settings"]["significance"]
+        return all((p < significance) == is_within_margin(between, detail) for p, between in pairs)
+    significance = 1 - estimate["interval"]["level"]
+    if claim is not None:
+        assert (test["null"], test["alternative"]) == (
+            claim["limit"],
+            "less" if claim["is_lower_better"] else "greater",
+        )
+        return all((p < significance) == is_beyond_limit(between, claim) for p, between in pairs)
+    return all((p < significance) == is_excluded(between, test["null"]) for p, between in pairs)
+
+
 def test_adjusted_p_and_adjusted_interval_give_one_decision():
     seen = Counter()
     for estimate in recommended_estimates():
-        test, interval, adjusted = estimate["test"], estimate["interval"], estimate["interval_adjusted"]
+        test, adjusted = estimate["test"], estimate["interval_adjusted"]
         if adjusted is None:
             continue
         assert test["adjust"] == "bonferroni"
-        if test["alternative"] == "within margin":
-            significance = estimate["settings"]["significance"]
-            for pvalue, between in ((test["pvalue"], interval), (test["pvalue_adjusted"], adjusted)):
-                assert (pvalue < significance) == is_within_margin(between, estimate["detail"]), estimate["analysis"]
-                seen["equivalent" if pvalue < significance else "not equivalent"] += 1
-        else:
-            significance = 1 - interval["level"]
-            for pvalue, between in ((test["pvalue"], interval), (test["pvalue_adjusted"], adjusted)):
-                assert (pvalue < significance) == is_excluded(between, test["null"]), estimate["analysis"]
-                seen["different" if pvalue < significance else "open"] += 1
+        assert is_one_decision(estimate), estimate["analysis"]
+        is_tost = test["alternative"] == "within margin"
+        significance = estimate["settings"]["significance"] if is_tost else 1 - estimate["interval"]["level"]
+        for pvalue in (test["pvalue"], test["pvalue_adjusted"]):
+            is_shown = pvalue < significance
+            seen[
+                ("equivalent" if is_shown else "not equivalent") if is_tost else "different" if is_shown else "open"
+            ] += 1
     assert all(seen[verdict] for verdict in ("different", "open", "equivalent", "not equivalent")), seen
     assert sum(seen.values()) > 300, seen

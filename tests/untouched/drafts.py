@@ -41,7 +41,7 @@ def hard_study(owner) -> Study:
     ranking = builders.add_ranking(study, position=9)
     Contrast.objects.filter(study=study).delete()
     System.objects.filter(pk=alpha.pk).update(**columns_of(System))
-    usual = columns_of(Contrast, ("x_condition", "y_condition", "estimand"))
+    usual = columns_of(Contrast, ("x_condition", "y_condition", "estimand", "hypothesis"))
     Contrast.objects.create(study=study, x=alpha, y=beta, **usual)
     Contrast.objects.create(
         study=study,
@@ -50,6 +50,8 @@ def hard_study(owner) -> Study:
         section=ranking,
         estimand=next(iter(PROTOCOLS["ranking"].estimands(ranking))),
         level=0.1,
+        hypothesis=Contrast.Hypothesis.SUPERIORITY_BY_MARGIN,
+        margin=0.125,
     )
     Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
     ExclusionRule.objects.create(

@@ -133,7 +133,7 @@ def scales() -> Iterator[dict]:
     from studies.admin.forms.scales import PARTS
 
     parts = {
-        "minimum": 0, "maximum": 7, "low": " worst", "middle": "so | so", "high": "best ", "is_best_first": True,
+        "minimum": 0, "maximum": 7, "low": " worst", "middle": "so | so", "high": "best ", "is_best_first": True, "is_lower_better": True,
         "labels": ["very bad", "", "good", "good | very good"], "minimum_length": 3, "maximum_length": 2000, "is_long": False,
         "options": [
             {"key": "yes", "label": "Yes, | of course"}, {"key": "a|b", "label": "No", "screens_out": True}, {"key": "c, d", "label": "\\|"},

@@ -132,7 +132,8 @@ def scales_page() -> str:
         "minimum_length": "The smallest number of characters of a text.",
         "maximum_length": "The largest number of characters of a text.",
         "is_long": "Whether the box has several lines.",
-        "is_best_first": "Whether points are listed from best to worst.",
+        "is_best_first": "Whether points are listed from the highest to the lowest.",
+        "is_lower_better": "Whether a lower rating is better, for example if people rate mistakes. Only the report uses it.",
     }
     rows = [
         (inline_code(kind), as_sentence(words), inline_code(column)) for kind, (words, column) in SCALE_KINDS.items()

@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..blocks.cells import contrast_of, interval_bounds, pvalue_cell, reported_pvalue, role_label, verdict_text
+from ..blocks.cells import (
+    claims_note,
+    contrast_of,
+    interval_bounds,
+    pvalue_cell,
+    reported_pvalue,
+    role_label,
+    verdict_text,
+)
 from ..blocks.figures import Figure, build_figure, figure_row
 from ..blocks.tables import Table, build_table
 
@@ -50,7 +58,7 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
         rows,
         "first",
         "Above 0, the first system is chosen over the second. p tests 0 with annotators as clusters. It is adjusted within each planned "
-        "family and within all unplanned pairs.",
+        "family and within all unplanned pairs." + claims_note(estimates),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .cells import comparison_x_y_and_criterion_phrase, contrast_of
+from .cells import claim_of, comparison_x_y_and_criterion_phrase, contrast_of
 from .figures import Figure
 from .tables import Table
 
@@ -158,7 +158,7 @@ def add_default_planned_conclusions(blocks: Sequence[Block]) -> list[Block]:
 
 def _default_conclusion(estimate: "Estimate") -> Conclusion:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    null = estimate.test.null if estimate.test and estimate.test.null is not None else 0.0
+    null = claim_of(estimate).get("null", estimate.test.null if estimate.test else None) or 0.0
     wording = ConclusionPhrases(
         above_claim=f"{x} and {y} differ{about}: {estimate.estimand} is above {null:g}.",
         below_claim=f"{x} and {y} differ{about}: {estimate.estimand} is below {null:g}.",

@@ -213,6 +213,9 @@ def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportio
         kind_of_interval = "simultaneous CI" if is_simultaneous(estimate) else "CI"
         parts.append(f"{100 * estimate.interval.level:g}% {kind_of_interval} {format_interval(bounds, kind, digits)}")
     if estimate.test:
+        if claim := estimate.settings.get("claim"):
+            sign = "≥" if claim["is_lower_better"] else "≤"
+            parts.append(f"H0: {symbol} {sign} {format_value(claim['limit'], digits)}")
         parts += [part for part in (format_test_statistic(estimate.test), format_named_pvalue(estimate.test)) if part]
     if estimate.effect:
         parts.append(format_equation("d", format_number(estimate.effect.value)))

@@ -11,6 +11,20 @@ if TYPE_CHECKING:
 
 # In the place of a p-value or a verdict of an estimate that a warning of severity "block" concerns.
 NO_CLAIM = "no claim"
+# Verdicts that say on which side of no difference the estimand is.
+VERDICTS_WITH_SIDE = (
+    "different",
+    "different_but_trivial",
+    "noninferior_but_worse",
+    "superior_by_margin",
+    "better",
+    "worse",
+)
+MARGIN_VERDICT_LABELS = {
+    "noninferior": "not worse by more than the margin",
+    "noninferior_but_worse": "worse, by less than the margin",
+    "superior_by_margin": "better by more than the margin",
+}
 EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
@@ -42,11 +56,32 @@ def significance_stars(estimate: "Estimate | None") -> str:
 
 def verdict_text(estimate: "Estimate", if_open: str = "inconclusive") -> str:
     """Return the verdict of a tested estimate in words."""
-    if estimate.test is None:
+    if not estimate.test:
         return ""
     if estimate.supports_no_claim:
         return NO_CLAIM
-    return str(estimate.detail.get("verdict") or if_open).replace("_", " ")
+    verdict = str(estimate.detail.get("verdict") or if_open)
+    return MARGIN_VERDICT_LABELS.get(verdict, verdict.replace("_", " "))
+
+
+def comparisons_note(estimates: Iterable["Estimate"]) -> str:
+    """Return what readers of a table of comparisons must know: which people and prompts they are about, and other limits.
+
+    >>> comparisons_note([])
+    ''
+    """
+    estimates = list(estimates)
+    return population_note(estimates) + claims_note(estimates)
+
+
+def claims_note(estimates: Iterable["Estimate"]) -> str:
+    """Return the sentence below a table about the comparisons that were tested for a claim by a margin, or ''."""
+    limits = [
+        f"{comparison_label(one)}: {claim_of(one)['limit']:g}, by the {100 * one.interval.level:g} % interval"
+        for one in estimates
+        if claim_of(one) and one.interval
+    ]
+    return f" p tests the limit that the margin sets in {'; '.join(dict.fromkeys(limits))}." if limits else ""
 
 
 def population_note(estimates: Iterable["Estimate"]) -> str:
@@ -72,6 +107,11 @@ def population_note(estimates: Iterable["Estimate"]) -> str:
 def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
     """Return the comparison of an estimate, or an empty mapping."""
     return estimate.settings.get("contrast") or {}
+
+
+def claim_of(estimate: "Estimate") -> Mapping[str, Any]:
+    """Return the claim by a margin that an estimate was tested for (``analysis.stats.margins``), or an empty mapping."""
+    return estimate.settings.get("claim") or {}
 
 
 def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
@@ -108,7 +148,7 @@ def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_
         if estimate.test is None:
             return "?"
         return side if estimate.test.stars else "~"
-    if estimate.detail.get("verdict") in ("different", "different_but_trivial"):
+    if estimate.detail.get("verdict") in VERDICTS_WITH_SIDE:
         return side
     return "~" if estimate.detail.get("verdict") == "equivalent" else "?"
 

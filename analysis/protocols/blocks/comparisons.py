@@ -11,17 +11,20 @@ from studies.protocols.base.contrasts import system_contrasts_for_section
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from analysis.stats.margins import MarginHypothesis
     from analysis.stats.multiplicity import Family
     from analysis.stats.results import Estimate
 
 NOT_PLANNED = "not planned"
+DIFFERENCE_HYPOTHESIS = "difference"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale.
 
-    ``population`` is what the design declared: "people_and_prompts", "people" or, if not declared, "".
+    ``population`` is what the design declared: "people_and_prompts", "people" or, if not declared, "". ``hypothesis`` is that
+    of ``Contrast``. ``is_lower_better``: lower values of the estimand are better for x.
     """
 
     section: int
@@ -36,6 +39,8 @@ class Comparison:
     level: float = 0.05
     is_planned: bool = False
     population: str = ""
+    hypothesis: str = DIFFERENCE_HYPOTHESIS
+    is_lower_better: bool = False
 
     @property
     def key(self) -> str:
@@ -48,7 +53,7 @@ class Comparison:
             "key": self.key, "section": self.section, "x": self.x, "y": self.y, "criterion": self.criterion,
             "question": self.question, "role": self.role, "family": self.family, "expected": self.expected,
             "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
-            "population": self.population,
+            "population": self.population, "hypothesis": self.hypothesis,
         }  # fmt: skip
 
     def named(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
@@ -64,10 +69,38 @@ class Comparison:
         """
         from analysis.stats.equivalence import equivalence_test_of_estimate
 
-        if not self.margin:
+        if not self.margin or self.hypothesis != DIFFERENCE_HYPOTHESIS:
             return ()
         tost = equivalence_test_of_estimate(estimate, null=null, margin=self.margin, significance=self.level, **options)
         return () if tost is None else (tost,)
+
+    def claim_by_margin(self, null: float) -> "MarginHypothesis | None":
+        """Return the declared claim by a margin, or None if the comparison asks for a difference."""
+        from analysis.stats.margins import MarginHypothesis
+
+        if self.margin is None or self.hypothesis == DIFFERENCE_HYPOTHESIS:
+            return None
+        return MarginHypothesis(self.hypothesis, null, self.margin, self.is_lower_better)
+
+    def planned_test(self, estimate: "Estimate") -> "Estimate":
+        """Return the estimate with the test of the declared hypothesis, which is the test of difference by default."""
+        from analysis.stats.margins import margin_test
+
+        if estimate.test is None or estimate.test.null is None:
+            return estimate
+        claim = self.claim_by_margin(estimate.test.null)
+        return estimate if claim is None else margin_test(estimate, claim, significance=self.level)
+
+    def planned_verdict(self, estimate: "Estimate") -> "Estimate":
+        """Return an adjusted estimate with the verdict about its claim by a margin, if it was tested for one."""
+        from analysis.stats.margins import margin_verdict
+
+        tested = estimate.settings.get("claim")
+        claim = self.claim_by_margin(tested["null"]) if tested else None
+        if claim is None:
+            return estimate
+        verdict = margin_verdict(estimate, claim, significance=self.level)
+        return replace(estimate, detail={**estimate.detail, "verdict": verdict})
 
 
 def comparison_from_contrast(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
@@ -85,6 +118,7 @@ def comparison_from_contrast(contrast: Any, section: Any, criterion: str, questi
         level=contrast.level,
         is_planned=True,
         population=contrast.population,
+        hypothesis=contrast.hypothesis,
     )
 
 
@@ -150,15 +184,18 @@ def adjust_pvalues_and_add_verdicts(
 
     families: dict[str, list[Comparison]] = {}
     sizes = {}
-    for compared, _ in compared_estimates:
+    tested = []
+    for compared, estimate in compared_estimates:
         if block_name in context.claim_blocks and compared.is_planned and compared.key not in not_claimed:
             name = compared.family
             sizes[name] = context.family_sizes[name]
+            estimate = compared.planned_test(estimate)
         else:
             name = f"{block_name}.{compared.family}"
         families.setdefault(name, []).append(compared)
+        tested.append((compared, estimate))
     return _with_verdicts(
-        compared_estimates,
+        tested,
         [
             (Family(name, tuple(member.key for member in members), "bonferroni", sizes.get(name)), members)
             for name, members in families.items()
@@ -198,5 +235,5 @@ def _with_verdicts(
             verdicts = equivalence.adjust_and_add_verdicts(
                 family_estimates, family, significance=member.level, star_scheme=context.star_scheme
             )
-            results[member.key] = verdicts[member.key]
+            results[member.key] = member.planned_verdict(verdicts[member.key])
     return tuple(results[compared.key] for compared, _ in compared_estimates)

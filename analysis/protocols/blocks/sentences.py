@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import NO_CLAIM, contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .cells import NO_CLAIM, claim_of, contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .comparisons import DIFFERENCE_HYPOTHESIS
+from .margin_sentences import format_limit, margin_claim_and_reason
 from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
+                "hypothesis": claim_of(estimate).get("hypothesis", DIFFERENCE_HYPOTHESIS),
                 "warnings": claim_warnings(estimate.warnings),
             }
         )
@@ -81,6 +84,9 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
             claim,
             f"{numbers} These numbers support no claim: the first warning gives the reason.{wording.closing_text}",
         )
+    if claim_of(estimate):
+        claim, reason = margin_claim_and_reason(conclusion)
+        return f"{claim}{about}.", numbers + reason + wording.closing_text
     if verdict == "different":
         return f"{claim}{about}.", numbers + wording.closing_text
     if verdict == "different_but_trivial":
@@ -173,6 +179,8 @@ def _numbers_sentence(conclusion: Conclusion) -> str:
     text = f"{wording.before} {middle}{wording.after}"
     text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
     text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test else ""
+    if estimate.test and (claim := claim_of(estimate)):
+        text += f" against {format_limit(claim, wording.kind)}"
     return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
 
 
@@ -289,6 +297,12 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(
             f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTMENT_NAMES[family['adjust']][1]}."
+        )
+    if any(conclusion["hypothesis"] != DIFFERENCE_HYPOTHESIS for conclusion in report["conclusions"]):
+        lines.append(
+            "Where a comparison claims that x is not worse, or is better, by more than a margin, its test is of the limit that the margin "
+            "sets, and takes the place of the test of difference in the family. The two-sided interval decides such a claim, so half of "
+            "the significance level is spent on the claimed side."
         )
     level = report["parameters"]["level"]
     lines += [

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
+    comparisons_note,
     contrast_of,
     interval_bounds,
-    population_note,
     pvalue_cell,
     role_label,
     verdict_text,
@@ -53,7 +53,7 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
         rows,
         "first",
         f"Difference: {difference_text}, within an annotator and prompt. Above 0, x is better. p is adjusted within "
-        f"each planned family and within all unplanned pairs.{population_note(estimates)}",
+        f"each planned family and within all unplanned pairs.{comparisons_note(estimates)}",
     )
 
 

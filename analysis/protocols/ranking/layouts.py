@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
+    comparisons_note,
     contrast_of,
     interval_bounds,
-    population_note,
     pvalue_cell,
     role_label,
     verdict_text,
@@ -51,7 +51,7 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
         rows,
         "first",
         "Shares of the rankings that hold both systems; the same place counts half. p tests 50 %. It is adjusted within each "
-        "planned family and within all unplanned pairs." + population_note(estimates),
+        "planned family and within all unplanned pairs." + comparisons_note(estimates),
     )
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
     comparison_label,
+    comparisons_note,
     contrast_of,
     interval_bounds,
-    population_note,
     pvalue_cell,
 )
 from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
@@ -33,7 +33,7 @@ def rating_comparisons_table(
         [_rating_row(*estimates) for estimates in zip(superiority, differences, paper, strict=True)],
         "sure",
         "Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
-        "it happened." + population_note(superiority),
+        "it happened." + comparisons_note(superiority),
     )
 
 

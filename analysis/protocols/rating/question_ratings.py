@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from analysis.protocols.blocks.comparisons import (
+    DIFFERENCE_HYPOTHESIS,
+    Comparison,
+    planned_comparisons,
+    read_contrasts,
+)
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import ScaleSpec, parse_scale
@@ -120,7 +125,13 @@ class PlannedComparisons:
 def planned_comparisons_of_question(section: Any, question: Any, contrasts: Sequence[Any]) -> PlannedComparisons:
     def unique_comparisons(estimand: str) -> tuple[Comparison, ...]:
         comparisons = planned_comparisons(contrasts, section, question.criterion, question.key, estimand)
-        return tuple({comparison.key: comparison for comparison in comparisons}.values())
+        direction = REGISTRY[section.protocol].direction(estimand, [question])
+        is_lower_better = direction is not None and direction.is_lower_better
+        return tuple(
+            {
+                comparison.key: replace(comparison, is_lower_better=is_lower_better) for comparison in comparisons
+            }.values()
+        )
 
     return PlannedComparisons(*map(unique_comparisons, (SUPERIORITY, DIFFERENCE, UTILITY)))
 
@@ -131,7 +142,8 @@ def _all_comparisons(planned: PlannedComparisons) -> tuple[Comparison, ...]:
     for comparison in planned.difference:
         # A margin in points is not a margin of a probability, so the probability has no margin without its own comparison.
         expected = "" if comparison.expected == "~" else comparison.expected
-        comparisons.setdefault(comparison.key, replace(comparison, margin=None, expected=expected))
+        as_chance = replace(comparison, margin=None, hypothesis=DIFFERENCE_HYPOTHESIS, expected=expected)
+        comparisons.setdefault(comparison.key, as_chance)
     return tuple(comparisons.values())
 
 

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, samples_if_unpaired
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts,
+    samples_if_unpaired,
+)
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 

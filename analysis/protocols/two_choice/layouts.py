@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.cells import (
     EXPECTATION_LABELS,
+    MARGIN_VERDICT_LABELS,
     are_from_several_sections,
     comparison_label,
+    comparisons_note,
     contrast_of,
     expectation_outcome,
     interval_bounds,
-    population_note,
     pvalue_cell,
     verdict_direction_symbol,
 )
@@ -77,13 +78,15 @@ def decisions_table(
         "P(x chosen) weighs annotators equally. The level of an interval is that of its rule, divided if a rule decides about several "
         "comparisons. An anytime-valid rule keeps its error rate with any number of checks; the paper's bound does not. "
         "The crossing that stays is known only afterwards. A fixed n assumes no earlier checks."
-        + population_note(recommended),
+        + comparisons_note(recommended),
     )
 
 
 def _fixed_n_outcome(estimate: "Estimate") -> str:
     verdict = estimate.detail.get("verdict")
-    if verdict == "different" and estimate.estimate is not None:
+    if verdict in MARGIN_VERDICT_LABELS:
+        return MARGIN_VERDICT_LABELS[verdict]
+    if verdict in ("different", "better", "worse") and estimate.estimate is not None:
         return OUTCOME_LABELS["a_better" if estimate.estimate > 0.5 else "b_better"]
     return OUTCOME_LABELS.get(verdict or "inconclusive", "open")
 

@@ -14,8 +14,8 @@ from .fields import LinesField, OptionsField, with_default_suffix
 # The parts of a scale that each kind uses; the script of the page hides the others.
 PARTS: dict[str, tuple[str, ...]] = {
     "percent": ("low", "middle", "high"),
-    "likert": ("minimum", "maximum", "low", "middle", "high", "labels", "is_best_first"),
-    "continuous": ("minimum", "maximum", "low", "middle", "high"),
+    "likert": ("minimum", "maximum", "low", "middle", "high", "labels", "is_best_first", "is_lower_better"),
+    "continuous": ("minimum", "maximum", "low", "middle", "high", "is_lower_better"),
     "number": ("minimum", "maximum"),
     "choice": ("options",),
     "output": (),
@@ -65,6 +65,11 @@ def _scale_fields() -> dict[str, forms.Field]:
             help_text="One per line, from the lowest. They replace the labels of the ends.",
         ),
         "is_best_first": forms.BooleanField(label="highest point first", required=False),
+        "is_lower_better": forms.BooleanField(
+            label="lower ratings are better",
+            required=False,
+            help_text="For ratings of something unwanted, such as mistakes. Annotators do not see this.",
+        ),
         "options": OptionsField(
             label="answers",
             required=False,
@@ -107,7 +112,8 @@ class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
         self.has_readable_scale = True
         stored = spec.as_json()
         for name in SCALE_FIELDS:
-            initial = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
+            has_own_default = name in ("kind", "is_long", "is_best_first", "is_lower_better")
+            initial = stored.get(name, getattr(spec, name) if has_own_default else None)
             self.initial[f"scale_{name}"] = initial
 
     def clean(self):

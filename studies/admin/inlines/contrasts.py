@@ -3,7 +3,7 @@
 from django import forms
 
 from studies.admin.forms.cleaning import CleanTextMixin
-from studies.design.margins import too_wide_margin_problem
+from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY
 
@@ -19,6 +19,10 @@ class ContrastForm(CleanTextMixin, forms.ModelForm):
         super().__init__(*args, **kwargs)
         if self.instance.pk is None:
             self.initial["population"] = Contrast.Population.PEOPLE_AND_PROMPTS
+        self.fields["hypothesis"].required = False
+
+    def clean_hypothesis(self):
+        return self.cleaned_data["hypothesis"] or Contrast.Hypothesis.DIFFERENCE
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -40,7 +44,22 @@ class ContrastForm(CleanTextMixin, forms.ModelForm):
             )
         if cleaned.get("margin") == 0:
             self.add_error("margin", "The margin must be above 0. Leave it empty for none.")
+        if (contradiction := self.hypothesis_problem(())) and contradiction[0] not in self.errors:
+            self.add_error(contradiction[0], contradiction[1].text)
         return cleaned
+
+    def hypothesis_problem(self, sections):
+        """Return the column that contradicts the hypothesis, and why, or None. ``sections``: see ``studies.design.margins``."""
+        cleaned = self.cleaned_data
+        return hypothesis_problem(
+            cleaned.get("hypothesis", Contrast.Hypothesis.DIFFERENCE),
+            margin=cleaned.get("margin"),
+            has_systems=bool(cleaned.get("x")),
+            expected=cleaned.get("expected") or "",
+            estimand=cleaned.get("estimand") or "",
+            criterion=cleaned.get("criterion") or "",
+            sections=sections,
+        )
 
     @property
     def identity(self):
@@ -70,6 +89,8 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
                 cleaned.get("margin"), cleaned.get("estimand") or "", cleaned.get("criterion") or "", own_sections
             ):
                 form.add_error("margin", too_wide.text)
+            if contradiction := form.hypothesis_problem(own_sections):
+                form.add_error(contradiction[0], contradiction[1].text)
 
     def _live_sections_with_questions(self):
         if self.instance.pk is None:
@@ -81,7 +102,7 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
 class ContrastInline(StudyRowsInline):
     model = Contrast
     fields = (
-        "x", "expected", "y", "role", "population", "criterion", "section", "estimand", "margin", "level", "family",
+        "x", "expected", "y", "role", "population", "hypothesis", "margin", "criterion", "section", "estimand", "level", "family",
         "x_condition", "y_condition",
     )  # fmt: skip
     form_class = ContrastForm

@@ -57,7 +57,7 @@ class QuestionInline(ExtraRowsMixin, InlinePermissions, admin.StackedInline):
                     ("scale_minimum", "scale_maximum"),
                     ("scale_low", "scale_middle", "scale_high"),
                     "scale_labels",
-                    "scale_is_best_first",
+                    ("scale_is_best_first", "scale_is_lower_better"),
                     "scale_options",
                     ("scale_minimum_length", "scale_maximum_length", "scale_is_long"),
                 ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from studies.design.margins import too_wide_margin_problem
+from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.models import Study
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY, Problem
@@ -27,6 +27,16 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
         ]
         if too_wide := too_wide_margin_problem(contrast.margin, contrast.estimand, contrast.criterion, own_sections):
             yield replace(too_wide, text=f"{contrast}: {too_wide.text}")
+        if contradiction := hypothesis_problem(
+            contrast.hypothesis,
+            margin=contrast.margin,
+            has_systems=contrast.x_id is not None,
+            expected=contrast.expected,
+            estimand=contrast.estimand,
+            criterion=contrast.criterion,
+            sections=own_sections,
+        ):
+            yield replace(contradiction[1], text=f"{contrast}: {contradiction[1].text}")
         if contrast.expected == "~" and contrast.margin is None:
             yield Problem(
                 f"{contrast} is expected to be equivalent but has no margin, so equivalence cannot be concluded. Enter a margin.",

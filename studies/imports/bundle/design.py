@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from studies.design.margins import too_wide_margin_problem
+from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.design.serialization import (
     ARM_FIELDS,
     CONTRAST_FIELDS,
@@ -112,6 +112,7 @@ class DesignValidator(BaseValidator):
         kinds = {
             "kind": str, "minimum": int, "maximum": int, "low": str, "middle": str, "high": str, "labels": list, "options": list,
             "minimum_length": int, "maximum_length": int, "is_long": bool, "is_best_first": bool,
+            "is_lower_better": bool,
         }  # fmt: skip
         type_labels = {str: "a text", int: "a whole number", list: "a list", bool: "true or false"}
         before = len(self.problems)
@@ -174,7 +175,7 @@ class DesignValidator(BaseValidator):
         seen: set = set()
         for path, row in self.rows(self.value, "contrasts"):
             if isinstance(row, dict):
-                row = dict.fromkeys(LATER_CONTRAST_FIELDS, "") | row
+                row = LATER_CONTRAST_FIELDS | row
             names = (*CONTRAST_FIELDS, *LATER_CONTRAST_FIELDS)
             if not self.check_object(row, path, (*names, "section", "x", "y")):
                 continue
@@ -217,6 +218,16 @@ class DesignValidator(BaseValidator):
                 contrast["margin"], contrast["estimand"], contrast["criterion"], own_sections
             ):
                 self.add_problem(f"contrasts[{number}].margin", too_wide.text)
+            if contradiction := hypothesis_problem(
+                contrast["hypothesis"],
+                margin=contrast["margin"],
+                has_systems=contrast["x"] is not None,
+                expected=contrast["expected"],
+                estimand=contrast["estimand"],
+                criterion=contrast["criterion"],
+                sections=own_sections,
+            ):
+                self.add_problem(f"contrasts[{number}].{contradiction[0]}", contradiction[1].text)
 
 
 def _unsaved_question(columns: dict[str, Any]) -> Question:

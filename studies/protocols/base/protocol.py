@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class EstimandDirection:
+    """Where x is better: above ``null``, the value without a difference, or below it."""
+
+    null: float
+    is_lower_better: bool = False
+
+    @property
+    def better_sign(self) -> str:
+        """Return the expected sign of a comparison in which x is better."""
+        return "<" if self.is_lower_better else ">"
+
+
+@dataclass(frozen=True, slots=True)
 class ExampleStudy:
     """What an example study of a protocol needs in addition to the protocol's own attributes.
 
@@ -120,6 +133,13 @@ class Protocol:
         """Return the length of the scale that an estimand ('' for the default) is on, or None if it has no ends.
 
         Margins of planned comparisons are checked against it. ``questions``: the section's questions that a comparison concerns.
+        """
+        return None
+
+    def direction(self, estimand: str, questions: Sequence[Any]) -> EstimandDirection | None:
+        """Return where x is better on an estimand ('' for the default), or None if the protocol cannot know it.
+
+        Without a direction, no comparison can claim "not worse" or "better by more than the margin". ``questions``: as above.
         """
         return None
 

@@ -37,6 +37,7 @@ class ScaleSpec:
     maximum_length: int = 2000
     is_long: bool = True
     is_best_first: bool = False
+    is_lower_better: bool = False
 
     @property
     def answer_column(self) -> str:

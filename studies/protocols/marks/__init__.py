@@ -15,7 +15,7 @@ from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused, 
 from studies.protocols.base.scales import shortest_scale_length
 from studies.protocols.base.settings_fields import explanation_field
 
-from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
+from .. import EstimandDirection, Page, PageField, PageItem, Problem, Protocol, question_fields, register
 from .codebook import (
     DEFAULT_CATEGORIES,
     DEFAULT_SEVERITIES,
@@ -206,6 +206,9 @@ class Marks(Protocol):
     def estimand_scale_length(self, estimand, questions):
         # A penalty has no upper end. It is the default if no question asks for a score.
         return None if estimand == PENALTY else shortest_scale_length(q for q in questions if q.key == SCORE)
+
+    def direction(self, estimand, questions):
+        return EstimandDirection(null=0.0)  # a penalty is that of y less that of x
 
     def problems(self, section):
         questions = {question.key: question for question in section.questions.all()}

@@ -2,10 +2,12 @@
 
 from studies.models import Contrast, Output
 from tests import builders
+from tests.messages.bundle import with_change
 from tests.messages.checklist.drafts import (
     about_a_survey,
     all_arms,
     arm,
+    choice,
     first_question,
     frozen,
     full_spa,
@@ -42,6 +44,31 @@ def _rating_about_prompts(study):
     builders.add_rating(study, position=1, m=2)
     alpha, beta = study.systems.order_by("name")[:2]
     study.contrasts.create(x=beta, y=alpha, expected=">", population="people_and_prompts")
+
+
+def contrast_in_bundle(**columns):
+    """A scenario: a bundle whose first comparison has these values. The database lets no draft have them."""
+    return with_change(lambda value: value["contrasts"][0].update(columns))
+
+
+def section_with_stopping(rule):
+    def change(study):
+        section = study.sections.get()
+        section.settings |= {"stopping": rule}
+        section.save()
+
+    return change
+
+
+def claims(**columns):
+    """A change: the comparisons claim that x is not worse."""
+    return lambda study: study.contrasts.update(**{"hypothesis": "noninferiority", "margin": 0.1} | columns)
+
+
+def _claim_about_sources(study):
+    builders.add_humanlike(study, position=1)
+    alpha, beta = study.systems.order_by("name")[:2]
+    study.contrasts.create(x=beta, y=alpha, estimand="accuracy", hypothesis="noninferiority", margin=0.1)
 
 
 LINES = {
@@ -121,6 +148,38 @@ LINES = {
             "The margin must be below 0.5, half of the scale in section",
             "Enter a smaller margin",
             on(spa, lambda s: s.contrasts.update(margin=0.6)),
+        ),
+    ],
+    f"{D}:hypothesis_problem": [
+        (
+            "contrasts[0].margin: This hypothesis needs a margin",
+            "Enter one",
+            contrast_in_bundle(hypothesis="noninferiority", margin=None),
+        ),
+        (
+            "contrasts[0].hypothesis: This hypothesis is about two systems",
+            "Choose x and y",
+            contrast_in_bundle(hypothesis="noninferiority", margin=0.1, x=None, y=None),
+        ),
+        (
+            "contrasts[0].expected: This hypothesis cannot show that x and y are equivalent",
+            "Choose another expected result",
+            contrast_in_bundle(hypothesis="superiority_by_margin", margin=0.1, expected="~"),
+        ),
+        (
+            "In section 1 this expected result means that x is worse",
+            "Exchange x and y",
+            on(spa, claims(expected="<")),
+        ),
+        (
+            "Section 1 does not say in which direction x is better",
+            "Choose another section",
+            on(builders.draft_study, _claim_about_sources),
+        ),
+        (
+            "The stopping rule of section 1 tests another hypothesis",
+            "Remove the stopping rule",
+            on(choice, section_with_stopping("anytime"), claims()),
         ),
     ],
     f"{D}:contrast_problems": [

@@ -89,6 +89,9 @@ CASES = {
     ),
     "contrast_expected_is_a_sign": lambda w: Contrast(study=w["study"], expected="?", estimand="e"),
     "contrast_population_is_a_choice": lambda w: Contrast(study=w["study"], population="all", estimand="e"),
+    "contrast_hypothesis_has_what_it_needs": lambda w: Contrast(
+        study=w["study"], hypothesis="noninferiority", margin=0.1, estimand="e"
+    ),
     "contrast_margin_is_positive": lambda w: Contrast(study=w["study"], margin=0, estimand="e"),
     "contrast_level_is_below_one_half": lambda w: Contrast(study=w["study"], level=0.5, estimand="e"),
     "contrast_once_per_section_also_reversed": lambda w: Contrast(
