@@ -20,17 +20,26 @@ STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
 
 
 @dataclass(frozen=True, slots=True)
-class Family(Record):
-    """A declared family: its name, the keys of the comparisons that are adjusted together, and the method of adjustment.
+class Gate(Record):
+    """The family that must be shown before another family is tested.
 
-    `n_tests` is the number of planned tests, if the family also has tests that are adjusted elsewhere. Only Bonferroni's
-    method can adjust a part of a family, because it needs no other p-value.
+    `pvalue` is the largest adjusted p-value of that family, which includes its own gate. `is_open` says whether all its
+    comparisons were shown, each at its own level.
     """
+
+    family: str
+    pvalue: float
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Record):
+    """A declared family: its name, the keys of all its planned comparisons, the method of adjustment, and its gate if any."""
 
     name: str
     planned: tuple[str, ...]
     method: str = "holm"
-    n_tests: int | None = None
+    gate: Gate | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -38,15 +47,11 @@ class Family(Record):
         twice = sorted({key for key in self.planned if self.planned.count(key) > 1})
         if twice:
             raise ValueError(f"planned: {twice[0]!r} occurs twice in the family {self.name}")
-        if self.n_tests is not None and (self.n_tests < len(self.planned) or self.method != "bonferroni"):
-            raise ValueError(
-                f"n_tests: {self.n_tests} needs the method bonferroni and at least {len(self.planned)} tests"
-            )
 
     @property
     def size(self) -> int:
         """Return the number of planned tests of the family."""
-        return len(self.planned) if self.n_tests is None else self.n_tests
+        return len(self.planned)
 
 
 def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
@@ -110,6 +115,82 @@ def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> l
     return _adjust(pvalues, size, lambda array: array * len(array))
 
 
+def hommel(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Hommel's adjustment, which controls the family-wise error if Simes' test is valid for every part of the family.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing and counts as 1.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    Raises
+    ------
+    ValueError
+        If a p-value is not in 0..1, or if `size` is less than the number of p-values.
+
+    Notes
+    -----
+    The adjusted p-value of a test is the largest p-value of Simes' test, min over k of j p_(k) / k, over all parts of the
+    family that contain the test. Among the parts with j tests, the one with the j - 1 largest other p-values decides, so
+    m parts are enough. It is never less powerful than Holm's method. Simes' test is valid for independent and for
+    positively dependent p-values, such as those of comparisons with shared annotators or a shared system in the same
+    direction.
+
+    References
+    ----------
+    Hommel 1988, Biometrika 75, 383-386; Wright 1992, Biometrics 48, 1005-1013; Simes 1986, Biometrika 73, 751-754.
+
+    Examples
+    --------
+    >>> [round(p, 4) for p in hommel([0.01, 0.02, 0.03, 0.04])]
+    [0.03, 0.04, 0.04, 0.04]
+    >>> hommel([0.02, None])
+    [0.04, None]
+    """
+    return _adjust(pvalues, size, _hommel)
+
+
+def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[float | None]:
+    """Adjusted p-values of a family that is tested only after all comparisons of another family were shown.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values, adjusted within their own family.
+    gate_pvalue : float
+        Largest adjusted p-value of the family before, which includes the gate of that family.
+
+    Returns
+    -------
+    list[float or None]
+        The larger of both for each test; None stays None.
+
+    Notes
+    -----
+    Serial gatekeeping. If a hypothesis of the family before is true, an error in the later family needs an error in the
+    one before, which has at most its level. If none is true, only the later family can have an error. So the level
+    holds over both families, and each may use it in full.
+
+    References
+    ----------
+    Westfall and Krishen 2001, Journal of Statistical Planning and Inference 99, 25-40; Dmitrienko and Tamhane 2007,
+    Pharmaceutical Statistics 6, 171-180.
+
+    Examples
+    --------
+    >>> behind_gate([0.001, 0.04, None], 0.02)
+    [0.02, 0.04, None]
+    """
+    return [None if pvalue is None else max(pvalue, gate_pvalue) for pvalue in pvalues]
+
+
 def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
     """Benjamini and Hochberg's adjustment for the false discovery rate.
 
@@ -140,6 +221,7 @@ def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = No
 METHODS: Mapping[str, Callable[..., list[float | None]]] = {
     "holm": holm,
     "bonferroni": bonferroni,
+    "hommel": hommel,
     "benjamini_hochberg": benjamini_hochberg,
 }
 
@@ -192,7 +274,7 @@ def adjust_family(
     -------
     dict[str, Estimate]
         The estimates with adjusted tests. With Bonferroni's method, `interval_adjusted` is set for each estimate
-        with a confidence curve.
+        with a confidence curve. Behind a closed gate there are no stars and no adjusted intervals.
 
     Raises
     ------
@@ -202,8 +284,8 @@ def adjust_family(
     Notes
     -----
     Bonferroni's intervals have the level 1 - (1 - level) / m, so the adjusted p-value is below 1 - level if and only if
-    the adjusted interval excludes the null value. Intervals that agree with Holm's method are not standard, so estimates
-    that he adjusts have none.
+    the adjusted interval excludes the null value. Holm's and Hommel's methods have no standard intervals that agree with
+    them, so their estimates have no adjusted interval. Behind a gate, p-values are those of `behind_gate`.
 
     Examples
     --------
@@ -217,7 +299,12 @@ def adjust_family(
     if unplanned:
         raise ValueError(f"estimates: {unplanned[0]!r} is not planned in the family {family.name}")
     pvalues = [estimates[key].pvalue if key in estimates else None for key in family.planned]
-    after = dict(zip(family.planned, METHODS[family.method](pvalues, size=family.size), strict=True))
+    adjusted = METHODS[family.method](pvalues)
+    if family.gate is not None:
+        adjusted = behind_gate(adjusted, family.gate.pvalue)
+    after = dict(zip(family.planned, adjusted, strict=True))
+    is_open = family.gate is None or family.gate.is_open
+    stars_scheme = star_scheme if is_open else None
     results = {}
     for key, estimate in estimates.items():
         if estimate.test is None:
@@ -229,10 +316,11 @@ def adjust_family(
             adjust=family.method,
             family=family.name,
             family_size=family.size,
-            stars=None if star_scheme is None else pvalue_stars(after[key], star_scheme),
-            star_scheme=star_scheme,
+            stars=None if stars_scheme is None else pvalue_stars(after[key], stars_scheme),
+            star_scheme=stars_scheme,
         )
-        results[key] = replace(estimate, test=test, interval_adjusted=_adjusted_interval(estimate, family))
+        interval = _adjusted_interval(estimate, family) if is_open else None
+        results[key] = replace(estimate, test=test, interval_adjusted=interval)
     return results
 
 
@@ -317,6 +405,22 @@ def _holm(pvalues: FloatArray) -> FloatArray:
     stepped = np.maximum.accumulate(np.arange(len(pvalues), 0, -1) * pvalues[order])
     after = np.empty_like(pvalues)
     after[order] = stepped
+    return after
+
+
+def _hommel(pvalues: FloatArray) -> FloatArray:
+    m = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")
+    ordered = pvalues[order]
+    largest = np.zeros(m)
+    for j in range(1, m + 1):
+        # Simes' test of each test with the j - 1 largest others. The j largest tests share one part of the family.
+        others = np.min(j * ordered[m - j + 1 :] / np.arange(2, j + 1), initial=np.inf)
+        of_parts = np.minimum(j * ordered, others)
+        of_parts[m - j :] = of_parts[m - j]
+        largest = np.maximum(largest, of_parts)
+    after = np.empty_like(pvalues)
+    after[order] = largest
     return after
 
 

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .cells import (
+    contrast_of,
+    expectation_outcome,
+    has_agreeing_interval,
+    interval_bounds,
+    is_not_tested,
+    is_sequential,
+    verdict_direction_symbol,
+)
 from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         claim, text = _claim_and_numbers(conclusion)
         outcome = (
             expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate, conclusion.null))
-            if _has_verdict(estimate)
+            if _has_verdict(estimate) and not is_not_tested(estimate)
             else ""
         )
         sentences.append(
@@ -62,6 +70,8 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
         if wording.subject:
             return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
         return wording.open, f"Nothing can be estimated: {estimate.reason}."
+    if estimate.test is not None and is_not_tested(estimate):
+        return _not_tested_claim_and_numbers(conclusion)
     numbers = _numbers_sentence(conclusion)
     if estimate.test is None:
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
@@ -97,6 +107,15 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
 
 
+def _not_tested_claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
+    """Return that the order of the families left the comparison untested, and its numbers as a description."""
+    estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
+    before = estimate.detail["gate"]["family"]
+    subject = wording.subject or f"{contrast['x']} and {contrast['y']}"
+    claim = f"{subject}: not tested, because not all comparisons of the family “{before}” were shown."
+    return claim, f"These numbers only describe. {_numbers_sentence(conclusion)}{wording.closing_text}"
+
+
 def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
     """Return ", for prompts like these", ", for exactly these 3 prompts" or, if the analysis does not say it, ''."""
     population = estimate.settings.get("population")
@@ -125,7 +144,7 @@ def population_sentence(estimate: "Estimate") -> str:
     if declared == "people":
         return " The design declared exactly these prompts, but this method is about prompts like these."
     wanted = " The design declared prompts like these, but "
-    if estimate.analysis.endswith(".sequential"):
+    if is_sequential(estimate):
         return f"{wanted}its stopping rule counts people only. A study without a stopping rule can show more."
     if "n_batches" in estimate.detail:
         return f"{wanted}batches that share prompts cannot show that. A study with five sets that share no prompt can."
@@ -135,9 +154,13 @@ def population_sentence(estimate: "Estimate") -> str:
 
 
 def _equivalence_sentence(conclusion: Conclusion) -> str:
-    """Return a sentence with the interval that decided equivalence."""
+    """Return a sentence with the interval that decided equivalence, or with the p-value if no interval agrees with it."""
     for other in conclusion.estimate.sensitivity:
-        if other.analysis.endswith(".equivalence") and (between := interval_bounds(other)):
+        if not other.analysis.endswith(".equivalence"):
+            continue
+        if not has_agreeing_interval(other):
+            return f" The test of equivalence has {apa.format_named_pvalue(other.test)}."
+        if between := interval_bounds(other):
             _, low, high = apa.format_estimate_with_bounds(other.estimate, between, conclusion.wording.kind)
             return f" The {apa.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
     return ""
@@ -168,12 +191,17 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
 
 def _numbers_sentence(conclusion: Conclusion) -> str:
     estimate, wording = conclusion.estimate, conclusion.wording
-    between = interval_bounds(estimate)
+    not_tested = is_not_tested(estimate)
+    between = interval_bounds(estimate) if not_tested or has_agreeing_interval(estimate) else None
     middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, between, wording.kind)
     text = f"{wording.before} {middle}{wording.after}"
     text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
-    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test else ""
-    return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
+    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test and not not_tested else ""
+    text = f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
+    if not_tested or estimate.test is None or has_agreeing_interval(estimate):
+        return text
+    method = apa.ADJUSTMENT_NAMES[str(estimate.test.adjust)][1]
+    return f"{text} {method} gives no interval that agrees with p; the table has the interval of this comparison alone."
 
 
 def is_unpaired(estimate: "Estimate") -> bool:
@@ -289,6 +317,12 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTMENT_NAMES[family['adjust']][1]}."
         )
+        if "after" in family:
+            outcome = "was tested" if family["is_tested"] else "was not tested"
+            lines.append(
+                f"The family {family['family']} is tested only if all comparisons of the family {family['after']} were shown; "
+                f"it {outcome}. Its adjusted p-values are never below the largest of that family."
+            )
     level = report["parameters"]["level"]
     lines += [
         f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {report['parameters']['resamples']} times; the seed "

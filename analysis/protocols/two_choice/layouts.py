@@ -11,6 +11,7 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     expectation_outcome,
     interval_bounds,
+    is_sequential,
     population_note,
     reported_pvalue,
     verdict_direction_symbol,
@@ -29,11 +30,6 @@ OUTCOME_LABELS = {
     "budget_exhausted": "budget exhausted",
     "inconclusive": "open",
 }
-
-
-def is_sequential(estimate: "Estimate") -> bool:
-    """Return whether a stopping rule decided the number of labels."""
-    return estimate.analysis.endswith(".sequential")
 
 
 def decisions_table(
