@@ -46,6 +46,11 @@ LABELS = {
         "x_condition": "Training of X",
         "y_condition": "Training of Y",
     },
+    "family": {
+        "name": "Family",
+        "adjustment": "Adjusted by",
+        "after": "Tested only after",
+    },
     "rule": {"position": "Position in the list", "role": "Use", "parameters": "Settings"},
 }
 HELP = {
@@ -70,6 +75,12 @@ HELP = {
     "contrast": {
         "level": "By default 0.05.",
         "population": "A result about prompts like these needs five prompts or more, judged by several people.",
+        "family": "Comparisons of one family are adjusted together. Empty: all comparisons with the same role.",
+    },
+    "family": {
+        "name": "A role (primary, secondary, exploratory), or a name from the field Family of the comparisons.",
+        "adjustment": "How p-values account for the number of sentences in the family.",
+        "after": "Another family. Example: primary, in the row of secondary. Then secondary is tested only if all of primary was shown, and the error level holds over both.",
     },
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median_low
+from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
@@ -133,6 +134,7 @@ _GROUPS = {
     "systems": "systems-group",
     "arms": "arms-group",
     "contrasts": "contrasts-group",
+    "comparison_families": "comparison_families-group",
     "sections": "sections-group",
     "exclusion_rules": "exclusion_rules-group",
 }
@@ -196,6 +198,11 @@ def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
         BatchBurden(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
         for name, burden in (("smallest", by_minutes[0]), ("median", median), ("largest", by_minutes[-1]))
     ]
+
+
+def planned_families(study: Study) -> list[dict[str, Any]]:
+    """Return what the report will say of each family of planned comparisons."""
+    return [family for _, families in signals.describing_families.send(Study, study=study) for family in families]
 
 
 def find_linked_problems(study: Study) -> list[LinkedProblem]:
