@@ -46,7 +46,8 @@ class Migration(migrations.Migration):
                 ("study", protected_foreign_key("studies.study", "comparison_families")),
             ],
             options={
-                "verbose_name_plural": "comparison families",
+                "verbose_name": "family of comparisons",
+                "verbose_name_plural": "families of comparisons",
                 "ordering": ["pk"],
                 "base_manager_name": "objects",
                 "constraints": [

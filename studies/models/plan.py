@@ -150,7 +150,8 @@ class ComparisonFamily(DesignModel):
     class Meta:
         ordering = ["pk"]
         base_manager_name = "objects"
-        verbose_name_plural = "comparison families"
+        verbose_name = "family of comparisons"
+        verbose_name_plural = "families of comparisons"
         constraints = [
             UniqueConstraint(fields=["study", "name"], name="comparison_family_once_per_study"),
             CheckConstraint(name="comparison_family_has_a_name", condition=~Q(name="")),

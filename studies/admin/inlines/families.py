@@ -36,5 +36,3 @@ class ComparisonFamilyInline(StudyRowsInline):
     fields = ("name", "adjustment", "after")
     form_class = FamilyForm
     formset = FamilyFormSet
-    verbose_name = "family of comparisons"
-    verbose_name_plural = "families of comparisons"
