@@ -64,7 +64,7 @@ def describe_families(study: Study, **signal_kwargs: object) -> list[dict[str, A
     for planned in study_claims(study).values():
         for compared in planned:
             members.setdefault(compared.family, Counter())[f"{compared.x} and {compared.y}"] += 1
-    labels = {value: str(label).partition(":")[0] for value, label in ComparisonFamily.Adjustment.choices}
+    labels = dict(ComparisonFamily.Adjustment.choices)
     return [
         {
             "name": name,

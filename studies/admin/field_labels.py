@@ -79,7 +79,7 @@ HELP = {
     },
     "family": {
         "name": "A role (primary, secondary, exploratory), or a name from the field Family of the comparisons.",
-        "adjustment": "How p-values account for the number of sentences in the family.",
+        "adjustment": "Bonferroni has intervals that agree with p. Holm and Hommel show at least as much, without such intervals.",
         "after": "Another family. Example: primary, in the row of secondary. Then secondary is tested only if all of primary was shown, and the error level holds over both.",
     },
 }  # fmt: skip

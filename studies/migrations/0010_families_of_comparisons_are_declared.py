@@ -27,9 +27,9 @@ class Migration(migrations.Migration):
                     "adjustment",
                     models.CharField(
                         choices=[
-                            ("bonferroni", "Bonferroni: has intervals that agree with p"),
-                            ("holm", "Holm: shows at least as much, without such intervals"),
-                            ("hommel", "Hommel: shows at least as much as Holm, without such intervals"),
+                            ("bonferroni", "Bonferroni"),
+                            ("holm", "Holm"),
+                            ("hommel", "Hommel"),
                         ],
                         default="bonferroni",
                         max_length=10,

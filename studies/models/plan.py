@@ -132,9 +132,9 @@ class ComparisonFamily(DesignModel):
     """
 
     class Adjustment(models.TextChoices):
-        BONFERRONI = "bonferroni", "Bonferroni: has intervals that agree with p"
-        HOLM = "holm", "Holm: shows at least as much, without such intervals"
-        HOMMEL = "hommel", "Hommel: shows at least as much as Holm, without such intervals"
+        BONFERRONI = "bonferroni", "Bonferroni"
+        HOLM = "holm", "Holm"
+        HOMMEL = "hommel", "Hommel"
 
     study = protected_foreign_key(Study, "comparison_families")
     name = models.CharField(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
 from .cells import (
+    comparison_x_y_and_criterion_phrase,
     contrast_of,
     expectation_outcome,
     has_agreeing_interval,
@@ -109,9 +110,10 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
 
 def _not_tested_claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     """Return that the order of the families left the comparison untested, and its numbers as a description."""
-    estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
+    estimate, wording = conclusion.estimate, conclusion.wording
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     before = estimate.detail["gate"]["family"]
-    subject = wording.subject or f"{contrast['x']} and {contrast['y']}"
+    subject = wording.subject or f"{x} and {y}{about}"
     claim = f"{subject}: not tested, because not all comparisons of the family “{before}” were shown."
     return claim, f"These numbers only describe. {_numbers_sentence(conclusion)}{wording.closing_text}"
 

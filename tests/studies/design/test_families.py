@@ -109,7 +109,7 @@ def test_the_page_says_how_many_sentences_each_family_has():
     assert declared_family_sizes(study) == {"secondary": 1}
     for url in (study_url(study), f"/admin/studies/study/{study.pk}/launch/"):
         page = logged_in(study.owner).get(url).content.decode()
-        assert "beta and alpha (2)" in page and "all of primary were shown" in page, url
+        assert "beta and alpha</bdi> (2)" in page and "tested only if all of primary were shown" in page, url
 
 
 def test_a_row_is_entered_on_the_page(study):
