@@ -12,6 +12,7 @@ from .blocks.cells import (
     comparison_label,
     contrast_of,
     expectation_outcome,
+    is_not_tested,
     population_note,
     reported_pvalue,
     verdict_direction_symbol,
@@ -101,7 +102,9 @@ def _comparison_row(
         "criterion": contrast["criterion"],
         "section": contrast["section"],
         "expected": EXPECTATION_LABELS[expected],
-        "found": {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
+        "found": "not tested"
+        if stated and is_not_tested(stated)
+        else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
         **estimate_interval_and_pvalue_cells("p_xy", stated),
         "n": stated.n if stated else None,

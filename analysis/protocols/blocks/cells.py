@@ -104,8 +104,8 @@ def role_label(contrast: Mapping[str, Any]) -> str:
 
 
 def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
-    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
-    if estimate is None or estimate.estimate is None:
+    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data or if not tested."""
+    if estimate is None or estimate.estimate is None or is_not_tested(estimate):
         return ""
     side = ">" if estimate.estimate > null else "<"
     if by_paper_convention:

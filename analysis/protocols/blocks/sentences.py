@@ -45,7 +45,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         claim, text = _claim_and_numbers(conclusion)
         outcome = (
             expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate, conclusion.null))
-            if _has_verdict(estimate) and not is_not_tested(estimate)
+            if _has_verdict(estimate)
             else ""
         )
         sentences.append(

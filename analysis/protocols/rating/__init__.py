@@ -32,6 +32,7 @@ from .question_ratings import (
     QuestionRatings,
     planned_comparisons_of_question,
     read_question_ratings,
+    section_contrasts,
 )
 from .utilities import UTILITY_BLOCK, utility_blocks, utility_difference
 
@@ -56,8 +57,9 @@ class RatingAnalysis(ProtocolAnalysis):
         claims: dict[str, list[Comparison]] = {}
         for section in sections:
             has_references = planted_references_of(section.study).is_complete
+            contrasts = section_contrasts(section)
             for question in section.questions.all():
-                planned = planned_comparisons_of_question(section, question)
+                planned = planned_comparisons_of_question(contrasts, section, question)
                 claims.setdefault(SUPERIORITY_BLOCK, []).extend(planned.superiority)
                 claims.setdefault(DIFFERENCE_BLOCK, []).extend(planned.difference)
                 if has_references:

@@ -1,6 +1,6 @@
 """Prepare the ratings of one question for the statistics, on the question's own scale."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ class QuestionRatings:
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     references = planted_references_of(section.study)
-    questions = list(section.questions.all())
+    questions, contrasts = list(section.questions.all()), section_contrasts(section)
     is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
     ratings = []
     for question in questions:
@@ -84,7 +84,7 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             question_rows[question_rows["is_kept_paper"].astype(bool)],
         )
         is_overall = not question.criterion and any(other.criterion for other in questions)
-        planned = planned_comparisons_of_question(section, question)
+        planned = planned_comparisons_of_question(contrasts, section, question)
         question_ratings = QuestionRatings(
             section,
             question,
@@ -117,9 +117,11 @@ class PlannedComparisons:
     utility: tuple[Comparison, ...]
 
 
-def planned_comparisons_of_question(section: Any, question: Any) -> PlannedComparisons:
-    contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
+def section_contrasts(section: Any) -> list[Any]:
+    return list(section.study.contrasts.select_related("x", "y", "section"))
 
+
+def planned_comparisons_of_question(contrasts: Sequence[Any], section: Any, question: Any) -> PlannedComparisons:
     def unique_comparisons(estimand: str) -> tuple[Comparison, ...]:
         comparisons = planned_comparisons(
             contrasts, section, question.criterion, question.key, estimand, default_estimand=SUPERIORITY

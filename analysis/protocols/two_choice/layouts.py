@@ -11,6 +11,7 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     expectation_outcome,
     interval_bounds,
+    is_not_tested,
     is_sequential,
     population_note,
     reported_pvalue,
@@ -53,7 +54,7 @@ def decisions_table(
                 "level": apa.format_confidence_level(estimate),
                 "p": reported_pvalue(estimate),
                 "n": estimate.n,
-                "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
+                "outcome": _outcome(estimate),
                 "stopped": detail.get("stopped_at"),
                 "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate, 0.5)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
@@ -77,7 +78,12 @@ def decisions_table(
     )
 
 
-def _fixed_n_outcome(estimate: "Estimate") -> str:
+def _outcome(estimate: "Estimate") -> str:
+    """Return the outcome of the stopping rule, or else of the test at a fixed n."""
+    if is_not_tested(estimate):
+        return "not tested"
+    if estimate.detail.get("outcome") in OUTCOME_LABELS:
+        return OUTCOME_LABELS[estimate.detail["outcome"]]
     verdict = estimate.detail.get("verdict")
     if verdict == "different" and estimate.estimate is not None:
         return OUTCOME_LABELS["a_better" if estimate.estimate > 0.5 else "b_better"]

@@ -244,6 +244,8 @@ def test_a_report_whose_gate_is_closed(report_of):
     rows = {row["role"]: row for row in table["rows"]}
     assert rows["secondary"]["score_p"] is None and rows["secondary"]["score_interval"]
     assert "A comparison without p was not tested" in table["note"]
+    (ranked,) = [one for one in result["tables"] if one["name"] == "ranking_pairs"]
+    assert {row["role"]: row["verdict"] for row in ranked["rows"]}["secondary"] == "not tested"
     estimates = [
         e for b in result["blocks"] if b["name"] == RELATIVE and b["mode"] == "recommended" for e in b["estimates"]
     ]
