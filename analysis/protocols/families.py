@@ -55,9 +55,14 @@ def study_claims(study: Any) -> dict[str, list[Comparison]]:
     return planned_claims(sections)
 
 
+def _declared_names(rows: Iterable[Any]) -> set[str]:
+    """Return the families that rows declare, by their own name or as the family before another one."""
+    return {name for row in rows for name in (row.name, row.after) if name}
+
+
 def declared_family_sizes(study: Any) -> dict[str, int]:
     """Return the number of claims in each declared family, over all protocols."""
-    declared = {row.name for row in study.comparison_families.all()}
+    declared = _declared_names(study.comparison_families.all())
     if not declared:
         return {}
     sizes = Counter(compared.family for planned in study_claims(study).values() for compared in planned)
@@ -100,6 +105,7 @@ def adjust_comparisons(
             # The analysis can change a comparison, for example its margin, but not its family.
             comparisons[key] = compared
     rows = {row.name: row for row in declared}
+    declared_names = _declared_names(rows.values())
     gates: dict[str, Gate] = {}
     results: dict[str, Estimate] = {}
     for name in [*_each_after_its_gate(claimed_names, rows), *(name for name in families if name not in claimed_names)]:
@@ -118,9 +124,9 @@ def adjust_comparisons(
         for key, estimate in with_estimate.items():
             if is_sequential(estimate):
                 adjusted[key] = (
-                    _decided_at_a_level_of_its_own(estimate, comparisons[key].level, family)
-                    if row is None
-                    else _decided_by_rule(estimate, family)
+                    _decided_by_rule(estimate, family)
+                    if name in declared_names
+                    else _decided_at_a_level_of_its_own(estimate, comparisons[key].level, family)
                 )
         results |= adjusted
         gates[name] = _gate_of(name, [(comparisons[key], adjusted.get(key)) for key in families[name]])

@@ -159,6 +159,10 @@ def test_what_a_stopping_rule_decided_shares_the_level_and_opens_the_gate():
     assert found["c"].test.pvalue_adjusted == max(0.02, found["b"].test.pvalue_adjusted)
     found = adjusted(rows, spa=[decided("a", 0.3, "inconclusive"), *pairs[1:]])
     assert found["c"].detail["verdict"] == "not_tested"
+    # A family is declared by a row of its own, or as the one before another.
+    found = adjusted(rows[1:], spa=[pairs[0], pairs[2]])
+    assert found["a"].test.pvalue_adjusted == found["c"].test.pvalue_adjusted == 0.01
+    assert found["c"].detail["verdict"] == "different"
 
 
 def test_a_stopping_rule_without_a_declared_family_says_what_it_does_not_count():

@@ -139,5 +139,8 @@ def test_a_stopping_rule_shares_the_level_of_its_declared_family():
     first = study.contrasts.first()
     Contrast.objects.filter(pk=first.pk).update(family="first")
     assert thresholds() == [40, 40]
-    declared(study, name="first", after="")
+    row = declared(study, name="first", after="")
+    assert sorted(thresholds()) == [20, 40]
+    row.delete()
+    declared(study, name="third", after="first")
     assert sorted(thresholds()) == [20, 40]
