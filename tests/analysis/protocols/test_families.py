@@ -168,7 +168,9 @@ def test_what_a_stopping_rule_decided_shares_the_level_and_opens_the_gate():
 def test_a_stopping_rule_without_a_declared_family_says_what_it_does_not_count():
     alone = adjusted([], spa=[decided("a", 0.01, "different", level=0.95)])
     assert "family_not_counted" not in alone["a"].detail
-    beside = adjusted([], spa=[decided("a", 0.01, "different", level=0.95), compared("b", 0.5)])
+    shared = adjusted([], spa=[decided("a", 0.01, "different", level=0.975), compared("b", 0.5)])
+    assert "family_not_counted" not in shared["a"].detail
+    beside = adjusted([], spa=[decided("a", 0.01, "different", level=0.97), compared("b", 0.5)])
     assert beside["a"].detail["family_not_counted"] == ["primary", 2]
     assert beside["a"].test.pvalue_adjusted is None and beside["a"].detail["verdict"] == "different"
 
