@@ -35,7 +35,7 @@ NO_AGREEING_INTERVALS_NOTE = (
     "comparison alone."
 )
 NOT_TESTED_NOTE = (
-    "A comparison without p was not tested, because the family before its own was not shown; its numbers describe."
+    "A comparison without p was not tested, because the family before its own was not shown; its numbers only describe."
 )
 STATISTIC_LETTERS = {
     "one_sample_t": "t",

@@ -14,6 +14,7 @@ from studies.models import (
     Arm,
     AuditEvent,
     Batch,
+    ComparisonFamily,
     Contrast,
     Design,
     Exposure,
@@ -79,6 +80,7 @@ FROZEN = {
     "a question's words change without amending": lambda s, d: Question.objects.filter(section__study=s).update(
         text="other"
     ),
+    "a family is added": lambda s, d: ComparisonFamily.objects.create(study=s, name="new"),
     "a contrast is added": lambda s, d: Contrast.objects.create(study=s, estimand="new"),
     "a margin is set": lambda s, d: s.contrasts.update(margin=0.1),
     "a prompt changes": lambda s, d: saved(s.prompts.first(), text="other"),
