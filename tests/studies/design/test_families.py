@@ -106,7 +106,7 @@ def test_the_page_says_how_many_sentences_each_family_has():
         "primary": {"n_sentences": 2, "adjustment": "Bonferroni", "after": "", "pairs": [("beta and alpha", 2)]},
         "secondary": {"n_sentences": 1, "adjustment": "Hommel", "after": "primary", "pairs": [("gamma and alpha", 1)]},
     }
-    assert declared_family_sizes(study) == {"secondary": 1}
+    assert declared_family_sizes(study) == {"primary": 2, "secondary": 1}
     for url in (study_url(study), f"/admin/studies/study/{study.pk}/launch/"):
         page = logged_in(study.owner).get(url).content.decode()
         assert "beta and alpha</bdi> (2)" in page and "tested only if all of primary were shown" in page, url
