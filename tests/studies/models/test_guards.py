@@ -204,6 +204,7 @@ def test_an_erasure_blanks_and_nothing_else(study):
         "DELETE FROM studies_auditevent",
         "UPDATE studies_output SET text = 'x'",
         "INSERT INTO studies_system (study_id, name, is_human, reference) SELECT id, 'new', false, '' FROM studies_study",
+        "INSERT INTO studies_comparisonfamily (study_id, name, adjustment, after) SELECT id, 'a', 'holm', '' FROM studies_study",
         "DELETE FROM studies_placement",
         "UPDATE studies_batch SET wanted = 99",
         "UPDATE analysis_coding SET labels = 'other', is_none = false",
