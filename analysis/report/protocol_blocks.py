@@ -12,6 +12,7 @@ from typing import Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols import REGISTRY, StartedAnalysis
 from analysis.protocols.blocks import Block, add_default_planned_conclusions
+from analysis.protocols.blocks.comparisons import AdjustedByBlock
 from analysis.protocols.families import adjust_comparisons, planned_claims
 
 from .report_data import ReportData
@@ -33,17 +34,36 @@ def protocol_blocks(
         progress(2, 5, f"Analysing {context.protocol} ({number} of {len(contexts)})")
         with _keeping_other_protocols(context.protocol, problems):
             started[context.protocol] = StartedAnalysis(REGISTRY[context.protocol], context)
-    adjusted = adjust_comparisons(
-        {name: pairs for analysis in started.values() for name, pairs in analysis.compared.items()},
-        planned_claims({context.protocol: context.sections for context in contexts}),
-        data.study.comparison_families.all(),
-        star_scheme=parameters["star_scheme"],
-    )
+    claims = planned_claims({context.protocol: context.sections for context in contexts})
+    declared = list(data.study.comparison_families.all())
+    options = {"claims": claims, "declared": declared, "star_scheme": parameters["star_scheme"]}
+    started, adjusted = _adjust_what_can_be(started, problems, options)
     blocks: list[Block] = []
     for slug, analysis in started.items():
         with _keeping_other_protocols(slug, problems):
             blocks += add_default_planned_conclusions(analysis.finish(adjusted))
     return blocks
+
+
+def _adjust_what_can_be(
+    started: dict[str, StartedAnalysis], problems: list[dict[str, Any]], options: Mapping[str, Any]
+) -> tuple[dict[str, StartedAnalysis], AdjustedByBlock]:
+    """Return the analyses whose comparisons can be adjusted, and these adjusted. The claims of others count with p = 1."""
+
+    def adjusted(analyses: Mapping[str, StartedAnalysis]) -> AdjustedByBlock:
+        compared = {name: pairs for one in analyses.values() for name, pairs in one.compared.items()}
+        return adjust_comparisons(compared, **options)
+
+    try:
+        return started, adjusted(started)
+    except Exception:
+        logger.exception("The comparisons could not be adjusted together")
+    sound = {}
+    for slug, analysis in started.items():
+        with _keeping_other_protocols(slug, problems):
+            adjusted({slug: analysis})
+            sound[slug] = analysis
+    return sound, adjusted(sound)
 
 
 def _contexts(

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import adjust_comparisons
 from analysis.report.build import build_report
+from analysis.report.protocol_blocks import _adjust_what_can_be
 from analysis.stats import basic, multiplicity
 from studies.models import ComparisonFamily, Contrast, Study
 from studies.services import lifecycle
@@ -259,3 +260,27 @@ def test_a_report_whose_gate_is_closed(report_of):
         "not_tested"
     }
     assert "it was not tested" in " ".join(result["methods"])
+
+
+def test_comparisons_that_cannot_be_adjusted_cost_their_protocol_alone():
+    class Broken:
+        df = None
+        bounds = None
+
+        def interval(self, level):
+            raise FloatingPointError("no such interval")
+
+    def analysis(pairs):
+        return SimpleNamespace(compared={pairs[0]: pairs[1]})
+
+    good, (comparison, estimate) = compared("a", 0.6), compared("b", 0.6)
+    started = {
+        "spa": analysis((SPA, [good])),
+        "relative": analysis((RELATIVE, [(comparison, replace(estimate, _curve=Broken()))])),
+    }
+    claims = {SPA: [good[0]], RELATIVE: [comparison]}
+    problems = []
+    sound, results = _adjust_what_can_be(started, problems, {"claims": claims, "star_scheme": "10/5/1"})
+    assert list(sound) == ["spa"] and [problem["row"] for problem in problems] == ["protocol relative"]
+    # The claim that is lost still counts.
+    assert results[SPA][0].test.family_size == 2 and results[SPA][0].detail["verdict"] == "different"
