@@ -34,6 +34,11 @@ deleting_draft = Signal()
 # missing or unwise settings. An exception ends the checklist, and the page or launch that needs it.
 checking_draft = AskingSignal()
 
+# Arguments: ``study``. Sent when the page of a draft shows what the report will say of its planned comparisons. Receivers return a list of
+# dicts, one for each family: ``name``, ``n_sentences``, ``adjustment``, ``after`` and ``pairs`` (each with its number of sentences). An
+# exception fails the page.
+describing_families = AskingSignal()
+
 # Arguments: ``study_ids``, a list. Sent when a page shows the progress of studies. Receivers return a dict by id. Its values have
 # ``submitted``, ``last_submitted_at``, ``robots``, ``imported`` and ``in_progress``. A missing id means no progress. If two receivers
 # return the same id, the later one counts. An exception fails the page.

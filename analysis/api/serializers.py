@@ -34,7 +34,7 @@ READ_ONLY = (
 
 
 class StudySerializer(StrictMixin, serializers.ModelSerializer):
-    """A study: its texts for annotators and its plan. The design has its sections, questions and contrasts."""
+    """A study: its texts for annotators and its plan. The design has its sections, questions, contrasts and declared families."""
 
     code = CodeField(
         required=False,

@@ -1,7 +1,7 @@
 """The input of a protocol's analysis."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ class AnalysisContext:
     estimates, kept by the outcome-blind rules. ``is_kept_paper`` marks those of the paper's estimates. ``kept:<rule>`` marks
     those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
     ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
-    reads them. ``family_sizes``: the number of claims in each declared family, over all protocols. ``claim_blocks``: the
-    names of the blocks whose planned comparisons are claims.
+    reads them.
     """
 
     protocol: str
@@ -33,8 +32,6 @@ class AnalysisContext:
     tau: float = 1.1
     is_after_tau: bool = False
     claims: "PlannedLabels | None" = None
-    family_sizes: Mapping[str, int] = field(default_factory=dict)
-    claim_blocks: frozenset[str] = frozenset()
 
     def rng(self, *parts: Any) -> "np.random.Generator":
         """Return the random generator of this protocol for ``parts``. The same parts give the same numbers."""

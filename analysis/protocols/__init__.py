@@ -3,7 +3,8 @@
 An analysis is one module or package in this folder, with the name of its protocol. There is no list to edit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -13,8 +14,9 @@ from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 
 from .blocks import Block, Overview
-from .blocks.comparisons import Comparison
+from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
 
+ComparingAnalysis = Generator[ComparedByBlock, AdjustedByBlock, list[Block]]
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
 
@@ -49,20 +51,56 @@ class ProtocolAnalysis:
     # once.
     build_overview: Callable[[Sequence[Block], str], Overview] | None = None
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         """Return the planned comparisons about which the report writes a sentence, under the name of their block.
 
-        The report counts them before any analysis, because a declared family can span several protocols.
+        ``sections``: the live sections of this protocol. Answers play no part, so a draft's checklist can count them.
         """
         return {}
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Analyse all live sections of this protocol. Return blocks, each ``paper`` or ``recommended``."""
+    def analyse(self, context: AnalysisContext) -> "list[Block] | ComparingAnalysis":
+        """Analyse all live sections of this protocol. Return blocks, each ``paper`` or ``recommended``.
+
+        An analysis with comparisons is a generator. It yields them once, with their estimates, under the name of their
+        block, and gets the estimates back, adjusted in their families over all protocols and with verdicts.
+        """
         raise NotImplementedError
 
     def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         """Return the status of the section's stopping rule for each comparison, from the planned labels so far."""
         return []
+
+
+class StartedAnalysis:
+    """An analysis up to its comparisons (``compared``), which ``finish`` completes when they are adjusted."""
+
+    def __init__(self, analysis: ProtocolAnalysis, context: AnalysisContext) -> None:
+        self.compared: ComparedByBlock = {}
+        self._blocks: list[Block] = []
+        self._rest: ComparingAnalysis | None = None
+        started = analysis.analyse(context)
+        if isinstance(started, list):
+            self._blocks = started
+            return
+        try:
+            self.compared = next(started)
+            self._rest = started
+        except StopIteration as stop:
+            self._blocks = stop.value
+        for name, pairs in self.compared.items():
+            members = Counter((compared.family, compared.key) for compared, _ in pairs)
+            if twice := [key for (_, key), n in members.items() if n > 1]:
+                raise ValueError(f"{name} has the comparison {twice[0]} twice in one family.")
+
+    def finish(self, adjusted: AdjustedByBlock) -> list[Block]:
+        """Return the blocks. ``adjusted`` has the estimates of ``compared``, and may have others."""
+        if self._rest is None:
+            return self._blocks
+        try:
+            self._rest.send({name: adjusted[name] for name in self.compared})
+        except StopIteration as stop:
+            return stop.value
+        raise RuntimeError("An analysis yields its comparisons once.")
 
 
 def register(cls) -> type[ProtocolAnalysis]:

@@ -13,7 +13,7 @@ from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
-from . import ProtocolAnalysis, register
+from . import ComparingAnalysis, ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_x_y_and_criterion_phrase,
@@ -23,13 +23,7 @@ from .blocks.cells import (
     pvalue_cell,
     role_label,
 )
-from .blocks.comparisons import (
-    Comparison,
-    adjust_pvalues_and_add_verdicts,
-    adjust_pvalues_as_in_paper,
-    planned_comparisons,
-    read_contrasts,
-)
+from .blocks.comparisons import Comparison, adjust_pvalues_as_in_paper, planned_comparisons, read_contrasts
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -58,11 +52,11 @@ class RelativeAnalysis(ProtocolAnalysis):
     slug = "relative"
     needs_planned_labels = True
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         return {
             "relative.score": [
                 compared
-                for section in context.sections
+                for section in sections
                 for contrasts in [read_contrasts(section)]
                 for question in section.questions.all()
                 if not relative_scale_fault(question.scale)
@@ -70,7 +64,7 @@ class RelativeAnalysis(ProtocolAnalysis):
             ]
         }
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all relative sections of a study. Families span all sections."""
         claims = context.claims
         if claims is None:
@@ -81,12 +75,11 @@ class RelativeAnalysis(ProtocolAnalysis):
             for section in context.sections
             for answers in _read_comparison_answers(context.rows, section, pairs)
         ]
-        scores = adjust_pvalues_and_add_verdicts(
-            _named_estimates(all_answers, _score_estimate, context), "relative.score", context
-        )
-        above = adjust_pvalues_and_add_verdicts(
-            _named_estimates(all_answers, _superiority_estimate, context), "relative.superiority", context
-        )
+        adjusted = yield {
+            "relative.score": _named_estimates(all_answers, _score_estimate, context),
+            "relative.superiority": _named_estimates(all_answers, _superiority_estimate, context),
+        }
+        scores, above = adjusted["relative.score"], adjusted["relative.superiority"]
         paper = adjust_pvalues_as_in_paper(
             _named_estimates(all_answers, _paper_estimate, context), "relative.paper", context
         )

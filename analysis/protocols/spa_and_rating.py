@@ -14,6 +14,7 @@ from .blocks.cells import (
     comparisons_note,
     contrast_of,
     expectation_outcome,
+    is_not_tested,
     reported_pvalue,
     verdict_direction_symbol,
     verdict_text,
@@ -103,7 +104,9 @@ def _comparison_row(
         "criterion": contrast["criterion"],
         "section": contrast["section"],
         "expected": EXPECTATION_LABELS[expected],
-        "found": verdict_text(stated)
+        "found": "not tested"
+        if stated and is_not_tested(stated)
+        else verdict_text(stated)
         if stated and claim_of(stated)
         else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),

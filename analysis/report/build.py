@@ -6,23 +6,24 @@ the same bytes.
 """
 
 import hashlib
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from analysis.data.blinding import are_outcomes_hidden
-from analysis.data.context import AnalysisContext
 from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
-from analysis.protocols.blocks import Block, Overview, add_default_planned_conclusions, sentences
-from analysis.protocols.blocks.comparisons import Comparison
-from analysis.protocols.blocks.tables import Table, merge_nonempty_by_name_and_title, relabel_interval_columns
+from analysis.protocols.blocks import Block, Overview, sentences
+from analysis.protocols.blocks.tables import (
+    Table,
+    add_family_notes,
+    merge_nonempty_by_name_and_title,
+    relabel_interval_columns,
+)
 from studies.models import Study
 from studies.services.version import version
 
@@ -33,10 +34,9 @@ from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
 from .notices import build_notices
 from .parameters import validate_parameters
+from .protocol_blocks import protocol_blocks
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
-
-logger = logging.getLogger("heval.report")
 
 SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
@@ -130,7 +130,7 @@ def build_report(
         result["no_conclusion"] = no_conclusion.explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
-    tables = _tables(data, flow, blocks, overview)
+    tables = add_family_notes(_tables(data, flow, blocks, overview), blocks)
     result["tables"] = [
         relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
     ]
@@ -149,9 +149,9 @@ def _blocks(
 ) -> list[Block]:
     from analysis.stats.seeds import seeded_generator
 
-    blocks = _protocol_blocks(data, parameters, seed, problems, progress)
+    blocks = protocol_blocks(data, parameters, seed, problems, progress)
     if newest := data.newest_version_data():
-        blocks += newest_version_blocks(blocks, _protocol_blocks(newest, parameters, seed, problems, progress))
+        blocks += newest_version_blocks(blocks, protocol_blocks(newest, parameters, seed, problems, progress))
     options = {"level": parameters["level"], "resamples": parameters["resamples"]}
     if lost := build_attrition_block(
         data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **options
@@ -195,79 +195,6 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
     return {"is_confirmatory": not reasons, "reasons": reasons}
 
 
-def _protocol_blocks(
-    data: ReportData,
-    parameters: Mapping[str, Any],
-    seed: str,
-    problems: list[dict[str, Any]],
-    progress: ProgressCallback,
-) -> list[Block]:
-    """Return the blocks of every protocol with live sections."""
-    rows = data.live_answers()
-    tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
-    options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
-    contexts = []
-    for slug, sections in data.live_sections.items():
-        if slug not in REGISTRY:
-            text = "This protocol is not installed, so its sections are not analysed."
-            problems.append({"row": f"protocol {slug}", "column": "", "text": text})
-            continue
-        context = AnalysisContext(
-            protocol=slug,
-            rows=rows[rows["protocol"] == slug],
-            sections=sections,
-            seed=seed,
-            tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
-            is_after_tau=bool(tau and tau.excludes and tau.failed),
-            claims=data.claims,
-            **options,
-        )
-        contexts.append(context)
-    contexts, claims = _countable_contexts_and_claims(contexts, problems)
-    family_sizes = Counter(compared.family for comparisons in claims.values() for compared in comparisons)
-    blocks: list[Block] = []
-    for number, context in enumerate(contexts, 1):
-        slug = context.protocol
-        progress(2, 5, f"Analysing {slug} ({number} of {len(contexts)})")
-        context = replace(context, family_sizes=family_sizes, claim_blocks=frozenset(claims))
-        try:
-            blocks += add_default_planned_conclusions(REGISTRY[slug].analyse(context))
-        except Exception as error:
-            # An error in one protocol must not remove the results of others. The log has the details.
-            logger.exception("The analysis of %s failed", slug)
-            text = f"The analysis failed ({type(error).__name__}). The server log has the details."
-            problems.append({"row": f"protocol {slug}", "column": "", "text": text})
-    return blocks
-
-
-def _countable_contexts_and_claims(
-    contexts: Iterable[AnalysisContext], problems: list[dict[str, Any]]
-) -> tuple[list[AnalysisContext], dict[str, list[Comparison]]]:
-    """Return the planned claims of all protocols by block, without those that another block supersedes.
-
-    A protocol whose claims cannot be counted is a problem and is not analysed: its p-values could not be adjusted.
-    """
-    countable: list[AnalysisContext] = []
-    claims: dict[str, list[Comparison]] = {}
-    superseded: dict[str, str] = {}
-    for context in contexts:
-        analysis = REGISTRY[context.protocol]
-        try:
-            planned = analysis.planned_claims(context)
-        except Exception as error:
-            logger.exception("The claims of %s could not be counted", context.protocol)
-            text = (
-                f"Its planned comparisons could not be counted ({type(error).__name__}), so it is not analysed, and other claims are adjusted "
-                "for fewer tests. The server log has the details."
-            )
-            problems.append({"row": f"protocol {context.protocol}", "column": "", "text": text})
-            continue
-        countable.append(context)
-        superseded |= analysis.superseded_claims
-        claims |= {name: comparisons for name, comparisons in planned.items() if comparisons}
-    return countable, {name: comparisons for name, comparisons in claims.items() if superseded.get(name) not in claims}
-
-
 def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Overview:
     """Merge the protocols' overviews. Protocols that share a builder are built once."""
     builders = dict.fromkeys(REGISTRY[slug].build_overview for slug in data.live_sections if slug in REGISTRY)
@@ -279,10 +206,15 @@ def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Ov
 
 
 def _families(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    estimates = (estimate for block in blocks for estimate in block.estimates)
+    estimates = [estimate for block in blocks for estimate in block.estimates]
     tests = (estimate.test for estimate in estimates if estimate.test and estimate.test.family)
     families = sorted({(test.family, test.family_size, test.adjust) for test in tests})
-    return [{"family": name, "size": size, "adjust": method} for name, size, method in families]
+    gates = {
+        estimate.test.family: {"after": gate["family"], "is_tested": gate["is_open"]}
+        for estimate in estimates
+        if estimate.test and (gate := estimate.detail.get("gate"))
+    }
+    return [{"family": name, "size": size, "adjust": method} | gates.get(name, {}) for name, size, method in families]
 
 
 def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], overview: Overview) -> list[Table]:

@@ -18,7 +18,7 @@ from analysis.stats.confidence import ConfidenceCurve, TCurve
 from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
 from analysis.stats.results import Estimate, HypothesisTest
 
-VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive")
+VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive", "not_tested")
 
 
 def equivalence_test(
@@ -329,7 +329,7 @@ def adjust_and_add_verdicts(
     family: Family,
     *,
     equivalence_family: Family | None = None,
-    significance: float = 0.05,
+    significance: float | Mapping[str, float] = 0.05,
     star_scheme: str | None = "10/5/1",
 ) -> dict[str, Estimate]:
     """Adjust the tests of difference and of equivalence, each in its own family, and add the verdicts.
@@ -342,8 +342,8 @@ def adjust_and_add_verdicts(
         The declared family of the tests of difference.
     equivalence_family : Family, optional
         Family of the equivalence tests. By default the same keys under "<family>.equivalence".
-    significance : float, default 0.05
-        Significance level of the test.
+    significance : float or mapping[str, float], default 0.05
+        Significance level of all tests, or of each by its key.
     star_scheme : str or None, default '10/5/1'
         Key of `multiplicity.STAR_SCHEMES`; None gives no stars.
 
@@ -351,7 +351,8 @@ def adjust_and_add_verdicts(
     -------
     dict[str, Estimate]
         The estimates with adjusted tests and `detail["verdict"]`. Without a TOST the verdict is `different` or
-        absent. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`.
+        absent. With a warning of severity `block`, a recommended estimate has no verdict but `inconclusive`. Behind a
+        gate that is closed, the verdict is `not_tested`. `detail["gate"]` is the gate, if the family has one.
 
     Notes
     -----
@@ -377,14 +378,20 @@ def adjust_and_add_verdicts(
         tost = tosts.get(key)
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
-        verdict: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
+        level = significance[key] if isinstance(significance, Mapping) else significance
+        verdict: str | None = difference_and_equivalence_verdict(after, small, significance=level)
         if estimate.supports_no_claim:
             verdict = "inconclusive"
         if tost is None and verdict == "inconclusive":
             verdict = None
+        detail = {**estimate.detail, "verdict": verdict}
+        if family.gate is not None:
+            detail["gate"] = family.gate.as_dict()
+            if not family.gate.is_open:
+                detail["verdict"] = "not_tested"
         sensitivity = tuple(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )
-        judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": verdict})
-        results[key] = adjust_detectable_difference(judged, family, significance=significance)
+        judged = replace(estimate, sensitivity=sensitivity, detail=detail)
+        results[key] = adjust_detectable_difference(judged, family, significance=level)
     return results

@@ -47,6 +47,11 @@ LABELS = {
         "x_condition": "Training of X",
         "y_condition": "Training of Y",
     },
+    "family": {
+        "name": "Family",
+        "adjustment": "Adjusted by",
+        "after": "Tested only after",
+    },
     "rule": {"position": "Position in the list", "role": "Use", "parameters": "Settings"},
 }
 HELP = {
@@ -73,6 +78,12 @@ HELP = {
         "margin": "The largest difference that does not matter, such as 0.05 for 5 points of a probability.",
         "level": "By default 0.05.",
         "population": "A result about prompts like these needs five prompts or more, judged by several people.",
+        "family": "Comparisons of one family are adjusted together. Empty: all comparisons with the same role.",
+    },
+    "family": {
+        "name": "A role (primary, secondary, exploratory), or a name from the field Family of the comparisons.",
+        "adjustment": "Bonferroni has intervals that agree with p. Holm and Hommel show at least as much, without such intervals.",
+        "after": "Another family. Example: primary, in the row of secondary. Then secondary is tested only if all of primary was shown, and the error level holds over both.",
     },
 }  # fmt: skip
 

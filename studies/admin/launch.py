@@ -55,6 +55,7 @@ def launch_page(request, site, pk) -> HttpResponse:
         "populations": populations,
         "planned_claims": planned_claim_sentences(study),
         "batch_burdens": workflow.min_median_max_batch_burdens(study),
+        "planned_families": workflow.planned_families(study),
         "cost": estimate_reward_cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),

@@ -167,7 +167,14 @@ class StudyAdmin(StudyScopedAdmin):
         ]
 
     def _fingerprint(self, study: Study) -> str:
-        rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.sections)
+        rows = (
+            study.systems,
+            study.arms,
+            study.contrasts,
+            study.comparison_families,
+            study.exclusion_rules,
+            study.sections,
+        )
         return edit_conflicts.editable_columns_fingerprint(
             study, *(manager.all() for manager in rows), access.members_of(study)
         )
@@ -222,6 +229,7 @@ class StudyAdmin(StudyScopedAdmin):
             "populations": populations,
             "is_ready": is_ready,
             "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
+            "planned_families": workflow.planned_families(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),
             "rendered_words": [(label, html) for label, html in rendered_texts if html.strip()],
             "answers_url": workflow.reverse_or_empty("import_answers", study.code)

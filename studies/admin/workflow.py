@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median_low
+from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
@@ -133,6 +134,7 @@ _GROUPS = {
     "systems": "systems-group",
     "arms": "arms-group",
     "contrasts": "contrasts-group",
+    "comparison_families": "comparison_families-group",
     "sections": "sections-group",
     "exclusion_rules": "exclusion_rules-group",
 }
@@ -202,3 +204,8 @@ def check_linked_design(study: Study) -> tuple[list[LinkedProblem], list[str]]:
     """Return the checklist of a draft, and what its planned comparisons can be about."""
     check = check_design(study)
     return link_problems(study, check.problems), check.populations
+
+
+def planned_families(study: Study) -> list[dict[str, Any]]:
+    """Return what the report will say of each family of planned comparisons."""
+    return [family for _, families in signals.describing_families.send(Study, study=study) for family in families]

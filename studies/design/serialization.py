@@ -33,6 +33,7 @@ CONTRAST_FIELDS = (
 
 # Fields that a comparison's line has only if they differ from this: designs that were frozen before they existed keep their hash.
 LATER_CONTRAST_FIELDS = {"population": "", "hypothesis": str(Contrast.Hypothesis.DIFFERENCE)}
+FAMILY_FIELDS = ("name", "adjustment", "after")
 
 
 def _json_value(value: Any) -> Any:
@@ -80,74 +81,83 @@ def serialize_design(study: Study) -> dict[str, Any]:
     for question in Question.objects.filter(section__study=study).order_by("position"):
         questions.setdefault(question.section_id, []).append(question)
     outputs = Output.objects.filter(system__study=study)
-    # Designs that were frozen before there were versions have no such line, and keep their hash.
+    # Designs that were frozen before there were versions or declared families have no such line, and keep their hash.
     drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
-    return drawing | {
-        "schema": SCHEMA,
-        "study": _row_dict(study, STUDY_FIELDS),
-        "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
-        "arms": _sorted_by_name(
-            _row_dict(arm, ARM_FIELDS)
-            | {"systems": sorted(names.get(system, "") for system in arm_systems.get(arm.pk, ()))}
-            for arm in arms
-        ),
-        "sections": [
-            {
-                "position": section.position,
-                "protocol": section.protocol,
-                "purpose": section.purpose,
-                "m": section.m,
-                "settings": section.settings,
-                "reuses": section.reuses_id and positions.get(section.reuses_id),
-                "arms": sorted(arm_names.get(arm, "") for arm in section_arms.get(section.pk, ())),
-                "questions": [
-                    _row_dict(question, QUESTION_FIELDS) | _pair_of_names(question, names)
-                    for question in questions.get(section.pk, ())
-                ],
-            }
-            for section in sections
-        ],
-        "contrasts": sorted(
-            (
-                _row_dict(contrast, CONTRAST_FIELDS)
-                | _row_dict(
-                    contrast,
-                    [name for name, default in LATER_CONTRAST_FIELDS.items() if getattr(contrast, name) != default],
-                )
-                | {"section": contrast.section_id and positions.get(contrast.section_id)}
-                | _pair_of_names(contrast, names)
-                for contrast in study.contrasts.order_by()
+    families = _sorted_by_name(_row_dict(family, FAMILY_FIELDS) for family in study.comparison_families.order_by())
+    declared = {"comparison_families": families} if families else {}
+    return (
+        drawing
+        | declared
+        | {
+            "schema": SCHEMA,
+            "study": _row_dict(study, STUDY_FIELDS),
+            "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
+            "arms": _sorted_by_name(
+                _row_dict(arm, ARM_FIELDS)
+                | {"systems": sorted(names.get(system, "") for system in arm_systems.get(arm.pk, ()))}
+                for arm in arms
             ),
-            key=canonical_json,
-        ),
-        "exclusion_rules": sorted(
-            (_row_dict(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.order_by()),
-            key=lambda row: (row["position"], row["rule"]),
-        ),
-        "prompts": sorted(
-            [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
-            for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
-                "key", "text", "source", "media", "domain", "language", "attributes"
-            )
-        ),
-        "outputs": sorted(
-            [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
-            for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
-                "system__name",
-                "prompt__key",
-                "sample",
-                "format",
-                "text",
-                "media",
-                "alt",
-                "is_empty",
-                "original",
-                "language",
-            )
-        ),
-        "batches": _serialize_imported_batches(study),
-        "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
-    }
+            "sections": [
+                {
+                    "position": section.position,
+                    "protocol": section.protocol,
+                    "purpose": section.purpose,
+                    "m": section.m,
+                    "settings": section.settings,
+                    "reuses": section.reuses_id and positions.get(section.reuses_id),
+                    "arms": sorted(arm_names.get(arm, "") for arm in section_arms.get(section.pk, ())),
+                    "questions": [
+                        _row_dict(question, QUESTION_FIELDS) | _pair_of_names(question, names)
+                        for question in questions.get(section.pk, ())
+                    ],
+                }
+                for section in sections
+            ],
+            "contrasts": sorted(
+                (
+                    _row_dict(contrast, CONTRAST_FIELDS)
+                    | _row_dict(
+                        contrast,
+                        [name for name, default in LATER_CONTRAST_FIELDS.items() if getattr(contrast, name) != default],
+                    )
+                    | {"section": contrast.section_id and positions.get(contrast.section_id)}
+                    | _pair_of_names(contrast, names)
+                    for contrast in study.contrasts.order_by()
+                ),
+                key=canonical_json,
+            ),
+            "exclusion_rules": sorted(
+                (
+                    _row_dict(rule, ("position", "rule", "settings", "role"))
+                    for rule in study.exclusion_rules.order_by()
+                ),
+                key=lambda row: (row["position"], row["rule"]),
+            ),
+            "prompts": sorted(
+                [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
+                for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
+                    "key", "text", "source", "media", "domain", "language", "attributes"
+                )
+            ),
+            "outputs": sorted(
+                [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
+                for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
+                    "system__name",
+                    "prompt__key",
+                    "sample",
+                    "format",
+                    "text",
+                    "media",
+                    "alt",
+                    "is_empty",
+                    "original",
+                    "language",
+                )
+            ),
+            "batches": _serialize_imported_batches(study),
+            "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
+        }
+    )
 
 
 def _serialize_imported_batches(study: Study) -> list:

@@ -6,7 +6,7 @@ from .design import Arm, ArmSystem, Design, Question, Section, SectionArm, Syste
 from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job
 from .members import StudyMember
-from .plan import Contrast, ExclusionRule
+from .plan import ComparisonFamily, Contrast, ExclusionRule
 from .stimuli import Output, Prompt
 from .study import Study
 
@@ -15,6 +15,7 @@ __all__ = [
     "ArmSystem",
     "AuditEvent",
     "Batch",
+    "ComparisonFamily",
     "Contrast",
     "Design",
     "ExclusionRule",

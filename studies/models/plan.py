@@ -143,6 +143,48 @@ class Contrast(DesignModel):
         return f"{first} {self.expected or '?'} {second}" if first else self.estimand or "against the null"
 
 
+class ComparisonFamily(DesignModel):
+    """How the comparisons of one family are adjusted, and the family that must be shown before.
+
+    A family is a name: that of ``Contrast.family`` or of a role. Without a row it is adjusted by Bonferroni's method and has
+    no order, as all families before this model existed.
+    """
+
+    class Adjustment(models.TextChoices):
+        BONFERRONI = "bonferroni", "Bonferroni"
+        HOLM = "holm", "Holm"
+        HOMMEL = "hommel", "Hommel"
+
+    study = protected_foreign_key(Study, "comparison_families")
+    name = models.CharField(
+        max_length=50, help_text="As in the comparisons' field Family, or a role: primary, secondary or exploratory."
+    )
+    adjustment = models.CharField(max_length=10, choices=Adjustment, default=Adjustment.BONFERRONI)
+    after = models.CharField(
+        max_length=50,
+        blank=True,
+        help_text="The name of another family. This one is tested only if all comparisons of that family were shown.",
+    )
+
+    class Meta:
+        ordering = ["pk"]
+        base_manager_name = "objects"
+        verbose_name = "family of comparisons"
+        verbose_name_plural = "families of comparisons"
+        constraints = [
+            UniqueConstraint(fields=["study", "name"], name="comparison_family_once_per_study"),
+            CheckConstraint(name="comparison_family_has_a_name", condition=~Q(name="")),
+            CheckConstraint(name="comparison_family_is_not_after_itself", condition=~Q(name=F("after"))),
+            CheckConstraint(
+                name="comparison_family_adjustment_is_a_choice",
+                condition=Q(adjustment__in=["bonferroni", "holm", "hommel"]),
+            ),
+        ]
+
+    def __str__(self):
+        return self.name
+
+
 class ExclusionRule(DesignModel):
     """A rule that leaves assignments out of the analysis. It is declared before the launch, with its parameters."""
 

@@ -13,6 +13,7 @@ from studies.models import (
     Arm,
     ArmSystem,
     Batch,
+    ComparisonFamily,
     Contrast,
     ExclusionRule,
     Expected,
@@ -87,6 +88,7 @@ def clone_study(study: Study, by, title: str = "") -> Study:
     _copy_rows(SectionArm.objects.filter(section__study=study), section=sections, arm=arms)
     questions = _copy_rows(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
     _copy_rows(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
+    _copy_rows(study.comparison_families.all(), study=copy.pk)
     _copy_rows(study.exclusion_rules.all(), study=copy.pk)
     prompts = _copy_rows(study.prompts.all(), study=copy.pk)
     outputs = _copy_rows(Output.objects.filter(system__study=study).order_by("pk"), system=systems, prompt=prompts)
@@ -173,6 +175,7 @@ def _delete_design(study: Study) -> None:
         Output.objects.filter(system__study=study),
         Prompt.objects.filter(study=study),
         Contrast.objects.filter(study=study),
+        ComparisonFamily.objects.filter(study=study),
         Question.objects.filter(section__study=study),
         SectionArm.objects.filter(section__study=study),
         Section.objects.filter(study=study),

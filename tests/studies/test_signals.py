@@ -10,7 +10,7 @@ from studies.protocols import Problem
 from studies.services import copying
 from tests.builders import spa_draft
 
-SENT = ("deleting_test_runs", "deleting_draft", "checking_draft", "counting_progress")
+SENT = ("deleting_test_runs", "deleting_draft", "checking_draft", "describing_families", "counting_progress")
 
 
 class Refused(Exception):
@@ -35,6 +35,7 @@ def test_an_app_that_is_made_ready_twice_is_told_once():
     before = {name: len(getattr(signals, name).receivers) for name in SENT}
     assert all(before.values()), "nobody hears of it"
     apps.get_app_config("annotators").ready()
+    apps.get_app_config("analysis").ready()
     assert {name: len(getattr(signals, name).receivers) for name in SENT} == before
 
 

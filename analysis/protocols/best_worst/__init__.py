@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
-from ..blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts, planned_comparisons, read_contrasts
+from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from . import layouts
 
 if TYPE_CHECKING:
@@ -63,14 +63,10 @@ class BestWorstAnalysis(ProtocolAnalysis):
     slug = "best_worst"
     needs_planned_labels = True
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
-        return {
-            "best_worst.strength": [
-                compared for section in context.sections for compared in _planned_comparisons(section)
-            ]
-        }
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+        return {"best_worst.strength": [compared for section in sections for compared in _planned_comparisons(section)]}
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
         if context.claims is None:
             return []
@@ -84,7 +80,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
             for answers, fit in zip(all_answers, fits, strict=True)
             for compared in _comparisons(answers)
         ]
-        estimates = adjust_pvalues_and_add_verdicts(differences, "best_worst.strength", context)
+        estimates = (yield {"best_worst.strength": differences})["best_worst.strength"]
         several = len(all_answers) > 1
         blocks = [
             Block(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
-from .cells import interval_bounds
+from .cells import has_agreeing_interval, interval_bounds, is_not_tested
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate, HypothesisTest
@@ -18,6 +18,7 @@ MINUS = "−"
 # How p-values were adjusted: what such a value is called, and the method in words.
 ADJUSTMENT_NAMES = {
     "holm": ("Holm-adjusted p", "Holm's method"),
+    "hommel": ("Hommel-adjusted p", "Hommel's method"),
     "bonferroni": ("Bonferroni-adjusted p", "Bonferroni's method"),
     "benjamini_hochberg": ("FDR-adjusted p", "Benjamini and Hochberg's method"),
     "games_howell": ("Games–Howell p", "the procedure of Games and Howell"),
@@ -28,6 +29,13 @@ ADJUSTMENT_NAMES = {
 SIMULTANEOUS_NOTE = (
     "p and intervals of the comparisons both account for their number by Bonferroni's method, so they always agree. "
     "Other intervals account for no number."
+)
+NO_AGREEING_INTERVALS_NOTE = (
+    "In families with Holm's or Hommel's method, p accounts for the number by that method, and each interval is that of its "
+    "comparison alone."
+)
+NOT_TESTED_NOTE = (
+    "A comparison without p was not tested, because the family before its own was not shown; its numbers only describe."
 )
 STATISTIC_LETTERS = {
     "one_sample_t": "t",
@@ -206,13 +214,15 @@ def format_sample_size(n: int, unit: str) -> str:
 def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
     """Format an estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
     format_value = format_proportion if kind == "proportion" else format_number
-    bounds = interval_bounds(estimate)
+    bounds = interval_bounds(estimate) if has_agreeing_interval(estimate) or is_not_tested(estimate) else None
     digits = digits_to_distinguish([estimate.estimate, *(bounds or ())], 2)
     parts = [format_equation(symbol, format_value(estimate.estimate, digits))]
     if estimate.interval and bounds:
         kind_of_interval = "simultaneous CI" if is_simultaneous(estimate) else "CI"
         parts.append(f"{100 * estimate.interval.level:g}% {kind_of_interval} {format_interval(bounds, kind, digits)}")
-    if estimate.test:
+    if is_not_tested(estimate):
+        parts.append("not tested")
+    elif estimate.test:
         if claim := estimate.settings.get("claim"):
             sign = "≥" if claim["is_lower_better"] else "≤"
             parts.append(f"H0: {symbol} {sign} {format_value(claim['limit'], digits)}")

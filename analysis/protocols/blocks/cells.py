@@ -38,8 +38,8 @@ def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
 
 
 def reported_pvalue(estimate: "Estimate | None") -> float | None:
-    """Return the p-value of an estimate, adjusted if it has a family."""
-    if estimate is None or estimate.test is None:
+    """Return the p-value of an estimate, adjusted if it has a family. What its family's order left untested has none."""
+    if estimate is None or estimate.test is None or is_not_tested(estimate):
         return None
     return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
 
@@ -52,6 +52,22 @@ def pvalue_cell(estimate: "Estimate | None") -> float | str | None:
 
 def significance_stars(estimate: "Estimate | None") -> str:
     return (estimate and estimate.test and estimate.test.stars) or ""
+
+
+def is_not_tested(estimate: "Estimate") -> bool:
+    """Return whether the comparison was not tested, because the family before its own was not shown."""
+    return estimate.detail.get("verdict") == "not_tested"
+
+
+def has_agreeing_interval(estimate: "Estimate") -> bool:
+    """Return whether the interval agrees with the adjusted p-value, which Holm's and Hommel's methods do not give."""
+    test = estimate.test
+    return test is None or test.adjust not in ("holm", "hommel") or (test.family_size or 1) == 1
+
+
+def is_sequential(estimate: "Estimate") -> bool:
+    """Return whether a stopping rule decided the number of labels."""
+    return estimate.analysis.endswith(".sequential")
 
 
 def verdict_text(estimate: "Estimate", if_open: str = "inconclusive") -> str:
@@ -140,8 +156,8 @@ def role_label(contrast: Mapping[str, Any]) -> str:
 
 
 def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
-    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
-    if estimate is None or estimate.estimate is None:
+    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data or if not tested."""
+    if estimate is None or estimate.estimate is None or is_not_tested(estimate):
         return ""
     side = ">" if estimate.estimate > null else "<"
     if by_paper_convention:

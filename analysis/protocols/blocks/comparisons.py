@@ -1,6 +1,6 @@
 """Planned comparisons of an analysis: a contrast in each section that it concerns, with its family."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.margins import MarginHypothesis
-    from analysis.stats.multiplicity import Family
     from analysis.stats.results import Estimate
 
 NOT_PLANNED = "not planned"
@@ -91,24 +90,42 @@ class Comparison:
         claim = self.claim_by_margin(estimate.test.null)
         return estimate if claim is None else margin_test(estimate, claim, significance=self.level)
 
-    def planned_verdict(self, estimate: "Estimate") -> "Estimate":
-        """Return an adjusted estimate with the verdict about its claim by a margin, if it was tested for one."""
+    def planned_verdict(self, estimate: "Estimate", *, is_gate: bool = False) -> "Estimate":
+        """Return an adjusted estimate with the verdict about its claim by a margin, if it was tested for one.
+
+        ``is_gate``: another family waits for that of the comparison. Then the claim alone can be shown: the level that
+        "better" and "worse" would use is passed on to the next family.
+        """
         from analysis.stats.margins import margin_verdict
 
+        if estimate.detail.get("verdict") == "not_tested":
+            return estimate
         tested = estimate.settings.get("claim")
         claim = self.claim_by_margin(tested["null"]) if tested else None
         if claim is None:
             return estimate
-        verdict = margin_verdict(estimate, claim, significance=self.level)
+        judged = replace(estimate, interval_adjusted=None) if is_gate else estimate
+        verdict = margin_verdict(judged, claim, significance=self.level)
         return replace(estimate, detail={**estimate.detail, "verdict": verdict})
 
 
-def comparison_from_contrast(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
-    """Return the comparison of a contrast in a section. Its family is the declared one, or all contrasts of its role."""
+# The comparisons of each block, with their estimates; and the estimates in the same order, adjusted and with verdicts.
+ComparedByBlock = Mapping[str, Sequence[tuple[Comparison, "Estimate"]]]
+AdjustedByBlock = Mapping[str, tuple["Estimate", ...]]
+
+
+def comparison_from_contrast(
+    contrast: Any, section: Any, criterion: str, question: str = "", *, names: tuple[str, str] | None = None
+) -> Comparison:
+    """Return the comparison of a contrast in a section. Its family is the declared one, or all contrasts of its role.
+
+    ``names``: what is compared, if not the contrast's two systems.
+    """
+    x, y = names or (contrast.x.name, contrast.y.name)
     return Comparison(
         section=section.position,
-        x=contrast.x.name,
-        y=contrast.y.name,
+        x=x,
+        y=y,
         criterion=criterion,
         question=question,
         role=contrast.role,
@@ -167,73 +184,22 @@ def planned_comparisons(
     ]
 
 
-def adjust_pvalues_and_add_verdicts(
-    compared_estimates: Sequence[tuple[Comparison, "Estimate"]],
-    block_name: str,
-    context: AnalysisContext,
-    *,
-    not_claimed: Collection[str] = (),
-) -> tuple["Estimate", ...]:
-    """Return a block's estimates with p-values and intervals adjusted within each family, and with verdicts.
-
-    Claims are adjusted by Bonferroni's method for the number of claims in their declared family, over all protocols and
-    estimands. Other estimates are adjusted for their number in the block. ``not_claimed``: keys of planned comparisons that
-    are not claims in this block. Each comparison has its own level.
-    """
-    from analysis.stats.multiplicity import Family
-
-    families: dict[str, list[Comparison]] = {}
-    sizes = {}
-    tested = []
-    for compared, estimate in compared_estimates:
-        if block_name in context.claim_blocks and compared.is_planned and compared.key not in not_claimed:
-            name = compared.family
-            sizes[name] = context.family_sizes[name]
-            estimate = compared.planned_test(estimate)
-        else:
-            name = f"{block_name}.{compared.family}"
-        families.setdefault(name, []).append(compared)
-        tested.append((compared, estimate))
-    return _with_verdicts(
-        tested,
-        [
-            (Family(name, tuple(member.key for member in members), "bonferroni", sizes.get(name)), members)
-            for name, members in families.items()
-        ],
-        context,
-    )
-
-
 def adjust_pvalues_as_in_paper(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], block_name: str, context: AnalysisContext
 ) -> tuple["Estimate", ...]:
     """Return the paper's estimates with p-values adjusted by Holm's method in each family of the block, and with verdicts."""
+    from analysis.stats.equivalence import adjust_and_add_verdicts
     from analysis.stats.multiplicity import Family
 
-    families: dict[str, list[Comparison]] = {}
-    for compared, _ in compared_estimates:
-        families.setdefault(f"{block_name}.{compared.family}", []).append(compared)
-    return _with_verdicts(
-        compared_estimates,
-        [(Family(name, tuple(member.key for member in members)), members) for name, members in families.items()],
-        context,
-    )
-
-
-def _with_verdicts(
-    compared_estimates: Sequence[tuple[Comparison, "Estimate"]],
-    families: Sequence[tuple["Family", Sequence[Comparison]]],
-    context: AnalysisContext,
-) -> tuple["Estimate", ...]:
-    from analysis.stats import equivalence
-
-    estimates = {compared.key: estimate for compared, estimate in compared_estimates}
-    results = {}
-    for family, members in families:
-        family_estimates = {key: estimates[key] for key in family.planned}
-        for member in members:
-            verdicts = equivalence.adjust_and_add_verdicts(
-                family_estimates, family, significance=member.level, star_scheme=context.star_scheme
-            )
-            results[member.key] = member.planned_verdict(verdicts[member.key])
+    families: dict[str, list[tuple[Comparison, Estimate]]] = {}
+    for compared, estimate in compared_estimates:
+        families.setdefault(f"{block_name}.{compared.family}", []).append((compared, estimate))
+    results: dict[str, Estimate] = {}
+    for name, members in families.items():
+        results |= adjust_and_add_verdicts(
+            {compared.key: estimate for compared, estimate in members},
+            Family(name, tuple(compared.key for compared, _ in members)),
+            significance={compared.key: compared.level for compared, _ in members},
+            star_scheme=context.star_scheme,
+        )
     return tuple(results[compared.key] for compared, _ in compared_estimates)

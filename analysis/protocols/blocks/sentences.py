@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import NO_CLAIM, claim_of, contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
+from .cells import (
+    NO_CLAIM,
+    claim_of,
+    comparison_x_y_and_criterion_phrase,
+    contrast_of,
+    expectation_outcome,
+    has_agreeing_interval,
+    interval_bounds,
+    is_not_tested,
+    is_sequential,
+    verdict_direction_symbol,
+)
 from .comparisons import DIFFERENCE_HYPOTHESIS
 from .margin_sentences import format_limit, margin_claim_and_reason
 from .warning_sentences import claim_warnings
@@ -65,6 +76,8 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
         if wording.subject:
             return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
         return wording.open, f"Nothing can be estimated: {estimate.reason}."
+    if estimate.test is not None and is_not_tested(estimate):
+        return _not_tested_claim_and_numbers(conclusion)
     numbers = _numbers_sentence(conclusion)
     if estimate.test is None:
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
@@ -103,6 +116,16 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
 
 
+def _not_tested_claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
+    """Return that the order of the families left the comparison untested, and its numbers as a description."""
+    estimate, wording = conclusion.estimate, conclusion.wording
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+    before = estimate.detail["gate"]["family"]
+    subject = wording.subject or f"{x} and {y}{about}"
+    claim = f"{subject}: not tested, because not all comparisons of the family “{before}” were shown."
+    return claim, f"These numbers only describe. {_numbers_sentence(conclusion)}{wording.closing_text}"
+
+
 def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
     """Return ", for prompts like these", ", for exactly these 3 prompts" or, if the analysis does not say it, ''."""
     population = estimate.settings.get("population")
@@ -131,7 +154,7 @@ def population_sentence(estimate: "Estimate") -> str:
     if declared == "people":
         return " The design declared exactly these prompts, but this method is about prompts like these."
     wanted = " The design declared prompts like these, but "
-    if estimate.analysis.endswith(".sequential"):
+    if is_sequential(estimate):
         return f"{wanted}its stopping rule counts people only. A study without a stopping rule can show more."
     if "n_batches" in estimate.detail:
         return f"{wanted}batches that share prompts cannot show that. A study with five sets that share no prompt can."
@@ -141,9 +164,13 @@ def population_sentence(estimate: "Estimate") -> str:
 
 
 def _equivalence_sentence(conclusion: Conclusion) -> str:
-    """Return a sentence with the interval that decided equivalence."""
+    """Return a sentence with the interval that decided equivalence, or with the p-value if no interval agrees with it."""
     for other in conclusion.estimate.sensitivity:
-        if other.analysis.endswith(".equivalence") and (between := interval_bounds(other)):
+        if not other.analysis.endswith(".equivalence"):
+            continue
+        if not has_agreeing_interval(other):
+            return f" The test of equivalence has {apa.format_named_pvalue(other.test)}."
+        if between := interval_bounds(other):
             _, low, high = apa.format_estimate_with_bounds(other.estimate, between, conclusion.wording.kind)
             return f" The {apa.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
     return ""
@@ -174,14 +201,19 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
 
 def _numbers_sentence(conclusion: Conclusion) -> str:
     estimate, wording = conclusion.estimate, conclusion.wording
-    between = interval_bounds(estimate)
+    not_tested = is_not_tested(estimate)
+    between = interval_bounds(estimate) if not_tested or has_agreeing_interval(estimate) else None
     middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, between, wording.kind)
     text = f"{wording.before} {middle}{wording.after}"
     text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
-    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test else ""
-    if estimate.test and (claim := claim_of(estimate)):
+    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test and not not_tested else ""
+    if estimate.test and not not_tested and (claim := claim_of(estimate)):
         text += f" against {format_limit(claim, wording.kind)}"
-    return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
+    text = f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
+    if not_tested or estimate.test is None or has_agreeing_interval(estimate):
+        return text
+    method = apa.ADJUSTMENT_NAMES[str(estimate.test.adjust)][1]
+    return f"{text} {method} gives no interval that agrees with p; the table has the interval of this comparison alone."
 
 
 def is_unpaired(estimate: "Estimate") -> bool:
@@ -298,6 +330,12 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTMENT_NAMES[family['adjust']][1]}."
         )
+        if "after" in family:
+            outcome = "was tested" if family["is_tested"] else "was not tested"
+            lines.append(
+                f"The family {family['family']} is tested only if all comparisons of the family {family['after']} were shown; "
+                f"it {outcome}. Its adjusted p-values are never below the largest of that family."
+            )
     if any(conclusion["hypothesis"] != DIFFERENCE_HYPOTHESIS for conclusion in report["conclusions"]):
         lines.append(
             "Where a comparison claims that x is not worse, or is better, by more than a margin, its test is of the limit that the margin "

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from studies.stimuli.spreadsheet import formula_safe_csv_text as guarded_csv
 
 from . import apa
-from .cells import interval_bounds, pvalue_cell, significance_stars
+from .cells import (
+    contrast_of,
+    has_agreeing_interval,
+    interval_bounds,
+    is_not_tested,
+    pvalue_cell,
+    significance_stars,
+)
 from .warning_sentences import claim_warnings
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate, ResultWarning
 
+    from . import Block
     from .figures import Figure
 
 DEFAULT_INTERVAL_LABEL = "95% CI"
@@ -116,6 +124,28 @@ def merge_nonempty_by_name_and_title(tables_or_figures: Iterable[TableOrFigure])
             n = seen[item["name"]]
             numbered.append(item if n == 1 else item | {"name": f"{item['name']}_{n}"})
     return numbered
+
+
+def add_family_notes(tables: Iterable[Table], blocks: Iterable["Block"]) -> list[Table]:
+    """Return the tables of comparisons with the notes that the methods and the order of declared families need."""
+    compared = [
+        estimate
+        for block in blocks
+        if block.mode == "recommended"
+        for estimate in block.estimates
+        if contrast_of(estimate).get("is_planned")
+    ]
+    notes = []
+    if not all(map(has_agreeing_interval, compared)):
+        notes.append(apa.NO_AGREEING_INTERVALS_NOTE)
+    if any(map(is_not_tested, compared)):
+        notes.append(apa.NOT_TESTED_NOTE)
+    return [
+        {**table, "note": " ".join([table["note"], *notes])}
+        if notes and table["note"].endswith(apa.SIMULTANEOUS_NOTE)
+        else table
+        for table in tables
+    ]
 
 
 def relabel_interval_columns(table: Table, level: float) -> Table:

@@ -6,18 +6,18 @@ machine texts also read human texts of the same domain. Training sections are no
 Source: Clark et al. 2021, sections 2.4 and 3.2, Tables 1 and 2, Figures 3 and 4.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
-from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, tag_with_cell
-from .planned_comparisons import comparisons_with_rows, planned_and_reference_comparison_blocks
+from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, read_planned_cells, tag_with_cell
+from .planned_comparisons import compared_estimates, planned_and_reference_comparison_blocks, section_comparisons
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,30 +32,38 @@ AGREEMENT_RESAMPLES = 999
 class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}
-        for section in context.sections:
-            judgements = read_judgements(context.rows, section)
-            suffix = f"_{section.position}" if len(context.sections) > 1 else ""
-            for estimand, compared, _ in comparisons_with_rows(judgements) if judgements is not None else ():
+        for section in sections:
+            design = read_planned_cells(section)
+            suffix = f"_{section.position}" if len(sections) > 1 else ""
+            for estimand, compared, _ in section_comparisons(section, design) if design is not None else ():
                 if compared.is_planned:
                     claims.setdefault(f"humanlike.{estimand}{suffix}", []).append(compared)
         return claims
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for every section."""
         several = len(context.sections) > 1
+        sections_judgements = [
+            judgements
+            for section in context.sections
+            if (judgements := read_judgements(context.rows, section)) is not None
+        ]
+        suffixes = [f"_{judgements.section.position}" if several else "" for judgements in sections_judgements]
+        compared: dict[str, Any] = {}
+        for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
+            compared |= compared_estimates(judgements, context, suffix)
+        adjusted = yield compared
         blocks = []
-        for section in context.sections:
-            judgements = read_judgements(context.rows, section)
-            if judgements is not None:
-                where = f" (section {section.position})" if several else ""
-                blocks += _section_blocks(judgements, context, where, f"_{section.position}" if several else "")
+        for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
+            where = f" (section {judgements.section.position})" if several else ""
+            blocks += _section_blocks(judgements, adjusted, context, where, suffix)
         return [block for block in blocks if block.estimates]
 
 
 def _section_blocks(
-    judgements: Judgements, context: AnalysisContext, title_suffix: str, family_suffix: str
+    judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
     by_domain = tuple(cell for cell in judgements.cells if cell.domain != ALL_DOMAINS)
     # With a single domain, "all domains" would repeat it.
@@ -68,7 +76,7 @@ def _section_blocks(
     }
     tests = _paper_tests(judgements, papers, context, family_suffix)
     return [
-        *planned_and_reference_comparison_blocks(judgements, context, title_suffix, family_suffix),
+        *planned_and_reference_comparison_blocks(judgements, adjusted, context, title_suffix, family_suffix),
         _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix),
         _paper_tables_block(judgements, papers, tests, title_suffix),
         _paper_groups_block(judgements, context, title_suffix, family_suffix),

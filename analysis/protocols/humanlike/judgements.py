@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.models import Arm
-from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.scales import ScaleSpec, parse_scale
 from studies.protocols.humanlike import SOURCE
 
 if TYPE_CHECKING:
@@ -35,6 +35,24 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedCells:
+    """The cells over all domains that the arms of a section make, answered or not."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.model for cell in self.cells))
+
+    def conditions(self, model: str) -> tuple[str, ...]:
+        return tuple(cell.condition for cell in self.cells if cell.model == model)
+
+    def reference(self, model: str) -> str:
+        """Return the condition that others are compared with: no training, or else the first."""
+        return self.conditions(model)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgements:
     """The judgements of one section that outcome-blind rules keep and, for the paper, that all primary rules keep.
 
@@ -47,7 +65,11 @@ class Judgements:
     kept: "DataFrame"
     paper: "DataFrame"
     cells: tuple[Cell, ...]
-    cells_over_domains: tuple[Cell, ...]
+    design: PlannedCells
+
+    @property
+    def cells_over_domains(self) -> tuple[Cell, ...]:
+        return self.design.cells
 
     @property
     def threshold(self) -> float:
@@ -55,14 +77,13 @@ class Judgements:
 
     @property
     def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(cell.model for cell in self.cells_over_domains))
+        return self.design.models
 
     def conditions(self, model: str) -> tuple[str, ...]:
-        return tuple(cell.condition for cell in self.cells_over_domains if cell.model == model)
+        return self.design.conditions(model)
 
     def reference(self, model: str) -> str:
-        """Return the condition that others are compared with: no training, or else the first."""
-        return self.conditions(model)[0]
+        return self.design.reference(model)
 
     def rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
         rows = self.paper if is_paper else self.kept
@@ -78,18 +99,11 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     """Return the section's judgements with the true authors, or None if its question cannot be read."""
     from analysis.stats import detection
 
-    question = next((question for question in section.questions.all() if question.key == SOURCE), None)
-    if question is None:
-        return None
-    try:
-        scale = parse_scale(question.scale)
-    except (AttributeError, ValueError, TypeError, KeyError):
+    scale = _source_scale(section)
+    if scale is None:
         return None
     low, high = float(scale.minimum), float(scale.maximum)
-    human = {system.name for system in section.study.systems.all() if system.is_human}
-    arms = list(section.study.arms.prefetch_related("systems"))
-    everybody = [system.name for system in section.study.systems.all()]
-    model_by_arm = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
+    arms, model_by_arm, human = _arms_with_machine_systems(section)
     is_own = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
     rows = frame[is_own & frame["value"].notna()].copy()
     rows["rating"] = (low + rows["value"] * (high - low)).round(6)
@@ -101,11 +115,43 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     )
     rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
-    shown_arm_ids = {row.arm_id for row in section.section_arms.all()}
-    cells = _planned_cells([arm for arm in arms if not shown_arm_ids or arm.pk in shown_arm_ids], model_by_arm, rows)
-    pooled_cells = tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells))
+    cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))
     kept_rows, paper_rows = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
-    return Judgements(section, low, high, kept_rows, paper_rows, cells, pooled_cells)
+    return Judgements(section, low, high, kept_rows, paper_rows, cells, _over_domains(cells))
+
+
+def read_planned_cells(section: Any) -> PlannedCells | None:
+    """Return the cells over all domains that the section's arms make, or None if its question cannot be read."""
+    if _source_scale(section) is None:
+        return None
+    arms, model_by_arm, _ = _arms_with_machine_systems(section)
+    return _over_domains(_planned_cells(arms, model_by_arm, ()))
+
+
+def _over_domains(cells: Iterable[Cell]) -> PlannedCells:
+    return PlannedCells(tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells)))
+
+
+def _source_scale(section: Any) -> ScaleSpec | None:
+    """Return the scale of the section's question, or None if it cannot be read."""
+    question = next((question for question in section.questions.all() if question.key == SOURCE), None)
+    if question is None:
+        return None
+    try:
+        return parse_scale(question.scale)
+    except (AttributeError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _arms_with_machine_systems(section: Any) -> tuple[list[Any], dict[str, str], set[str]]:
+    """Return the section's arms, the machine systems of every arm of the study by its name, and the human systems."""
+    systems = list(section.study.systems.all())
+    human = {system.name for system in systems if system.is_human}
+    arms = list(section.study.arms.prefetch_related("systems"))
+    everybody = [system.name for system in systems]
+    model_by_arm = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
+    shown_arm_ids = {row.arm_id for row in section.section_arms.all()}
+    return [arm for arm in arms if not shown_arm_ids or arm.pk in shown_arm_ids], model_by_arm, human
 
 
 def _machine_systems_label(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
@@ -114,9 +160,11 @@ def _machine_systems_label(arm: Any, everybody: Sequence[str], human: set[str]) 
     return ", ".join(sorted(name for name in systems if name not in human))
 
 
-def _planned_cells(arms: Iterable[Any], model_by_arm: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
+def _planned_cells(
+    arms: Iterable[Any], model_by_arm: Mapping[str, str], answered_domains: Sequence[str]
+) -> tuple[Cell, ...]:
     """Return every planned cell, answered or not, so that a family of tests does not shrink if a cell has no answers."""
-    domains = sorted(set(rows["domain"])) or [ALL_DOMAINS]
+    domains = answered_domains or [ALL_DOMAINS]
     planned = {
         Cell(model_by_arm[arm.name], arm.condition, domain)
         for arm in arms

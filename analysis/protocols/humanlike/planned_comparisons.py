@@ -4,40 +4,54 @@ The estimands are sensitivity (d'), the criterion and accuracy. A training that 
 changes the last two, but not the first.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
+from analysis.protocols.blocks.comparisons import (
+    AdjustedByBlock,
+    ComparedByBlock,
+    Comparison,
+    comparison_from_contrast,
+)
 from studies.protocols import REGISTRY
 
 from . import layouts
-from .judgements import ALL_DOMAINS, column_arrays
+from .judgements import ALL_DOMAINS, Cell, Judgements, PlannedCells, column_arrays
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     from analysis.stats.results import Estimate
 
 ESTIMANDS = ("sensitivity", "criterion", "accuracy")
 ESTIMAND_LABELS = {"sensitivity": "d'", "criterion": "the criterion c", "accuracy": "accuracy"}
 CHANCE = "chance"
+# Gives the rows of a comparison, and the group of each row (or of all).
+GroupOf = Callable[[Judgements], "tuple[DataFrame, Series[Any] | str]"]
+
+
+def compared_estimates(judgements: Judgements, context: AnalysisContext, family_suffix: str) -> ComparedByBlock:
+    """Return each condition against the reference, planned or not, and every other planned comparison."""
+    pairs: dict[str, list[tuple[Comparison, Estimate]]] = {f"humanlike.{name}{family_suffix}": [] for name in ESTIMANDS}
+    for estimand, compared, group_of in section_comparisons(judgements.section, judgements.design):
+        rows, groups = group_of(judgements)
+        estimate = _estimate(estimand, compared, rows.assign(group=groups), context)
+        pairs[f"humanlike.{estimand}{family_suffix}"].append(
+            (compared, _tag_with_equivalence(estimate, estimand, compared))
+        )
+    return pairs
 
 
 def planned_and_reference_comparison_blocks(
-    judgements: Any, context: AnalysisContext, title_suffix: str, family_suffix: str
+    judgements: Judgements, adjusted: AdjustedByBlock, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
     """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
-    pairs_by_estimand: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
-    for estimand, compared, rows in comparisons_with_rows(judgements):
-        estimate = _estimate(estimand, compared, rows, context)
-        pairs_by_estimand[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
-    estimates_by_estimand = {
-        estimand: adjust_pvalues_and_add_verdicts(pairs, f"humanlike.{estimand}{family_suffix}", context)
-        for estimand, pairs in pairs_by_estimand.items()
-    }
+    estimates_by_estimand = {name: adjusted[f"humanlike.{name}{family_suffix}"] for name in ESTIMANDS}
     blocks = [
         Block(
             f"humanlike.{estimand}",
@@ -68,30 +82,16 @@ def planned_and_reference_comparison_blocks(
     ]
 
 
-def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
-    """Return (estimand, comparison, its rows with a column ``group``), each once. Planned comparisons come first."""
-    section, several = judgements.section, len(judgements.models) > 1
-    comparisons: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}
+def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, Comparison, GroupOf]]:
+    """Return (estimand, comparison, the function that gives its rows with their groups), each once, planned ones first."""
+    several = len(design.models) > 1
+    comparisons: dict[tuple[str, str], tuple[str, Comparison, GroupOf]] = {}
 
-    def add(estimand: str, compared: Comparison, rows: "DataFrame", column: str) -> None:
-        comparisons.setdefault((estimand, compared.key), (estimand, compared, rows.assign(group=rows[column])))
+    def add(estimand: str, compared: Comparison, group_of: GroupOf) -> None:
+        comparisons.setdefault((estimand, compared.key), (estimand, compared, group_of))
 
-    def build_comparison(x: str, y: str, question: str, contrast: Any = None) -> Comparison:
-        if contrast is None:
-            return Comparison(section=section.position, x=x, y=y, question=question)
-        return Comparison(
-            section=section.position,
-            x=x,
-            y=y,
-            question=question,
-            role=contrast.role,
-            family=contrast.family or contrast.role,
-            expected=contrast.expected,
-            margin=contrast.margin,
-            level=contrast.level,
-            is_planned=True,
-            population=contrast.population,
-        )
+    def build_comparison(x: str, y: str, question: str, contrast: Any) -> Comparison:
+        return comparison_from_contrast(contrast, section, "", question, names=(x, y))
 
     default = REGISTRY[section.protocol].default_estimand(section)
     for contrast in section.study.contrasts.select_related("x", "y"):
@@ -99,30 +99,39 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
         if contrast.section_id not in (None, section.pk) or estimand not in ESTIMANDS:
             continue
         if contrast.x_condition:
-            for model in judgements.models:
+            for model in design.models:
                 question = model if several else ""
-                add(
-                    estimand,
-                    build_comparison(contrast.x_condition, contrast.y_condition, question, contrast),
-                    judgements.model_rows(model),
-                    "condition",
-                )
+                compared = build_comparison(contrast.x_condition, contrast.y_condition, question, contrast)
+                add(estimand, compared, partial(_conditions_of_model, model=model))
         elif contrast.x_id:
-            if {contrast.x.name, contrast.y.name} <= set(judgements.models):
-                rows = judgements.kept[
-                    judgements.kept["condition"].isin([judgements.reference(model) for model in judgements.models])
-                ]
-                add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), rows, "model")
+            if {contrast.x.name, contrast.y.name} <= set(design.models):
+                add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), _models_in_reference)
         else:
-            for cell in judgements.cells_over_domains:
-                rows = judgements.rows(cell).assign(everybody=cell.key)
-                add(estimand, build_comparison(cell.key, CHANCE, "", contrast), rows, "everybody")
-    for model in judgements.models:
-        for condition in judgements.conditions(model)[1:]:
+            for cell in design.cells:
+                add(estimand, build_comparison(cell.key, CHANCE, "", contrast), partial(_everybody_of_cell, cell=cell))
+    for model in design.models:
+        for condition in design.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = build_comparison(condition, judgements.reference(model), model if several else "")
-                add(estimand, compared, judgements.model_rows(model), "condition")
+                compared = Comparison(
+                    section.position, condition, design.reference(model), question=model if several else ""
+                )
+                add(estimand, compared, partial(_conditions_of_model, model=model))
     return list(comparisons.values())
+
+
+def _conditions_of_model(judgements: Judgements, *, model: str) -> "tuple[DataFrame, Series[Any] | str]":
+    rows = judgements.model_rows(model)
+    return rows, rows["condition"]
+
+
+def _models_in_reference(judgements: Judgements) -> "tuple[DataFrame, Series[Any] | str]":
+    references = [judgements.reference(model) for model in judgements.models]
+    rows = judgements.kept[judgements.kept["condition"].isin(references)]
+    return rows, rows["model"]
+
+
+def _everybody_of_cell(judgements: Judgements, *, cell: Cell) -> "tuple[DataFrame, Series[Any] | str]":
+    return judgements.rows(cell), cell.key
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":

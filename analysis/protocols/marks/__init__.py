@@ -6,6 +6,7 @@ that strict annotators and hard prompts cancel out. Annotators are clusters. Pro
 Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a score).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_co
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
 from analysis.protocols.blocks.comparisons import (
     Comparison,
-    adjust_pvalues_and_add_verdicts,
     comparison_from_contrast,
     read_contrasts,
     samples_if_unpaired,
@@ -23,7 +23,7 @@ from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
 from .judged_outputs import JudgedOutputs, read_judged_outputs
 
@@ -41,27 +41,30 @@ MIN_OUTPUTS = 4
 class MarksAnalysis(ProtocolAnalysis):
     slug = "marks"
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}
-        for section in context.sections:
+        for section in sections:
             has_score = section.questions.filter(key=SCORE).exists()
             for estimand in (SCORE, PENALTY) if has_score else (PENALTY,):
                 claims.setdefault(f"marks.{estimand}", []).extend(_planned_comparisons(section, estimand, has_score))
         return claims
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all sections of error marks. Families span all sections."""
         sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
         several = len(sections_outputs) > 1
         blocks = []
-        for estimand in (SCORE, PENALTY):
-            pairs = [
+        adjusted = yield {
+            f"marks.{estimand}": [
                 (compared, _difference_estimate(judged_outputs, estimand, compared, context.level))
                 for judged_outputs in sections_outputs
                 if estimand == PENALTY or judged_outputs.has_score
                 for compared in _comparisons(judged_outputs, estimand)
             ]
-            estimates = adjust_pvalues_and_add_verdicts(pairs, f"marks.{estimand}", context)
+            for estimand in (SCORE, PENALTY)
+        }
+        for estimand in (SCORE, PENALTY):
+            estimates = adjusted[f"marks.{estimand}"]
             blocks.append(
                 Block(
                     f"marks.{estimand}",

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import (
-    Comparison,
-    adjust_pvalues_and_add_verdicts,
-    planned_comparisons,
-    read_contrasts,
-)
+from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
 
 if TYPE_CHECKING:
@@ -58,18 +53,18 @@ class QuestionRankings:
 class RankingAnalysis(ProtocolAnalysis):
     slug = "ranking"
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         return {
             "ranking.share": [
                 compared
-                for section in context.sections
+                for section in sections
                 for contrasts in [read_contrasts(section)]
                 for question in section.questions.all()
                 for compared in _planned_comparisons(section, question, contrasts)
             ]
         }
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all ranking sections of a study. Families of tests span all sections."""
         all_rankings = [rankings for section in context.sections for rankings in _read_rankings(context.rows, section)]
         shares = [
@@ -77,7 +72,7 @@ class RankingAnalysis(ProtocolAnalysis):
             for rankings in all_rankings
             for compared in rankings.comparisons
         ]
-        estimates = adjust_pvalues_and_add_verdicts(shares, "ranking.share", context)
+        estimates = (yield {"ranking.share": shares})["ranking.share"]
         several = len(all_rankings) > 1
         blocks = [
             Block(

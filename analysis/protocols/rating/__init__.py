@@ -7,15 +7,16 @@ Source: Ethayarajh and Jurafsky 2022, sections 3, 4 and 6.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, contrast_of
 from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
 from analysis.protocols.blocks.comparisons import (
+    AdjustedByBlock,
+    ComparedByBlock,
     Comparison,
-    adjust_pvalues_and_add_verdicts,
     adjust_pvalues_as_in_paper,
     read_contrasts,
 )
@@ -23,7 +24,7 @@ from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
 from .estimates import add_planned_points_equivalence_test, paper_paired_difference, superiority_and_difference
 from .question_ratings import (
@@ -33,7 +34,7 @@ from .question_ratings import (
     planned_comparisons_of_question,
     read_question_ratings,
 )
-from .utilities import utility_blocks
+from .utilities import UTILITY_BLOCK, utility_blocks, utility_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 SUPERIORITY_BLOCK = "rating.superiority"
+DIFFERENCE_BLOCK = "rating.difference"
 
 
 @register
@@ -51,58 +53,69 @@ class RatingAnalysis(ProtocolAnalysis):
     # If the study also has stated chances, the sentences are about those.
     superseded_claims = {SUPERIORITY_BLOCK: "spa.pairs"}
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}
-        for section in context.sections:
+        for section in sections:
             has_references = planted_references_of(section.study).is_complete
             contrasts = read_contrasts(section)
             for question in section.questions.all():
                 planned = planned_comparisons_of_question(section, question, contrasts)
                 claims.setdefault(SUPERIORITY_BLOCK, []).extend(planned.superiority)
-                claims.setdefault("rating.difference", []).extend(planned.difference)
+                claims.setdefault(DIFFERENCE_BLOCK, []).extend(planned.difference)
                 if has_references:
-                    claims.setdefault("rating.utility_difference", []).extend(planned.utility)
+                    claims.setdefault(UTILITY_BLOCK, []).extend(planned.utility)
         return claims
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all rating sections of a study. Families span all sections."""
         question_ratings = [
             ratings for section in context.sections for ratings in read_question_ratings(context.rows, section)
         ]
-        blocks = _comparison_blocks(question_ratings, context)
+        adjusted = yield _compared_estimates(question_ratings, context)
+        blocks = _comparison_blocks(question_ratings, adjusted, context)
         if utilities := [ratings.utilities for ratings in question_ratings if ratings.utilities is not None]:
-            planned = [
-                (compared, ratings.utilities)
-                for ratings in question_ratings
-                if ratings.utilities is not None
-                for compared in ratings.named
-            ]
-            blocks += utility_blocks(utilities, planned, question_ratings[0].references, context)
+            blocks += utility_blocks(utilities, adjusted[UTILITY_BLOCK], question_ratings[0].references, context)
         for ratings in question_ratings:
             blocks += _question_blocks(ratings, context)
         return [block for block in blocks if block.estimates]
 
 
-def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> list[Block]:
-    pairs: dict[str, list[tuple[Comparison, Estimate]]] = {"superiority": [], "difference": [], "paper": []}
-    difference_keys = {key for ratings in question_ratings for key in ratings.points_comparisons}
-    superiority_keys = {key for ratings in question_ratings for key in ratings.superiority_keys}
-    keys = {compared.key for ratings in question_ratings for compared in ratings.comparisons}
+def _compared_estimates(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> ComparedByBlock:
+    """Return the comparisons of superiority, of means and of utilities."""
+    above: list[tuple[Comparison, Estimate]] = []
+    differences: list[tuple[Comparison, Estimate]] = []
     for ratings in question_ratings:
         for compared in ratings.comparisons:
-            mean = paper_paired_difference(ratings, compared, context)
-            pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=ratings.score_unit)))
             chance, points = superiority_and_difference(ratings, compared, context)
-            pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
+            above.append((compared, compared.named(chance, SUPERIORITY)))
             points, compared = add_planned_points_equivalence_test(ratings, compared, points)
-            pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
-    above = adjust_pvalues_and_add_verdicts(
-        pairs["superiority"], SUPERIORITY_BLOCK, context, not_claimed=keys - superiority_keys
-    )
-    differences = adjust_pvalues_and_add_verdicts(
-        pairs["difference"], "rating.difference", context, not_claimed=keys - difference_keys
-    )
-    paper = adjust_pvalues_as_in_paper(pairs["paper"], "rating.paper", context)
+            differences.append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
+    utilities = [
+        (compared, utility_difference(ratings.utilities, compared, context.level))
+        for ratings in question_ratings
+        if ratings.utilities is not None
+        for compared in ratings.named
+    ]
+    return {SUPERIORITY_BLOCK: above, DIFFERENCE_BLOCK: differences, UTILITY_BLOCK: utilities}
+
+
+def _comparison_blocks(
+    question_ratings: Sequence[QuestionRatings],
+    adjusted: AdjustedByBlock,
+    context: AnalysisContext,
+) -> list[Block]:
+    difference_keys = {key for ratings in question_ratings for key in ratings.points_comparisons}
+    superiority_keys = {key for ratings in question_ratings for key in ratings.superiority_keys}
+    above, differences = adjusted[SUPERIORITY_BLOCK], adjusted[DIFFERENCE_BLOCK]
+    means = [
+        (
+            compared,
+            compared.named(paper_paired_difference(ratings, compared, context), DIFFERENCE, scored=ratings.score_unit),
+        )
+        for ratings in question_ratings
+        for compared in ratings.comparisons
+    ]
+    paper = adjust_pvalues_as_in_paper(means, "rating.paper", context)
     return [
         Block(
             SUPERIORITY_BLOCK,
@@ -122,7 +135,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
         ),
         Block(
-            "rating.difference",
+            DIFFERENCE_BLOCK,
             "Difference of mean ratings",
             "recommended",
             estimates=differences,
@@ -134,7 +147,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
         Block(
-            "rating.difference",
+            DIFFERENCE_BLOCK,
             "Difference of mean ratings, as in the paper",
             "paper",
             estimates=paper,

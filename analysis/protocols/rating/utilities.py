@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
-from analysis.protocols.blocks.comparisons import (
-    Comparison,
-    adjust_pvalues_and_add_verdicts,
-    samples_if_unpaired,
-)
+from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -25,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 UTILITY = "utility"
+UTILITY_BLOCK = "rating.utility_difference"
 # References closer than this share of the scale (10 points of 0 to 100) cannot serve as ends.
 MIN_REFERENCE_SPREAD = 0.1
 
@@ -134,11 +131,11 @@ def _exclusion_warnings(utilities: Utilities) -> tuple[Any, ...]:
 
 def utility_blocks(
     question_utilities: Sequence[Utilities],
-    comparisons: Iterable[tuple[Comparison, Utilities]],
+    differences: tuple["Estimate", ...],
     references: PlantedReferences,
     context: AnalysisContext,
 ) -> list[Block]:
-    """Return the EEU of each system for each question, the annotators without a scale, and the planned differences."""
+    """Return the EEU of each system for each question, the annotators without a scale, and the planned differences, adjusted."""
     estimates, rows, people = [], [], []
     for utilities in question_utilities:
         for system, estimate in _expected_utilities(utilities, references, context.level):
@@ -163,9 +160,6 @@ def utility_blocks(
                 "who": ", ".join(str(name) for names in left_out.values() for name in sorted(names)),
             }
         )
-    pairs = [
-        (comparison, utility_difference(utilities, comparison, context.level)) for comparison, utilities in comparisons
-    ]
     tables = [
         build_table(
             "utilities",
@@ -189,7 +183,6 @@ def utility_blocks(
             "with less than a tenth of the scale between the two references.",
         ),
     ]
-    differences = adjust_pvalues_and_add_verdicts(pairs, "rating.utility_difference", context)
     return [
         Block(
             "rating.utility",
@@ -199,7 +192,7 @@ def utility_blocks(
             tables=tables,
         ),
         Block(
-            "rating.utility_difference",
+            UTILITY_BLOCK,
             "Difference of expected utilities",
             "recommended",
             estimates=differences,

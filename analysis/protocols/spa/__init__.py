@@ -5,12 +5,15 @@ A row is a directed answer on 0..1.
 Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.spa_and_rating import build_overview
 
-from .. import ProtocolAnalysis, register
+from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator, section_comparisons
 from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
@@ -27,11 +30,11 @@ class SPAAnalysis(ProtocolAnalysis):
     slug = "spa"
     build_overview = staticmethod(build_overview)
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
-        comparisons = [compared for section in context.sections for compared in section_comparisons(section)]
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+        comparisons = [compared for section in sections for compared in section_comparisons(section)]
         return {"spa.pairs": [compared for compared in comparisons if compared.is_planned]}
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all SPA sections of a study. Families span all sections."""
         answers = [
             section_answers
@@ -42,7 +45,7 @@ class SPAAnalysis(ProtocolAnalysis):
         if not answers:
             return []
         several = len(answers) > 1
-        blocks = pair_preference_blocks(answers, context)
+        blocks = yield from pair_preference_blocks(answers, context)
         for section_answers, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
             blocks += [
                 *_naming_blocks(section_answers, several, context),

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import are_from_several_sections, comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts, adjust_pvalues_as_in_paper
+from analysis.protocols.blocks.comparisons import adjust_pvalues_as_in_paper
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
@@ -17,15 +18,12 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
+def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> ComparingAnalysis:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     estimates_by_section = [_pair_estimates(section_answers, context) for section_answers in answers]
     compared = [comparison for section in answers for comparison in section.comparisons]
-    recommended = adjust_pvalues_and_add_verdicts(
-        list(zip(compared, [estimate for pairs, _ in estimates_by_section for estimate in pairs], strict=True)),
-        "spa.pairs",
-        context,
-    )
+    recommended_pairs = [estimate for pairs, _ in estimates_by_section for estimate in pairs]
+    recommended = (yield {"spa.pairs": list(zip(compared, recommended_pairs, strict=True))})["spa.pairs"]
     paper = adjust_pvalues_as_in_paper(
         list(zip(compared, [estimate for _, pairs in estimates_by_section for estimate in pairs], strict=True)),
         "spa.paper",

@@ -7,13 +7,13 @@ agreement.
 Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound on the items' answers, in both readings.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
-from analysis.protocols.blocks import Block
 
-from .. import ProtocolAnalysis, StoppingStatus, register
+from .. import ComparingAnalysis, ProtocolAnalysis, StoppingStatus, register
 from ..blocks.comparisons import Comparison
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
@@ -28,12 +28,10 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
     slug = "two_choice"
     needs_planned_labels = True
 
-    def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
-        return {
-            "choice.preference": [compared for section in context.sections for compared in section_comparisons(section)]
-        }
+    def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
+        return {"choice.preference": [compared for section in sections for compared in section_comparisons(section)]}
 
-    def analyse(self, context: AnalysisContext) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all sections of pairwise choices. Families span all sections."""
         claims = context.claims
         if claims is None or not len(claims.rows):
@@ -43,7 +41,7 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
             for section in context.sections
             for comparison_labels in read_comparison_labels(context, claims, section)
         ]
-        blocks = preference_blocks(labels_by_comparison, context)
+        blocks = yield from preference_blocks(labels_by_comparison, context)
         for comparison_labels in labels_by_comparison:
             blocks += labels_paid_and_strategy_replay_blocks(comparison_labels, context)
             blocks += agreement_and_side_blocks(comparison_labels, context)

@@ -13,6 +13,8 @@ from analysis.protocols.blocks.cells import (
     contrast_of,
     expectation_outcome,
     interval_bounds,
+    is_not_tested,
+    is_sequential,
     pvalue_cell,
     verdict_direction_symbol,
 )
@@ -30,11 +32,6 @@ OUTCOME_LABELS = {
     "budget_exhausted": "budget exhausted",
     "inconclusive": "open",
 }
-
-
-def is_sequential(estimate: "Estimate") -> bool:
-    """Return whether a stopping rule decided the number of labels."""
-    return estimate.analysis.endswith(".sequential")
 
 
 def decisions_table(
@@ -58,7 +55,7 @@ def decisions_table(
                 "level": apa.format_confidence_level(estimate),
                 "p": pvalue_cell(estimate),
                 "n": estimate.n,
-                "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(estimate),
+                "outcome": _outcome(estimate),
                 "stopped": detail.get("stopped_at"),
                 "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate, 0.5)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
@@ -82,7 +79,12 @@ def decisions_table(
     )
 
 
-def _fixed_n_outcome(estimate: "Estimate") -> str:
+def _outcome(estimate: "Estimate") -> str:
+    """Return the outcome of the stopping rule, or else of the test at a fixed n."""
+    if is_not_tested(estimate):
+        return "not tested"
+    if estimate.detail.get("outcome") in OUTCOME_LABELS:
+        return OUTCOME_LABELS[estimate.detail["outcome"]]
     verdict = estimate.detail.get("verdict")
     if verdict in MARGIN_VERDICT_LABELS:
         return MARGIN_VERDICT_LABELS[verdict]

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_and_add_verdicts
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, is_sequential
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
@@ -26,15 +26,13 @@ VERDICTS = {
 }
 
 
-def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
+def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> ComparingAnalysis:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
-    recommended = _adjust_and_tag(
-        [
-            (comparison_labels.comparison, _recommended_estimate(comparison_labels, context))
-            for comparison_labels in comparisons
-        ],
-        context,
-    )
+    compared = [
+        (labels.comparison, labels.comparison.named(_recommended_estimate(labels, context), PREFERENCE))
+        for labels in comparisons
+    ]
+    recommended = (yield {"choice.preference": compared})["choice.preference"]
     paper = tuple(
         comparison_labels.comparison.named(paper_decision_estimate(comparison_labels), PREFERENCE)
         for comparison_labels in comparisons
@@ -80,15 +78,27 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
         symbol=f"P({x} chosen over {y})",
         subject=f"{x} and {y}{about}",
         kind="percent",
-        interval="confidence sequence" if layouts.is_sequential(estimate) else "confidence interval",
+        interval="confidence sequence" if is_sequential(estimate) else "confidence interval",
         closing_text=_stopping_sentence(estimate),
     )
 
 
 def _stopping_sentence(estimate: "Estimate") -> str:
     """Return a sentence about what the stopping rule did, or '' if there was none."""
-    if not layouts.is_sequential(estimate):
+    if not is_sequential(estimate):
         return ""
+    return f"{_stopping_outcome(estimate)}{_family_of_rule(estimate)}"
+
+
+def _family_of_rule(estimate: "Estimate") -> str:
+    """Return a sentence if the rule's threshold does not count all comparisons of the family, which no row declared."""
+    if not (family := estimate.detail.get("family_not_counted")):
+        return ""
+    name, size = family
+    return f" Its threshold counts the primary comparisons of its section only, not all {size} of the family {name}."
+
+
+def _stopping_outcome(estimate: "Estimate") -> str:
     detail = estimate.detail
     if detail.get("stopped_at"):
         overrun = detail.get("labels_overrun") or 0
@@ -158,20 +168,6 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
     n_ties = int((values == 0.5).sum())
     skipped = int((comparison_labels.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
-
-
-def _adjust_and_tag(
-    compared_estimates: Sequence[tuple[Comparison, "Estimate"]], context: AnalysisContext
-) -> tuple["Estimate", ...]:
-    """Adjust p-values of fixed-n estimates within each family. Sequential estimates were tested at a divided level already."""
-    others = [
-        (comparison, estimate) for comparison, estimate in compared_estimates if not layouts.is_sequential(estimate)
-    ]
-    adjusted = iter(adjust_pvalues_and_add_verdicts(others, "choice.preference", context))
-    return tuple(
-        comparison.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
-        for comparison, estimate in compared_estimates
-    )
 
 
 def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":

@@ -1,8 +1,8 @@
 """Stopping rules: an anytime-valid rule over annotators, or the paper's bound over items.
 
 The anytime-valid rule takes annotators in the order of their claims, each with the mean of their planned labels. Third labels
-count only for the final answers, because only items in disagreement get one. With several primary comparisons, each is tested
-at its level divided by their number.
+count only for the final answers, because only items in disagreement get one. Each comparison is tested at its level divided by
+the number of claims in its declared family, or without one by the number of the section's primary comparisons.
 
 Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``analysis.stats.sequential`` for the other.
 """
@@ -13,6 +13,7 @@ from analysis.protocols.blocks.comparisons import Comparison
 from studies.protocols import REGISTRY
 
 from .. import StoppingStatus
+from ..families import declared_family_sizes
 from .labels import comparison_pair_key, comparison_rows_with_values, final_item_answers, section_comparisons
 
 N_SIMULATIONS = 200
@@ -25,9 +26,14 @@ def primary_comparison_stopping_statuses(planned_labels: Any, section: Any, seed
     if settings["stopping"] == "first":
         return [paper_stopping_status(planned_labels, section, comparison) for comparison in primary]
     if settings["stopping"] == "anytime":
+        sizes = declared_family_sizes(section.study)
         return [
             anytime_stopping_status(
-                planned_labels, section, comparison, level=1 - comparison.level / len(primary), seed=seed
+                planned_labels,
+                section,
+                comparison,
+                level=1 - comparison.level / sizes.get(comparison.family, len(primary)),
+                seed=seed,
             )
             for comparison in primary
         ]

@@ -4,6 +4,7 @@ from django.contrib.admin.options import InlineModelAdmin
 
 from .contrasts import ContrastInline
 from .design import ArmInline, ExclusionRuleInline, SectionInline, SystemInline
+from .families import ComparisonFamilyInline
 from .members import MemberInline
 
 INLINES: list[type[InlineModelAdmin]] = [
@@ -11,6 +12,7 @@ INLINES: list[type[InlineModelAdmin]] = [
     ArmInline,
     SectionInline,
     ContrastInline,
+    ComparisonFamilyInline,
     ExclusionRuleInline,
     MemberInline,
 ]

@@ -21,8 +21,10 @@ class BundleValidator(DesignValidator):
             raise BundleRefused(["The bundle must be an object."])
         if value.get("schema") != SCHEMA:
             raise BundleRefused([f"schema: must be {SCHEMA}, not {value.get('schema')!r:.60}."])
+        # Bundles of designs without declared families, and those made before there were any, do not have them.
+        self.value = value = {"comparison_families": []} | value
         self.check_object(value, "", (
-            "schema", "study", "systems", "arms", "sections", "contrasts", "exclusion_rules", "prompts", "outputs", "items",
+            "schema", "study", "systems", "arms", "sections", "contrasts", "comparison_families", "exclusion_rules", "prompts", "outputs", "items",
             "batches", "images",
         ))  # fmt: skip
         self.stop()

@@ -2,15 +2,17 @@
 
 from typing import Any
 
+from studies.design.families import order_fault
 from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.design.serialization import (
     ARM_FIELDS,
     CONTRAST_FIELDS,
+    FAMILY_FIELDS,
     LATER_CONTRAST_FIELDS,
     QUESTION_FIELDS,
     STUDY_FIELDS,
 )
-from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
+from studies.models import Arm, ComparisonFamily, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import SCALE_KINDS, parse_scale
@@ -196,6 +198,7 @@ class DesignValidator(BaseValidator):
             self.contrasts.append(columns | {"x": x, "y": y, "section": row["section"]})
         if not self.problems:  # scales are readable
             self._check_margins()
+        self._check_families()
         self.rules: list[dict[str, Any]] = []
         named: set = set()
         for path, row in self.rows(self.value, "exclusion_rules"):
@@ -205,6 +208,17 @@ class DesignValidator(BaseValidator):
                 if columns["rule"] in RULES and RULES[columns["rule"]].settings_form is not None:
                     self._check_settings(RULES[columns["rule"]].settings_form, row["settings"], f"{path}.settings")
                 self.rules.append(columns)
+
+    def _check_families(self) -> None:
+        self.families: list[dict[str, Any]] = []
+        seen: set = set()
+        for path, row in self.rows(self.value, "comparison_families"):
+            if self.check_object(row, path, FAMILY_FIELDS):
+                columns = self.columns(ComparisonFamily, row, FAMILY_FIELDS, path)
+                self.check_unique(seen, columns["name"], f"{path}.name")
+                self.families.append(columns)
+        if fault := order_fault({row["name"]: row["after"] for row in self.families}):
+            self.add_problem("comparison_families", fault)
 
     def _check_margins(self) -> None:
         sections = [

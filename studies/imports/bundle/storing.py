@@ -40,6 +40,9 @@ def store_bundle_as_draft(bundle: BundleValidator, owner: Any) -> models.Study:
         )
         for row in bundle.contrasts
     )
+    models.ComparisonFamily.objects.bulk_create(
+        models.ComparisonFamily(study=study, **columns) for columns in bundle.families
+    )
     models.ExclusionRule.objects.bulk_create(models.ExclusionRule(study=study, **columns) for columns in bundle.rules)
     prompts = _by(
         models.Prompt.objects.bulk_create(

@@ -8,7 +8,7 @@ from analysis import protocols as analyses
 from analysis.protocols import ProtocolAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_planned_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import comparison_from_contrast
 from analysis.protocols.blocks.figures import build_figure, figure_row
 from analysis.protocols.blocks.tables import build_table
 from analysis.report.build import build_report
@@ -83,12 +83,13 @@ class Judging(Silent):
 
     def analyse(self, context):
         (block,) = super().analyse(context)
+        name = block.name
         contrasts = context.sections[0].study.contrasts.select_related("x", "y").order_by("pk")
         pairs = [
             (comparison_from_contrast(one, context.sections[0], ""), share)
             for one, share in zip(contrasts, block.estimates, strict=True)
         ]
-        return [replace(block, estimates=adjust_pvalues_and_add_verdicts(pairs, "pick.shares", context))]
+        return [replace(block, estimates=(yield {name: pairs})[name])]
 
 
 def wording(one):
@@ -110,7 +111,7 @@ class Telling(Judging):
     build_overview = staticmethod(lambda blocks, scheme: Overview(summary=[f"{len(blocks)} block, stars by {scheme}."]))
 
     def analyse(self, context):
-        (block,) = super().analyse(context)
+        (block,) = yield from super().analyse(context)
         shares = block.estimates
         rows = [{"x": contrast_of(one)["x"], "share": one.estimate, "n": one.n} for one in shares]
         return [

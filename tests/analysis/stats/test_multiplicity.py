@@ -1,3 +1,6 @@
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -99,7 +102,9 @@ def test_bonferroni_gives_each_estimate_the_interval_that_agrees_with_its_p():
         key: rng.normal(shift, 1, 15) for key, shift in zip("abcdef", (0, 0.3, 0.6, 0.8, 1.0, -0.7), strict=True)
     }
     estimates = {key: basic.one_sample_t_test(values, null=0.0) for key, values in samples.items()}
-    adjusted = multiplicity.adjust_family(estimates, multiplicity.Family("primary", tuple("abcdef"), "bonferroni", 9))
+    # Three planned tests are missing.
+    family = multiplicity.Family("primary", tuple("abcdefghi"), "bonferroni")
+    adjusted = multiplicity.adjust_family(estimates, family)
     decisions = set()
     for key, result in adjusted.items():
         values = samples[key]
@@ -114,8 +119,80 @@ def test_bonferroni_gives_each_estimate_the_interval_that_agrees_with_its_p():
     assert decisions == {(False, False), (True, False), (True, True)}
 
 
-def test_only_bonferroni_adjusts_a_part_of_a_family():
-    with pytest.raises(ValueError, match="n_tests: 3 needs the method bonferroni"):
-        multiplicity.Family("primary", ("a", "b"), "holm", 3)
-    with pytest.raises(ValueError, match="at least 2 tests"):
-        multiplicity.Family("primary", ("a", "b"), "bonferroni", 1)
+def simes_of_every_part(pvalues):
+    """Return Hommel's adjusted p-values by their definition: the largest p of Simes' test over all parts with the test."""
+    largest = np.zeros(len(pvalues))
+    for size in range(1, len(pvalues) + 1):
+        for part in map(list, combinations(range(len(pvalues)), size)):
+            simes = np.min(size * np.sort(np.asarray(pvalues)[part]) / np.arange(1, size + 1))
+            largest[part] = np.maximum(largest[part], simes)
+    return largest
+
+
+def test_hommel_is_the_closed_test_of_simes_and_agrees_with_statsmodels():
+    rng = np.random.default_rng(88)
+    for number in range(200):
+        size = int(rng.integers(1, 12))
+        # Small ones and ties occur, too.
+        pvalues = np.round(rng.uniform(0, 1, size) ** 3, int(rng.integers(2, 9)))
+        found = multiplicity.hommel(pvalues)
+        if size <= 6:
+            assert_allclose(found, simes_of_every_part(pvalues), atol=1e-12)
+        assert_allclose(found, multipletests(pvalues, method="hommel")[1], atol=1e-12, err_msg=str(number))
+        assert np.all(np.array(found) <= np.array(multiplicity.holm(pvalues)) + 1e-12)
+
+
+def test_hommel_counts_a_missing_test_as_one():
+    assert_allclose(multiplicity.hommel([0.01, 0.02], size=4), multiplicity.hommel([0.01, 0.02, 1.0, 1.0])[:2])
+    assert multiplicity.hommel([0.02, None, 0.03])[1] is None
+    with pytest.raises(ValueError, match="never shrinks"):
+        multiplicity.hommel([0.01, 0.02], size=1)
+
+
+def two_samples():
+    return {
+        key: basic.one_sample_t_test(np.random.default_rng(5).normal(shift, 1, 20), null=0.0)
+        for key, shift in (("a", 0.9), ("b", 1.4))
+    }
+
+
+def test_an_open_gate_raises_p_to_its_own_and_keeps_the_intervals():
+    family = multiplicity.Family("second", ("a", "b"), "bonferroni", multiplicity.Gate("first", 0.03, True))
+    alone = multiplicity.adjust_family(two_samples(), replace(family, gate=None))
+    after = multiplicity.adjust_family(two_samples(), family)
+    for key in "ab":
+        assert alone[key].test.pvalue_adjusted < 0.03 and after[key].test.pvalue_adjusted == 0.03
+        assert after[key].interval_adjusted == alone[key].interval_adjusted and after[key].test.stars == "**"
+
+
+def test_a_closed_gate_leaves_no_stars_and_no_adjusted_interval():
+    family = multiplicity.Family("second", ("a", "b"), "bonferroni", multiplicity.Gate("first", 0.2, False))
+    for estimate in multiplicity.adjust_family(two_samples(), family).values():
+        assert estimate.test.pvalue_adjusted == 0.2 and estimate.test.stars is None
+        assert estimate.interval_adjusted is None and estimate.interval is not None
+
+
+def errors_of_both(means, gated, rng, runs=4000, n_first=2):
+    """Return the share of runs with a false result in two families of z tests, with Holm or Hommel and with or without a gate."""
+    n_false = 0
+    z = rng.normal(means, 1.0, (runs, len(means)))
+    pvalues = 2 * stats.norm.sf(np.abs(z))
+    is_null = np.array(means) == 0
+    for row in pvalues:
+        first = multiplicity.holm(row[:n_first])
+        second = multiplicity.hommel(row[n_first:])
+        if gated:
+            second = multiplicity.behind_gate(second, max(first))
+        n_false += bool(np.any((np.array([*first, *second]) < 0.05) & is_null))
+    return n_false / runs
+
+
+@pytest.mark.parametrize("means", [(0, 0, 0, 0, 0), (4, 0, 0, 0, 0), (4, 4, 0, 0, 0), (4, 0, 4, 0, 0)])
+def test_the_error_over_both_families_is_held_with_the_gate(means):
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 4000)
+    assert errors_of_both(means, True, np.random.default_rng(1)) <= limit
+
+
+def test_the_error_over_both_families_is_not_held_without_the_gate():
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 4000)
+    assert errors_of_both((0, 0, 0, 0, 0), False, np.random.default_rng(1)) > limit + 0.02

@@ -14,6 +14,7 @@ from annotators.models import (
 from studies.models import (
     ArmSystem,
     Batch,
+    ComparisonFamily,
     Contrast,
     Design,
     ExclusionRule,
@@ -69,6 +70,7 @@ def world():
     Coding.objects.create(item=coded, coder=researcher, labels="grammar")
     contrast = study.contrasts.order_by("pk").first()
     Contrast.objects.create(study=study, section=spa, x=contrast.x, y=contrast.y)
+    ComparisonFamily.objects.create(study=study, name="primary")
     Contrast.objects.create(study=study, x_condition="none", y_condition="examples")
     Contrast.objects.create(study=study, section=spa, x_condition="none", y_condition="examples")
     return locals()

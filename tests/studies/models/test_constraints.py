@@ -26,6 +26,7 @@ from studies.models import (
     Arm,
     ArmSystem,
     Batch,
+    ComparisonFamily,
     Contrast,
     Design,
     ExclusionRule,
@@ -93,6 +94,12 @@ CASES = {
         study=w["study"], hypothesis="noninferiority", margin=0.1, estimand="e"
     ),
     "contrast_margin_is_positive": lambda w: Contrast(study=w["study"], margin=0, estimand="e"),
+    "comparison_family_once_per_study": lambda w: ComparisonFamily(study=w["study"], name="primary"),
+    "comparison_family_has_a_name": lambda w: ComparisonFamily(study=w["study"], name=""),
+    "comparison_family_is_not_after_itself": lambda w: ComparisonFamily(study=w["study"], name="a", after="a"),
+    "comparison_family_adjustment_is_a_choice": lambda w: ComparisonFamily(
+        study=w["study"], name="a", adjustment="none"
+    ),
     "contrast_level_is_below_one_half": lambda w: Contrast(study=w["study"], level=0.5, estimand="e"),
     "contrast_once_per_section_also_reversed": lambda w: Contrast(
         study=w["study"], section=w["spa"], x=w["contrast"].y, y=w["contrast"].x

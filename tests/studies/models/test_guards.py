@@ -14,6 +14,7 @@ from studies.models import (
     Arm,
     AuditEvent,
     Batch,
+    ComparisonFamily,
     Contrast,
     Design,
     Exposure,
@@ -79,6 +80,7 @@ FROZEN = {
     "a question's words change without amending": lambda s, d: Question.objects.filter(section__study=s).update(
         text="other"
     ),
+    "a family is added": lambda s, d: ComparisonFamily.objects.create(study=s, name="new"),
     "a contrast is added": lambda s, d: Contrast.objects.create(study=s, estimand="new"),
     "a margin is set": lambda s, d: s.contrasts.update(margin=0.1),
     "a prompt changes": lambda s, d: saved(s.prompts.first(), text="other"),
@@ -202,6 +204,7 @@ def test_an_erasure_blanks_and_nothing_else(study):
         "DELETE FROM studies_auditevent",
         "UPDATE studies_output SET text = 'x'",
         "INSERT INTO studies_system (study_id, name, is_human, reference) SELECT id, 'new', false, '' FROM studies_study",
+        "INSERT INTO studies_comparisonfamily (study_id, name, adjustment, after) SELECT id, 'a', 'holm', '' FROM studies_study",
         "DELETE FROM studies_placement",
         "UPDATE studies_batch SET wanted = 99",
         "UPDATE analysis_coding SET labels = 'other', is_none = false",

@@ -57,6 +57,26 @@ BAD_COLUMNS = {
         "two systems or two conditions",
     ),
     "one condition": ({"contrasts-0-x": "", "contrasts-0-y": "", "contrasts-0-x_condition": "none"}, "two conditions"),
+    "a family without a name": (
+        {"comparison_families-TOTAL_FORMS": "1", "comparison_families-0-after": "primary"},
+        "required",
+    ),
+    "a family twice": (
+        {
+            "comparison_families-TOTAL_FORMS": "2",
+            "comparison_families-0-name": "primary",
+            "comparison_families-1-name": "Primary",
+        },
+        "Another family of comparisons has this name",
+    ),
+    "a family after itself": (
+        {
+            "comparison_families-TOTAL_FORMS": "1",
+            "comparison_families-0-name": "primary",
+            "comparison_families-0-after": "primary",
+        },
+        "cannot wait for itself",
+    ),
     "m below 0": ({"sections-0-m": "-1"}, "greater than or equal to 0"),
     "m 1e9": ({"sections-0-m": "1000000000"}, "less than or equal to"),
     "m is no number": ({"sections-0-m": "four"}, "whole number"),

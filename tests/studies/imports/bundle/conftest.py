@@ -30,6 +30,7 @@ def whole(db, tmp_path, settings):
     second = Arm.objects.create(study=study, name="second", condition="examples", reward="3.10", domain="news")
     second.systems.set(study.systems.filter(name__in=["alpha", "beta"]))
     rating.arms.set([second])
+    study.comparison_families.create(name="secondary", adjustment="hommel", after="primary")
     study.exclusion_rules.create(rule="incoherent", settings={}, position=1)
     alpha, beta = study.systems.order_by("name")[:2]
     study.contrasts.create(

@@ -127,6 +127,17 @@ FAULTS = [
     (_put("contrasts", 0, "level", "0.05"), "contrasts[0].level: must be a number"),
     (_put("contrasts", 0, "margin", 0), "contrasts[0].margin: must be above 0"),
     (_put("contrasts", 0, "population", "all"), "contrasts[0].population: Value 'all'"),
+    (_put("comparison_families", [{"name": "a", "adjustment": "none", "after": ""}]), "adjustment: Value 'none'"),
+    (_put("comparison_families", [{"name": "a", "adjustment": "holm"}]), "comparison_families[0].after: is missing"),
+    (
+        _put("comparison_families", [{"name": "a", "adjustment": "holm", "after": "a"}]),
+        "comparison_families: must not wait for each other: a after a",
+    ),
+    (
+        _put("comparison_families", [{"name": n, "adjustment": "holm", "after": ""} for n in ("a", "A")]),
+        "comparison_families[1].name: 'A' occurs twice",
+    ),
+    (_put("comparison_families", {}), "comparison_families: must be a list"),
     (_put("contrasts", 0, "x_condition", "none"), "contrasts[0]: must compare two systems, or"),
     (_twice("contrasts"), "contrasts[2]: occurs twice"),
     (

@@ -1,18 +1,11 @@
-"""Adjustment of p-values in declared families of tests.
-
-A family is the list of comparisons that a study planned. A comparison that could not be tested (no annotators
-left, no variance) still counts, with p = 1. Otherwise excluding annotators would make the other tests more
-significant.
-"""
+"""Families of tests: their adjusted p-values, with intervals that agree, their stars and their gate."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from analysis.stats import power
-from analysis.stats.arrays import FloatArray
+from analysis.stats.multiplicity._pvalues import METHODS, behind_gate
 from analysis.stats.results import Estimate, Interval, Record
 
 # Thresholds for one, two, three stars. The SPA paper's table uses the first scheme.
@@ -20,17 +13,26 @@ STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
 
 
 @dataclass(frozen=True, slots=True)
-class Family(Record):
-    """A declared family: its name, the keys of the comparisons that are adjusted together, and the method of adjustment.
+class Gate(Record):
+    """The family that must be shown before another family is tested.
 
-    `n_tests` is the number of planned tests, if the family also has tests that are adjusted elsewhere. Only Bonferroni's
-    method can adjust a part of a family, because it needs no other p-value.
+    `pvalue` is the largest adjusted p-value of that family, which includes its own gate. `is_open` says whether all its
+    comparisons were shown, each at its own level.
     """
+
+    family: str
+    pvalue: float
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Record):
+    """A declared family: its name, the keys of all its planned comparisons, the method of adjustment, and its gate if any."""
 
     name: str
     planned: tuple[str, ...]
     method: str = "holm"
-    n_tests: int | None = None
+    gate: Gate | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -38,110 +40,11 @@ class Family(Record):
         twice = sorted({key for key in self.planned if self.planned.count(key) > 1})
         if twice:
             raise ValueError(f"planned: {twice[0]!r} occurs twice in the family {self.name}")
-        if self.n_tests is not None and (self.n_tests < len(self.planned) or self.method != "bonferroni"):
-            raise ValueError(
-                f"n_tests: {self.n_tests} needs the method bonferroni and at least {len(self.planned)} tests"
-            )
 
     @property
     def size(self) -> int:
         """Return the number of planned tests of the family."""
-        return len(self.planned) if self.n_tests is None else self.n_tests
-
-
-def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Holm's step-down adjustment, which controls the family-wise error.
-
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
-
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    Notes
-    -----
-    The k-th smallest of m p-values becomes the running maximum of (m - k + 1) p. It is never less powerful than
-    Bonferroni.
-
-    References
-    ----------
-    Holm 1979; used for Table 1 of the SPA paper.
-
-    Examples
-    --------
-    >>> [round(p, 4) for p in holm([0.04, 0.0001, 0.0004, 0.003, 0.17])]
-    [0.08, 0.0005, 0.0016, 0.009, 0.17]
-    >>> holm([0.02, None])
-    [0.04, None]
-    """
-    return _adjust(pvalues, size, _holm)
-
-
-def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Bonferroni's adjustment, min(1, m p).
-
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
-
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    References
-    ----------
-    Clark et al. 2021, section 2.4, with m = 15.
-
-    Examples
-    --------
-    >>> bonferroni([0.02, 0.4], size=4)
-    [0.08, 1.0]
-    """
-    return _adjust(pvalues, size, lambda array: array * len(array))
-
-
-def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Benjamini and Hochberg's adjustment for the false discovery rate.
-
-    Parameters
-    ----------
-    pvalues : sequence[float or None]
-        P-values; None is a planned test that is missing.
-    size : int, optional
-        Number of planned tests; the number of p-values if None.
-
-    Returns
-    -------
-    list[float or None]
-        Adjusted p-values in the same order.
-
-    Notes
-    -----
-    For exploration only; reports label it so.
-
-    Examples
-    --------
-    >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
-    [0.002, 0.05, 0.03, 0.2, 0.06125]
-    """
-    return _adjust(pvalues, size, _benjamini_hochberg)
-
-
-METHODS: Mapping[str, Callable[..., list[float | None]]] = {
-    "holm": holm,
-    "bonferroni": bonferroni,
-    "benjamini_hochberg": benjamini_hochberg,
-}
+        return len(self.planned)
 
 
 def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
@@ -191,8 +94,9 @@ def adjust_family(
     Returns
     -------
     dict[str, Estimate]
-        The estimates with adjusted tests. Those that support no claim (`Estimate.supports_no_claim`) have no stars. With Bonferroni's method, `interval_adjusted` is set for each estimate
-        with a confidence curve.
+        The estimates with adjusted tests. Those that support no claim (`Estimate.supports_no_claim`) have no stars. With
+        Bonferroni's method, `interval_adjusted` is set for each estimate with a confidence curve. Behind a closed gate
+        there are no stars and no adjusted intervals.
 
     Raises
     ------
@@ -202,8 +106,8 @@ def adjust_family(
     Notes
     -----
     Bonferroni's intervals have the level 1 - (1 - level) / m, so the adjusted p-value is below 1 - level if and only if
-    the adjusted interval excludes the null value. Intervals that agree with Holm's method are not standard, so estimates
-    that he adjusts have none.
+    the adjusted interval excludes the null value. Holm's and Hommel's methods have no standard intervals that agree with
+    them, so their estimates have no adjusted interval. Behind a gate, p-values are those of `behind_gate`.
 
     Examples
     --------
@@ -217,7 +121,12 @@ def adjust_family(
     if unplanned:
         raise ValueError(f"estimates: {unplanned[0]!r} is not planned in the family {family.name}")
     pvalues = [estimates[key].pvalue if key in estimates else None for key in family.planned]
-    after = dict(zip(family.planned, METHODS[family.method](pvalues, size=family.size), strict=True))
+    adjusted = METHODS[family.method](pvalues)
+    if family.gate is not None:
+        adjusted = behind_gate(adjusted, family.gate.pvalue)
+    after = dict(zip(family.planned, adjusted, strict=True))
+    is_open = family.gate is None or family.gate.is_open
+    stars_scheme = star_scheme if is_open else None
     results = {}
     for key, estimate in estimates.items():
         if estimate.test is None:
@@ -230,11 +139,12 @@ def adjust_family(
             family=family.name,
             family_size=family.size,
             stars=None
-            if star_scheme is None
-            else pvalue_stars(None if estimate.supports_no_claim else after[key], star_scheme),
-            star_scheme=star_scheme,
+            if stars_scheme is None
+            else pvalue_stars(None if estimate.supports_no_claim else after[key], stars_scheme),
+            star_scheme=stars_scheme,
         )
-        results[key] = replace(estimate, test=test, interval_adjusted=_adjusted_interval(estimate, family))
+        interval = _adjusted_interval(estimate, family) if is_open else None
+        results[key] = replace(estimate, test=test, interval_adjusted=interval)
     return results
 
 
@@ -273,6 +183,7 @@ def adjust_detectable_difference(estimate: Estimate, family: Family, *, signific
 
     Examples
     --------
+    >>> import numpy as np
     >>> from analysis.stats.spa import pair_preference_recommended
     >>> pair = pair_preference_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), sensitivity_resamples=99)
     >>> of_five = adjust_detectable_difference(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
@@ -292,40 +203,3 @@ def adjust_detectable_difference(estimate: Estimate, family: Family, *, signific
     return replace(
         estimate, detail={**estimate.detail, name: detectable}, settings={**estimate.settings, "tests": tests}
     )
-
-
-def _adjust(
-    pvalues: Sequence[float | None], size: int | None, rule: Callable[[FloatArray], FloatArray]
-) -> list[float | None]:
-    planned = len(pvalues) if size is None else size
-    if planned < len(pvalues):
-        raise ValueError(f"size: {planned} is less than the {len(pvalues)} tests given; a family never shrinks")
-    filled = np.ones(planned)
-    for position, pvalue in enumerate(pvalues):
-        if pvalue is None or pvalue != pvalue:
-            continue
-        if not 0 <= pvalue <= 1:
-            raise ValueError(f"pvalues: row {position} is {pvalue!r}, not in 0..1")
-        filled[position] = pvalue
-    after = np.minimum(1.0, rule(filled)) if planned else filled
-    return [
-        None if pvalue is None or pvalue != pvalue else float(after[position])
-        for position, pvalue in enumerate(pvalues)
-    ]
-
-
-def _holm(pvalues: FloatArray) -> FloatArray:
-    order = np.argsort(pvalues, kind="stable")
-    stepped = np.maximum.accumulate(np.arange(len(pvalues), 0, -1) * pvalues[order])
-    after = np.empty_like(pvalues)
-    after[order] = stepped
-    return after
-
-
-def _benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
-    m = len(pvalues)
-    order = np.argsort(pvalues, kind="stable")[::-1]
-    stepped = np.minimum.accumulate(m / np.arange(m, 0, -1) * pvalues[order])
-    after = np.empty_like(pvalues)
-    after[order] = stepped
-    return after

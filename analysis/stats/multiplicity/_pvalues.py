@@ -1,0 +1,232 @@
+"""Adjusted p-values of the tests of one family, and of a family behind a gate."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from analysis.stats.arrays import FloatArray
+
+
+def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Holm's step-down adjustment, which controls the family-wise error.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    Notes
+    -----
+    The k-th smallest of m p-values becomes the running maximum of (m - k + 1) p. It is never less powerful than
+    Bonferroni.
+
+    References
+    ----------
+    Holm 1979; used for Table 1 of the SPA paper.
+
+    Examples
+    --------
+    >>> [round(p, 4) for p in holm([0.04, 0.0001, 0.0004, 0.003, 0.17])]
+    [0.08, 0.0005, 0.0016, 0.009, 0.17]
+    >>> holm([0.02, None])
+    [0.04, None]
+    """
+    return _adjust(pvalues, size, _holm)
+
+
+def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Bonferroni's adjustment, min(1, m p).
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    References
+    ----------
+    Clark et al. 2021, section 2.4, with m = 15.
+
+    Examples
+    --------
+    >>> bonferroni([0.02, 0.4], size=4)
+    [0.08, 1.0]
+    """
+    return _adjust(pvalues, size, lambda array: array * len(array))
+
+
+def hommel(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Hommel's adjustment, which controls the family-wise error if Simes' test is valid for every part of the family.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing and counts as 1.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    Raises
+    ------
+    ValueError
+        If a p-value is not in 0..1, or if `size` is less than the number of p-values.
+
+    Notes
+    -----
+    The adjusted p-value of a test is the largest p-value of Simes' test, min over k of j p_(k) / k, over all parts of the
+    family that contain the test. Among the parts with j tests, the one with the j - 1 largest other p-values decides, so
+    m parts are enough. It is never less powerful than Holm's method. Simes' test is valid for independent and for
+    positively dependent p-values, such as those of comparisons with shared annotators or a shared system in the same
+    direction.
+
+    References
+    ----------
+    Hommel 1988, Biometrika 75, 383-386; Wright 1992, Biometrics 48, 1005-1013; Simes 1986, Biometrika 73, 751-754.
+
+    Examples
+    --------
+    >>> hommel([0.01, 0.02, 0.03, 0.04]), [round(p, 4) for p in holm([0.01, 0.02, 0.03, 0.04])]
+    ([0.04, 0.04, 0.04, 0.04], [0.04, 0.06, 0.06, 0.06])
+    >>> hommel([0.02, None])
+    [0.04, None]
+    """
+    return _adjust(pvalues, size, _hommel)
+
+
+def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[float | None]:
+    """Adjusted p-values of a family that is tested only after all comparisons of another family were shown.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values, adjusted within their own family.
+    gate_pvalue : float
+        Largest adjusted p-value of the family before, which includes the gate of that family.
+
+    Returns
+    -------
+    list[float or None]
+        The larger of both for each test; None stays None.
+
+    Notes
+    -----
+    Serial gatekeeping. If a hypothesis of the family before is true, an error in the later family needs an error in the
+    one before, which has at most its level. If none is true, only the later family can have an error. So the level
+    holds over both families, and each may use it in full.
+
+    References
+    ----------
+    Westfall and Krishen 2001, Journal of Statistical Planning and Inference 99, 25-40; Dmitrienko and Tamhane 2007,
+    Pharmaceutical Statistics 6, 171-180.
+
+    Examples
+    --------
+    >>> behind_gate([0.001, 0.04, None], 0.02)
+    [0.02, 0.04, None]
+    """
+    return [None if pvalue is None else max(pvalue, gate_pvalue) for pvalue in pvalues]
+
+
+def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
+    """Benjamini and Hochberg's adjustment for the false discovery rate.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    Notes
+    -----
+    For exploration only; reports label it so.
+
+    Examples
+    --------
+    >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
+    [0.002, 0.05, 0.03, 0.2, 0.06125]
+    """
+    return _adjust(pvalues, size, _benjamini_hochberg)
+
+
+METHODS: Mapping[str, Callable[..., list[float | None]]] = {
+    "holm": holm,
+    "bonferroni": bonferroni,
+    "hommel": hommel,
+    "benjamini_hochberg": benjamini_hochberg,
+}
+
+
+def _adjust(
+    pvalues: Sequence[float | None], size: int | None, rule: Callable[[FloatArray], FloatArray]
+) -> list[float | None]:
+    planned = len(pvalues) if size is None else size
+    if planned < len(pvalues):
+        raise ValueError(f"size: {planned} is less than the {len(pvalues)} tests given; a family never shrinks")
+    filled = np.ones(planned)
+    for position, pvalue in enumerate(pvalues):
+        if pvalue is None or pvalue != pvalue:
+            continue
+        if not 0 <= pvalue <= 1:
+            raise ValueError(f"pvalues: row {position} is {pvalue!r}, not in 0..1")
+        filled[position] = pvalue
+    after = np.minimum(1.0, rule(filled)) if planned else filled
+    return [
+        None if pvalue is None or pvalue != pvalue else float(after[position])
+        for position, pvalue in enumerate(pvalues)
+    ]
+
+
+def _holm(pvalues: FloatArray) -> FloatArray:
+    order = np.argsort(pvalues, kind="stable")
+    stepped = np.maximum.accumulate(np.arange(len(pvalues), 0, -1) * pvalues[order])
+    after = np.empty_like(pvalues)
+    after[order] = stepped
+    return after
+
+
+def _hommel(pvalues: FloatArray) -> FloatArray:
+    m = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")
+    ordered = pvalues[order]
+    largest = np.zeros(m)
+    for j in range(1, m + 1):
+        # Simes' test of each test with the j - 1 largest others. The j largest tests share one part of the family.
+        others = np.min(j * ordered[m - j + 1 :] / np.arange(2, j + 1), initial=np.inf)
+        of_parts = np.minimum(j * ordered, others)
+        of_parts[m - j :] = of_parts[m - j]
+        largest = np.maximum(largest, of_parts)
+    after = np.empty_like(pvalues)
+    after[order] = largest
+    return after
+
+
+def _benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
+    m = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")[::-1]
+    stepped = np.minimum.accumulate(m / np.arange(m, 0, -1) * pvalues[order])
+    after = np.empty_like(pvalues)
+    after[order] = stepped
+    return after
