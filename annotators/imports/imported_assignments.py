@@ -218,7 +218,7 @@ def _fill_section_pages(
     by_item = {id(item): page_item for item, page_item in zip(shown_items, items, strict=True)}
     page_section = PageSection(number, section.m, section.settings, tuple(_questions(study_index, section, rows)))
     fields: FieldsBySubject = {}
-    pages = [(page, protocol.asks(page)) for page in protocol.pages(page_section, items, {})]
+    pages = [(page, protocol.page_fields(page)) for page in protocol.pages(page_section, items, {})]
     for _, asks in pages:
         for slot, ask in asks.items():
             fields.setdefault((ask.question_id, ask.item_id, ask.exposure_id, ask.choice), []).append((slot, ask))
@@ -287,7 +287,7 @@ def _reachable_slots(
     protocol: Protocol, page_section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
 ) -> set[str]:
     """Return the slots that are asked after these answers."""
-    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.asks(page)}
+    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.page_fields(page)}
 
 
 def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewResponse:

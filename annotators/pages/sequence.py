@@ -38,7 +38,7 @@ class InstructionsProtocol(Protocol):
     has_items = False
     template = "annotate/instructions.html"
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {}
 
 
@@ -51,7 +51,7 @@ class FeedbackProtocol(Protocol):
     slug = "feedback"
     template = "annotate/feedback.html"
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {}
 
 

@@ -26,7 +26,7 @@ def launch_page(request, site, pk) -> HttpResponse:
     if is_under_way or study.state != Study.State.DRAFT:
         target = reverse("admin:studies_job_page", args=[job.code]) if job else None
         return HttpResponseRedirect(target or reverse("admin:studies_study_change", args=[study.pk]))
-    problems = workflow.find_linked_problems(study)
+    problems = workflow.find_design_problems_with_urls(study)
     blocking = [problem for problem in problems if problem.is_blocking]
     warnings = [problem for problem in problems if not problem.is_blocking]
     warning_keys = {problem.key for problem in warnings}

@@ -205,7 +205,7 @@ class StudyAdmin(StudyScopedAdmin):
         )
 
     def _context(self, request, study):
-        problems = workflow.find_linked_problems(study) if study.is_draft else []
+        problems = workflow.find_design_problems_with_urls(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in problems)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         rendered_texts = (

@@ -146,7 +146,7 @@ _OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
 _SECTION = re.compile(r"Section (\d+)\b")
 
 
-def link_problems(
+def problems_with_correction_urls(
     study: Study, problems: Iterable[Problem], section_ids_by_position: dict[int, int] | None = None
 ) -> list[LinkedProblem]:
     """Return the problems, each with the URL of the field or page that corrects it."""
@@ -198,5 +198,5 @@ def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
     ]
 
 
-def find_linked_problems(study: Study) -> list[LinkedProblem]:
-    return link_problems(study, find_design_problems(study))
+def find_design_problems_with_urls(study: Study) -> list[LinkedProblem]:
+    return problems_with_correction_urls(study, find_design_problems(study))

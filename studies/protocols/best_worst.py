@@ -94,7 +94,7 @@ class BestWorst(Protocol):
         counts = ShownCounts()
         for prompt in pool.prompts[: section.m]:
             if pool.is_balanced:
-                systems = counts.pick_systems(pool.systems, size, rng)
+                systems = counts.pick_and_count_systems(pool.systems, size, rng)
             else:
                 systems = [pool.systems[place] for place in sorted(rng.sample(range(len(pool.systems)), size))]
             outputs = tuple(rng.choice(pool.outputs[prompt, system]) for system in systems)
@@ -141,7 +141,7 @@ class BestWorst(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item): PageField(
                 ExposureChoiceField(question.required, item.exposures),

@@ -133,7 +133,7 @@ class Ranking(Protocol):
     def count_answers(self, section, outputs_per_item):
         return section.asked * sum(outputs_per_item)
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item, label): PageField(
                 RankField(

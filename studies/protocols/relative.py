@@ -109,7 +109,7 @@ class Relative(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         noun = str(page.section.settings.get("noun") or "text")
         asks = {}
         for item in page.items:

@@ -162,7 +162,7 @@ class SPA(Protocol):
             return f"no question asks about {contrast.x} and {contrast.y}{criterion_text}: add one"
         return ""
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}
 
     def order_questions(self, questions, settings, rng, is_balanced=True):

@@ -258,7 +258,7 @@ class TwoChoice(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
         may_tie = bool(page.section.settings.get("allows_tie"))
         return {

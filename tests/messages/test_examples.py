@@ -285,6 +285,10 @@ def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
 
     study = builders.draft_study(systems=("alpha", "beta"), prompts=4, target_n=90)
     builders.add_choice(study, m=2, strategy="one")
-    found = [problem for problem in workflow.find_linked_problems(study) if "places with this strategy" in problem.text]
+    found = [
+        problem
+        for problem in workflow.find_design_problems_with_urls(study)
+        if "places with this strategy" in problem.text
+    ]
     assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
     assert Batch.objects.count() == 0

@@ -92,6 +92,6 @@ class BaseValidator:
             self.add_problem(path, f"{name!r:.60} occurs twice (names must differ in more than case and blanks).")
         seen.add(key)
 
-    def stop(self) -> None:
+    def raise_if_problems(self) -> None:
         if self.problems:
             raise BundleRefused(self.problems)

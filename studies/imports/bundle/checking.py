@@ -25,17 +25,17 @@ class BundleValidator(DesignValidator):
             "schema", "study", "systems", "arms", "sections", "contrasts", "exclusion_rules", "prompts", "outputs", "items",
             "batches", "images",
         ))  # fmt: skip
-        self.stop()
+        self.raise_if_problems()
         self.check_study()
         self.check_systems_and_arms()
         self.check_sections()
         self.check_contrasts_and_rules()
-        self.stop()  # stimuli refer to systems, and there are many of them
+        self.raise_if_problems()  # stimuli refer to systems, and there are many of them
         self._check_images()
         self._check_stimuli()
-        self.stop()
+        self.raise_if_problems()
         self._check_items_and_batches()
-        self.stop()
+        self.raise_if_problems()
 
     def _check_images(self) -> None:
         self.images: dict[str, bytes] = {}

@@ -94,7 +94,7 @@ class Field:
         """Return what a page would send for an imported row about an output with this text. Raises ColumnRefused."""
         raise NotImplementedError
 
-    def words(self, raw: str, part: str = "") -> str | None:
+    def displayed_text(self, raw: str, part: str = "") -> str | None:
         """Return the sent text (of the input ``part``) in the page's words, or None if no control can show it."""
         return raw
 
@@ -149,7 +149,7 @@ class WholeNumberField(Field):
     def plausible(self, robot, page_field):
         span = self.maximum - self.minimum
         step = robot.round_to if span >= 20 else 1
-        value = self.minimum + robot.share(page_field) * span
+        value = self.minimum + robot.scale_position(page_field) * span
         return str(int(min(self.maximum, max(self.minimum, step * round(value / step)))))
 
 
@@ -189,13 +189,13 @@ class ScalePointsField(Field):
             raise AnswerRefused(self.missing)
         return Decimal(raw)
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         labels = {point.key: point.label for point in self.points}
         return (f"{raw} ({labels[raw]})" if labels[raw] else raw) if raw in labels else None
 
     def plausible(self, robot, page_field):
         points = sorted(int(point.key) for point in self.points)
-        return str(points[min(len(points) - 1, int(robot.share(page_field) * len(points)))])
+        return str(points[min(len(points) - 1, int(robot.scale_position(page_field) * len(points)))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class ChoiceField(Field):
             raise AnswerRefused(self.missing)
         return raw
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         return {option.key: option.label for option in self.options}.get(raw)
 
     def plausible(self, robot, page_field):
@@ -247,7 +247,7 @@ class ExposureChoiceField(Field):
         except KeyError:
             raise AnswerRefused(self.missing) from None
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         if self.tie and raw == TIE:
             return self.tie
         return raw if raw in dict(self.exposures) else None
@@ -271,7 +271,7 @@ class TickBoxField(Field):
             raise AnswerRefused(self.missing)
         return Decimal(1 if raw else 0)
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         return (self.option.label or "Yes") if raw == "1" else None
 
     def plausible(self, robot, page_field):

@@ -101,7 +101,7 @@ def draw_pairs(
     counts = ShownCounts(sets)
     for prompt in pool.prompts[:m]:
         if pool.is_balanced and prompt not in pool.turns:
-            pair = counts.pick(dict.fromkeys(sets, 1), rng)
+            pair = counts.pick_and_count(dict.fromkeys(sets, 1), rng)
         else:
             first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
             if without_repeats and turn >= len(sets):

@@ -36,7 +36,7 @@ class ExampleStudy:
 
 
 class Protocol:
-    """The definition of a protocol. Only ``slug``, ``label`` and ``asks`` are required. ``analysis.protocols`` analyses
+    """The definition of a protocol. Only ``slug``, ``label`` and ``page_fields`` are required. ``analysis.protocols`` analyses
     its answers."""
 
     slug = ""
@@ -115,7 +115,7 @@ class Protocol:
         """
         return None
 
-    def sources(
+    def candidate_systems_by_place(
         self, section, systems: Sequence[int], human_systems: frozenset[int], rng: Random
     ) -> Sequence[tuple[int, ...]]:
         """Return the source systems of each of the m places, if an item shows one output. Otherwise return nothing.
@@ -163,7 +163,7 @@ class Protocol:
         """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
 
-    def asks(self, page: Page) -> dict[str, PageField]:
+    def page_fields(self, page: Page) -> dict[str, PageField]:
         """Return the form fields of a page, by slot."""
         raise NotImplementedError
 
@@ -215,7 +215,7 @@ class Protocol:
         """
         return {}
 
-    def truth(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
+    def expected_answer_text(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
         """Return the expected answer of a practice item in words: a range on the question's scale, or the label of an output."""
         noun = str(page.section.settings.get("noun") or "text").capitalize()
         if isinstance(expected, str):

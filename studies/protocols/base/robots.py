@@ -45,7 +45,7 @@ class Robot:
         """Return how much the robot likes an output at this moment, for a choice among several."""
         return self.rng.random()
 
-    def share(self, page_field: Any) -> float:
+    def scale_position(self, page_field: Any) -> float:
         """Return an answer's place on its scale, from the lowest (0) to the highest (1)."""
         return self.rng.random()
 

@@ -130,7 +130,7 @@ class ErrorMarkField(Field):
             raise ColumnRefused("part", message)
         return {"where": where, "category": choice, "severity": level.key, "words": f"{start}-{end}"}
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         if part == "where":
             number = int(raw) if re.fullmatch(r"0|[1-9][0-9]{0,3}", raw, re.ASCII) else None
             return None if number is None else f"sentence {number}" if number else "in no sentence"
@@ -252,7 +252,7 @@ class Marks(Protocol):
         settings = self.cleaned_settings(section)
         return parse_codebook(settings["categories"], settings["severities"])
 
-    def asks(self, page):
+    def page_fields(self, page):
         (item,) = page.items
         ((label, exposure),) = item.exposures
         settings = self.cleaned_settings(page.section)

@@ -34,7 +34,7 @@ class Pick(Protocol):
     def estimands(self, section):
         return {"share": "share of the choices between x and y that fall on x"}
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item): PageField(
                 ExposureChoiceField(question.required, exposures=item.exposures),

@@ -18,7 +18,7 @@ def on(make, *changes):
         for change in changes:
             change(study)
         study = Study.objects.get(pk=study.pk)
-        return [Shown(problem.text, problem.url) for problem in workflow.find_linked_problems(study)]
+        return [Shown(problem.text, problem.url) for problem in workflow.find_design_problems_with_urls(study)]
 
     return scenario
 
@@ -198,7 +198,7 @@ def frozen(make, change):
         try:
             lifecycle.freeze_and_close(study, by=None)
         except lifecycle.NotReady as refused:
-            links = workflow.link_problems(study, refused.problems)
+            links = workflow.problems_with_correction_urls(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
         return []
 

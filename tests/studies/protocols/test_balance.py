@@ -125,5 +125,5 @@ def test_a_part_of_the_systems_is_shown_equally_often(n, size, pages):
     for seed in range(30):
         counts, rng = ShownCounts(), Random(seed)
         for _ in range(pages):
-            assert len(set(counts.pick_systems(range(n), size, rng))) == size
+            assert len(set(counts.pick_and_count_systems(range(n), size, rng))) == size
         assert spread(counts.systems, range(n)) <= 1

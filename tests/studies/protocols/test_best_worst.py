@@ -87,7 +87,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
             list(find_design_problems(study))
             (page,) = PROTOCOL.pages(PageSection(1, 3, section.settings, asked), [item], {})
             assert PROTOCOL.clean(page, {BEST: 1, WORST: 1}) and not PROTOCOL.clean(page, {BEST: 1, WORST: 2})
-            PROTOCOL.asks(page)
+            PROTOCOL.page_fields(page)
 
 
 def test_a_preview_without_one_of_the_questions_is_no_fault():
