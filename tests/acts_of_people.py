@@ -218,11 +218,11 @@ ACTS = {
         Action.PAY, "pay due", collected, lambda w, by: ledger.update_ledger(w.door, by=by), may_repeat=True
     ),
     "annotators/pay/ledger:add_extra_payments": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
-    "annotators/pay/ledger:mark_payments_paid": Act(
+    "annotators/pay/ledger:mark_payments_paid_and_erase_withdrawn_ids": Act(
         Action.PAY,
         "mark paid",
         settled,
-        lambda w, by: ledger.mark_payments_paid(w.door, w.payments, by),
+        lambda w, by: ledger.mark_payments_paid_and_erase_withdrawn_ids(w.door, w.payments, by),
         may_repeat=True,
     ),
     "annotators/pay/ledger:cancel_extra_payment": Act(

@@ -60,7 +60,7 @@ class AnswerRow:
     shown: tuple[tuple[str, str], ...] = ()
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def answered_columns(self) -> tuple[str, ...]:
         """Return the answer columns that are not empty in this row."""
         return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
 

@@ -201,11 +201,11 @@ def _fill_section_pages(
     section = rows[0].section
     protocol = study_index.protocol(section)
     items_by_id = {id(resolved.item): resolved.item for resolved in rows if resolved.item}
-    shown_items = sorted(items_by_id.values(), key=lambda item: item.order)
-    orders = Counter(item.order for item in shown_items)
+    shown_items = sorted(items_by_id.values(), key=lambda item: item.sort_key)
+    orders = Counter(item.sort_key for item in shown_items)
     for item in shown_items:
         # Items with one time are in the order of their prompts' keys, which is not that of the screen.
-        item.is_position_known = orders[item.order] == 1 and item.order != (SORTS_LAST, SORTS_LAST)
+        item.is_position_known = orders[item.sort_key] == 1 and item.sort_key != (SORTS_LAST, SORTS_LAST)
     numbers = {key: number for number, key in enumerate(sitting.items, 1)}
     for item in shown_items:
         if item.key not in numbers:  # a section may reuse the items of another section

@@ -321,7 +321,7 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
     ids = tuple(item.id for item in page.items)
     texts: dict[int, OutputText]
     if assignment.design_id:
-        texts, prompts = text_cache.get(ids, lambda: _load_texts(ids), _characters)
+        texts, prompts = text_cache.get_or_make(ids, lambda: _load_texts(ids), _characters)
     else:
         texts, prompts = _load_texts(ids)
 

@@ -8,7 +8,7 @@ from django.db.models import Count, Q, Sum
 from annotators.models import Assignment, Payment, Recruitment
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.links import link_state
+from annotators.recruitment.links import recruitment_link_state
 from annotators.recruitment.panels import Fee
 from annotators.recruitment.panels.alerts import cached_fees
 from studies.models import Study
@@ -90,7 +90,7 @@ def count_people_yet_to_finish(recruitment: Recruitment) -> int | None:
     n_done, n_at_work = counts["done"], counts["at_work"]
     if study.state == Study.State.CLOSED:
         return 0
-    if link_state(study, recruitment).is_over:
+    if recruitment_link_state(study, recruitment).is_over:
         return n_at_work
     limits = [recruitment.wanted - n_done] if recruitment.wanted else []
     if study.target_n:

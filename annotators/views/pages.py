@@ -258,7 +258,7 @@ def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | Non
 
 
 @add_annotator_headers
-def extend_deadline_and_save_draft(request, code) -> HttpResponse:
+def extend_or_revive_place_and_save_draft(request, code) -> HttpResponse:
     """Keep the place longer. Annotators may do this any number of times. The form's answers are saved as a draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])

@@ -29,7 +29,7 @@ def update_ledger_and_record_mismatches(rehearsal: RehearsalContext) -> None:
             if assignment.submitted_at
             else assignment.released_reason or "at work"
         )
-        person.panel_state = rehearsal.panel.standing(person.visit) if person.visit else ""
+        person.panel_state = rehearsal.panel.submission_state(person.visit) if person.visit else ""
         if rehearsal.has_service:
             row = rehearsal.submission_of(person)
             person.match_status = row.standing if row else "unsent" if assignment and assignment.code in unsent else ""

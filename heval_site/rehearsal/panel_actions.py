@@ -150,7 +150,7 @@ class PanelActions:
             ),
             None,
         )
-        before = self.panel.bonus(person.accepted_task) if person else Decimal(0)
+        before = self.panel.paid_bonus_total(person.accepted_task) if person else Decimal(0)
         if person and "bonus" in service_can and (assignment := self.rehearsal.assignment_of(person)):
             extra = ledger.ExtraPayment(assignment, BONUS, "Thank you for the care.")
             ledger.add_extra_payments(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
@@ -162,7 +162,7 @@ class PanelActions:
             self.sync_panel()
             self._make_orders_due()
         if person and "bonus" in service_can:
-            paid = self.panel.bonus(person.accepted_task) - before
+            paid = self.panel.paid_bonus_total(person.accepted_task) - before
             self.rehearsal.record_check(paid == BONUS, f"a bonus of {BONUS} {self.rehearsal.currency} is paid once")
 
     def stop_tasks_and_check(self) -> None:

@@ -56,7 +56,7 @@ class VisitPlayer:
             person.add_fault(str(unexpected))
 
     def _accept_task(self, person: Person) -> Browser:
-        person.id = person.id or self.panel.person(person.number)
+        person.id = person.id or self.panel.nth_person_id(person.number)
         person.visit = self.panel.accept_task(person.id)
         return Browser(settings.SITE_URL, person.send)
 
@@ -131,7 +131,7 @@ class VisitPlayer:
                     "return the task there."
                 )
             return
-        if refused := self.panel.sent(person.accepted_task, person.way_back):
+        if refused := self.panel.use_way_back(person.accepted_task, person.way_back):
             person.add_fault(refused)
 
     def _carries_outcome(self, way_back: ShownWayBack) -> bool:
@@ -202,7 +202,10 @@ class VisitPlayer:
                 "A person who accepted the task again got another assignment, and lost their first answers."
             )
         self._return_to_panel(person, "complete")
-        if first.session != person.accepted_task.session and self.panel.standing(first) not in ("returned", "working"):
+        if first.session != person.accepted_task.session and self.panel.submission_state(first) not in (
+            "returned",
+            "working",
+        ):
             person.add_fault("The returned task is not recorded as returned.")
 
     def _play_screened_out(self, person: Person) -> None:

@@ -96,9 +96,9 @@ class JobAdmin(ReadOnlyAdmin):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<uuid:code>/", wrap(self.page), name="studies_job_page"),
-            path("<uuid:code>.json", wrap(self.as_json), name="studies_job_json"),
-            path("<uuid:code>/cancel/", wrap(self.cancel), name="studies_job_cancel"),
+            path("<uuid:code>/", wrap(self.job_view), name="studies_job_page"),
+            path("<uuid:code>.json", wrap(self.job_json_view), name="studies_job_json"),
+            path("<uuid:code>/cancel/", wrap(self.cancel_view), name="studies_job_cancel"),
             *super().get_urls(),
         ]
 
@@ -115,7 +115,7 @@ class JobAdmin(ReadOnlyAdmin):
     def _may_cancel(self, request, job) -> bool:
         return job.state in UNFINISHED_STATES and _is_allowed(request, Action.CANCEL, job)
 
-    def page(self, request, code):
+    def job_view(self, request, code):
         job = self._job(request, code)
         is_running = job.state in UNFINISHED_STATES
         context = {
@@ -150,7 +150,7 @@ class JobAdmin(ReadOnlyAdmin):
             workflow.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
         )
 
-    def as_json(self, request, code):
+    def job_json_view(self, request, code):
         job = self._job(request, code)
         return JsonResponse(
             {
@@ -159,7 +159,7 @@ class JobAdmin(ReadOnlyAdmin):
             }
         )  # fmt: skip
 
-    def cancel(self, request, code):
+    def cancel_view(self, request, code):
         job = self._job(request, code)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])

@@ -254,7 +254,7 @@ def decided() -> Study:
         made, [ledger.ExtraPayment(people[5], Decimal("0.30"), "the server was down")], "compensation", olga
     )
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
-    ledger.mark_payments_paid(made, [due[0].pk], olga)
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(made, [due[0].pk], olga)
     ledger.cancel_extra_payment(made, due[-1].pk, olga)
     Payment.objects.filter(pk=due[1].pk).update(state="failed", ended_at=timezone.now())
     return study

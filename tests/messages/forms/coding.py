@@ -106,7 +106,7 @@ def codebook(text, **more):
 
 LINES = {
     "analysis/admin:clean_expires_at": [("This time is in the past", "Enter a later time", token_expired)],
-    "analysis/admin:revoke": [("“mine” is revoked", NOTHING, token_revoked)],
+    "analysis/admin:revoke_view": [("“mine” is revoked", NOTHING, token_revoked)],
     f"{CODING}:clean": [("Choose a third coder if a third coder decides", "leave this empty", drawn(rule="third"))],
     f"{CODING}:parse_codebook": [
         ("Line 1 is not a label", "Write category | key | label", codebook("Form | grammar")),
@@ -135,14 +135,14 @@ LINES = {
             drawn(launched),
         ),
     ],
-    f"{CODING}:draw": [("Sample 1 was drawn", NOTHING, drawn(explained))],
-    f"{CODING}:code": [("You have coded all your items", NOTHING, all_coded)],
+    f"{CODING}:draw_sample_view": [("Sample 1 was drawn", NOTHING, drawn(explained))],
+    f"{CODING}:redirect_to_next_uncoded_item_view": [("You have coded all your items", NOTHING, all_coded)],
     f"{CODING}:store_coding": [
         ("The codebook has no label “nonsense”", "Reload the page and choose again", coded(label="nonsense")),
         ("not both", "Choose either labels or “no label applies”", coded(label="grammar", none="1")),
         ("Choose at least one label", "or choose that no label applies", coded(seen="0")),
     ],
-    f"{CODING}:code_item": [
+    f"{CODING}:code_item_view": [
         ("You coded this item in another window meanwhile", "save it again", coded(label="grammar", seen="7"))
     ],
     "analysis/report:": [

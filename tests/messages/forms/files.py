@@ -226,7 +226,7 @@ LINES = {
         ("The file is larger than 2 MB", "Split it into several files", bonus_file("x", size=10**9)),
         ("The file is not UTF-8 text", "Save it as", bonus_file(b"\xff\xfe")),
     ],
-    f"{PANEL_PAGES}:pay": [("1 payment recorded as due", NOTHING, bonuses("{receipt},1.50,Thanks", launched))],
+    f"{PANEL_PAGES}:ledger_view": [("1 payment recorded as due", NOTHING, bonuses("{receipt},1.50,Thanks", launched))],
     f"{PANEL_PAGES}:_perform_action": [("No action was chosen", "Press one of the buttons", pays())],
     f"{PANEL_PAGES}:_amount": [
         (

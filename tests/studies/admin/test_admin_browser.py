@@ -196,7 +196,9 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     assert "Pay per hour" in page.content()
     found += look_here(page, "publish", dark=True)
     pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
-    pay.mark_payments_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
+    pay.mark_payments_paid_and_erase_withdrawn_ids(
+        recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner
+    )
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
     found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")

@@ -179,7 +179,7 @@ def test_the_last_form_goes_to_the_panel_whatever_the_address_says(door, told):
     ids = REGISTRY["external_question"].read_arrival(door, IDS | {"turkSubmitTo": told}).ids
     assert ids == {"person": "A1ANNA", "session": "3ASG1", "task": "3HIT1"}
     way_back = REGISTRY["external_question"].way_back(door, "complete", ids | {"submit_to": told}, "R")
-    assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.host == SITE
+    assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.origin == SITE
 
 
 def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(door):
