@@ -23,7 +23,7 @@ from . import record
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
 from .coder_display import explanations_shown_to_coder
 from .models import CodingSample, CodingSeat
-from .sampling import draw_sample
+from .sampling import draw_coding_sample
 
 STARTING_CODEBOOKS = {
     CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS_CODEBOOK,
@@ -172,7 +172,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         if request.method == "POST" and form.is_valid():
             cleaned = form.cleaned_data
             try:
-                sample = draw_sample(
+                sample = draw_coding_sample(
                     study,
                     kind=cleaned["kind"],
                     rule=cleaned["rule"],

@@ -26,7 +26,7 @@ from .blocks.cells import (
 from .blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts,
-    adjust_pvalues_as_in_paper,
+    adjust_pvalues_and_add_verdicts_as_in_paper,
     planned_comparisons,
 )
 from .blocks.figures import Figure, build_figure, figure_row
@@ -48,7 +48,7 @@ class ComparisonAnswers:
     paper: "DataFrame"
 
     @property
-    def columns(self) -> tuple[Any, Any]:
+    def scores_and_annotators(self) -> tuple[Any, Any]:
         return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
 
 
@@ -86,7 +86,7 @@ class RelativeAnalysis(ProtocolAnalysis):
         above = adjust_pvalues_and_add_verdicts(
             _named_estimates(all_answers, _superiority_estimate, context), "relative.superiority", context
         )
-        paper = adjust_pvalues_as_in_paper(
+        paper = adjust_pvalues_and_add_verdicts_as_in_paper(
             _named_estimates(all_answers, _paper_estimate, context), "relative.paper", context
         )
         checks = [_check_estimates(answers, context) for answers in all_answers]
@@ -144,7 +144,8 @@ def _named_estimates(
     context: AnalysisContext,
 ) -> list[tuple[Comparison, "Estimate"]]:
     return [
-        (answers.comparison, answers.comparison.named(estimate(answers, context), SCORE)) for answers in all_answers
+        (answers.comparison, answers.comparison.tag_estimate(estimate(answers, context), SCORE))
+        for answers in all_answers
     ]
 
 
@@ -182,7 +183,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     """Return mean points toward x, with annotators and prompts as clusters."""
     from analysis.stats import ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     estimate = ratings.paired_mean_difference(
         score,
         score * 0.0,
@@ -220,7 +221,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
 def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     zero = score * 0.0
     above = ratings.probability_of_superiority(
         score,
@@ -257,7 +258,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     """Return the share of "the same", the effect of being first, and agreement about the same item."""
     from analysis.stats import agreement, clusters, ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     if not len(score):
         return {}
     estimates = {
@@ -289,7 +290,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             level_of_measurement="ordinal",
             unit="item",
         )
-    return {name: answers.comparison.named(estimate, SCORE) for name, estimate in estimates.items()}
+    return {name: answers.comparison.tag_estimate(estimate, SCORE) for name, estimate in estimates.items()}
 
 
 def _tables(answers, scores, superiority, paper, checks) -> list[Table]:

@@ -35,7 +35,7 @@ def build_default_outcome_pays() -> list[OutcomePay]:
 
 
 def sorted_arm_rewards(recruitment: Recruitment, assumed_link_reward: Decimal | None) -> list[Decimal]:
-    """Return the pay of each arm if the link paid ``link_reward`` (None: arm and study decide), the lowest first."""
+    """Return the pay of each arm if the link paid ``assumed_link_reward`` (None: arm and study decide), the lowest first."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))

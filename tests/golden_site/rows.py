@@ -133,11 +133,13 @@ def prolific() -> Study:
             handled_at=handled,
         )
     plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
-    sample.replace_sample_columns(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
+    sample.replace_demographic_columns(
+        made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga")
+    )
     people = get_person_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
     rows = [f"{number:024x},{person},APPROVED,{30 + number},Female" for number, person in enumerate(people)]
     text = "\n".join(["Submission id,Participant id,Status,Age,Sex", *rows]) + "\n"
-    sample.import_sample(made, text, "Participant id", by=user("olga"))
+    sample.import_sample_demographics(made, text, "Participant id", by=user("olga"))
     doors.stop(made, user("olga"))
     return made.study
 

@@ -80,7 +80,7 @@ def _section_blocks(
 def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext) -> "HumanLikeness":
     from analysis.stats import detection
 
-    rows = judgements.rows(cell)
+    rows = judgements.cell_rows(cell)
     return detection.human_likeness(
         *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
         threshold=judgements.threshold,
@@ -105,7 +105,7 @@ class PaperCellResults:
 def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisContext) -> PaperCellResults:
     from analysis.stats import agreement, detection
 
-    rows = judgements.rows(cell, is_paper=True)
+    rows = judgements.cell_rows(cell, is_paper=True)
     rating, truth, correct, annotators, text, says = column_arrays(
         rows, "rating", "is_machine", "correct", "annotator", "text", "says"
     )
@@ -138,7 +138,10 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
 
 
 def _paper_tests(
-    judgements: Judgements, paper_results: Mapping[Cell, PaperCellResults], context: AnalysisContext, family_suffix: str
+    judgements: Judgements,
+    results_by_cell: Mapping[Cell, PaperCellResults],
+    context: AnalysisContext,
+    family_suffix: str,
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """Run the paper's tests with Bonferroni over all of them: untrained cells against chance, trained cells against untrained.
 
@@ -147,15 +150,15 @@ def _paper_tests(
     from analysis.stats import basic, multiplicity
 
     planned, estimates = [], {}
-    for cell in paper_results:
-        is_reference = cell.condition == judgements.reference(cell.model)
+    for cell in results_by_cell:
+        is_reference = cell.condition == judgements.reference_condition(cell.model)
         kind = "chance" if is_reference else "training"
         planned.append((kind, cell))
         if is_reference:
-            estimates[kind, cell] = paper_results[cell].accuracy
+            estimates[kind, cell] = results_by_cell[cell].accuracy
         else:
-            untrained = Cell(cell.model, judgements.reference(cell.model), cell.domain)
-            groups = [_annotator_accuracies(judgements.rows(which, is_paper=True)) for which in (cell, untrained)]
+            untrained = Cell(cell.model, judgements.reference_condition(cell.model), cell.domain)
+            groups = [_annotator_accuracies(judgements.cell_rows(which, is_paper=True)) for which in (cell, untrained)]
             estimates[kind, cell] = basic.welch_t_test(
                 *groups,
                 level=context.level,
@@ -218,15 +221,15 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
     )
 
 
-def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block:
+def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Block:
     accuracies = [
-        tag_with_cell(paper.accuracy, cell) for cell, paper in paper_results.items() if ("chance", cell) not in tests
+        tag_with_cell(paper.accuracy, cell) for cell, paper in results_by_cell.items() if ("chance", cell) not in tests
     ]
     figures = []
-    is_one_domain = len({cell.domain for cell in paper_results} - {ALL_DOMAINS}) == 1
-    figure_cells = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
-    for number, cell in enumerate((cell for cell in figure_cells if len(judgements.rows(cell, is_paper=True))), 1):
-        rows = judgements.rows(cell, is_paper=True)
+    is_one_domain = len({cell.domain for cell in results_by_cell} - {ALL_DOMAINS}) == 1
+    figure_cells = [cell for cell in results_by_cell if not (is_one_domain and cell.domain != ALL_DOMAINS)]
+    for number, cell in enumerate((cell for cell in figure_cells if len(judgements.cell_rows(cell, is_paper=True))), 1):
+        rows = judgements.cell_rows(cell, is_paper=True)
         figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
@@ -235,12 +238,12 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
         estimates=(
             *tests.values(),
             *accuracies,
-            *(p.alpha for p in paper_results.values()),
-            *(p.alpha_points for p in paper_results.values()),
+            *(p.alpha for p in results_by_cell.values()),
+            *(p.alpha_points for p in results_by_cell.values()),
         ),
         tables=[
-            layouts.paper_untrained_annotators_table(judgements, paper_results, tests, title_suffix),
-            layouts.paper_training_table(judgements, paper_results, tests, title_suffix),
+            layouts.paper_untrained_annotators_table(judgements, results_by_cell, tests, title_suffix),
+            layouts.paper_conditions_table(judgements, results_by_cell, tests, title_suffix),
         ],
         figures=figures,
     )
@@ -253,12 +256,12 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
     level, estimates = context.level, []
     for model in judgements.models:
         scores = _annotator_scores(judgements.model_rows(model, is_paper=True))
-        untrained = scores[scores["condition"] == judgements.reference(model)]
+        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.one_way_anova(
                 *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.anova"
             )
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
                 *column_arrays(scores, "accuracy", "condition"),
@@ -287,12 +290,12 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
     level, estimates = context.level, []
     for model in judgements.models:
         scores = _annotator_scores(judgements.model_rows(model))
-        untrained = scores[scores["condition"] == judgements.reference(model)]
+        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.welch_anova(
                 *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.welch_anova"
             )
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
                 *column_arrays(scores, "accuracy", "condition"),

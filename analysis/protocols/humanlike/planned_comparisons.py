@@ -108,17 +108,19 @@ def comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataF
         elif contrast.x_id:
             if {contrast.x.name, contrast.y.name} <= set(judgements.models):
                 rows = judgements.kept[
-                    judgements.kept["condition"].isin([judgements.reference(model) for model in judgements.models])
+                    judgements.kept["condition"].isin(
+                        [judgements.reference_condition(model) for model in judgements.models]
+                    )
                 ]
                 add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), rows, "model")
         else:
             for cell in judgements.cells_over_domains:
-                rows = judgements.rows(cell).assign(everybody=cell.key)
+                rows = judgements.cell_rows(cell).assign(everybody=cell.key)
                 add(estimand, build_comparison(cell.key, CHANCE, "", contrast), rows, "everybody")
     for model in judgements.models:
         for condition in judgements.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = build_comparison(condition, judgements.reference(model), model if several else "")
+                compared = build_comparison(condition, judgements.reference_condition(model), model if several else "")
                 add(estimand, compared, judgements.model_rows(model), "condition")
     return list(comparisons.values())
 
@@ -174,7 +176,7 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
     null = 0.5 if estimand == "accuracy" and comparison.y == CHANCE else 0.0
     tost = comparison.equivalence_tests(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
-    return comparison.named(estimate, estimand, null=null)
+    return comparison.tag_estimate(estimate, estimand, null=null)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
@@ -252,7 +254,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         domains = {cell.domain for cell in judgements.cells if cell.model == model} - {ALL_DOMAINS}
         if len(domains) < 2 or rows["domain"].nunique() < 2 or rows["condition"].nunique() < 2:
             continue
-        reference = judgements.reference(model)
+        reference = judgements.reference_condition(model)
         if reference not in set(rows["condition"]):
             continue
         correct, condition, domain, annotators, text = column_arrays(

@@ -194,7 +194,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         "n_below": int((score == 0).sum()),
     }
     estimate = replace(estimate, sensitivity=others, detail=detail)
-    return comparison.named(estimate, SHARE, null=0.5)
+    return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:

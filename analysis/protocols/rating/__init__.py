@@ -16,7 +16,7 @@ from analysis.protocols.blocks.common_tables import reliability_row, reliability
 from analysis.protocols.blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts,
-    adjust_pvalues_as_in_paper,
+    adjust_pvalues_and_add_verdicts_as_in_paper,
 )
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
@@ -89,18 +89,18 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
     for ratings in question_ratings:
         for compared in ratings.comparisons:
             mean = paper_paired_difference(ratings, compared, context)
-            pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=ratings.score_unit)))
+            pairs["paper"].append((compared, compared.tag_estimate(mean, DIFFERENCE, scored=ratings.score_unit)))
             chance, points = superiority_and_difference(ratings, compared, context)
-            pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
+            pairs["superiority"].append((compared, compared.tag_estimate(chance, SUPERIORITY)))
             points, compared = add_planned_points_equivalence_test(ratings, compared, points)
-            pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
+            pairs["difference"].append((compared, compared.tag_estimate(points, DIFFERENCE, scored=ratings.score_unit)))
     above = adjust_pvalues_and_add_verdicts(
         pairs["superiority"], SUPERIORITY_BLOCK, context, not_claimed=keys - superiority_keys
     )
     differences = adjust_pvalues_and_add_verdicts(
         pairs["difference"], "rating.difference", context, not_claimed=keys - difference_keys
     )
-    paper = adjust_pvalues_as_in_paper(pairs["paper"], "rating.paper", context)
+    paper = adjust_pvalues_and_add_verdicts_as_in_paper(pairs["paper"], "rating.paper", context)
     return [
         Block(
             SUPERIORITY_BLOCK,

@@ -104,7 +104,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             **common,
         )
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
-    return comparison.named(estimate, UTILITY, null=0.0)
+    return comparison.tag_estimate(estimate, UTILITY, null=0.0)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:

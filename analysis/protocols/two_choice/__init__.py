@@ -18,7 +18,7 @@ from ..blocks.comparisons import Comparison
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
 from .effort import labels_paid_and_strategy_replay_blocks
-from .labels import section_comparisons
+from .labels import planned_comparisons_then_other_pairs
 from .preference import preference_blocks
 from .stopping import primary_comparison_stopping_statuses
 
@@ -30,7 +30,9 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
 
     def planned_claims(self, context: AnalysisContext) -> dict[str, list[Comparison]]:
         return {
-            "choice.preference": [compared for section in context.sections for compared in section_comparisons(section)]
+            "choice.preference": [
+                compared for section in context.sections for compared in planned_comparisons_then_other_pairs(section)
+            ]
         }
 
     def analyse(self, context: AnalysisContext) -> list[Block]:

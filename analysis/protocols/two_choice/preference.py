@@ -36,7 +36,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
         context,
     )
     paper = tuple(
-        comparison_labels.comparison.named(paper_decision_estimate(comparison_labels), PREFERENCE)
+        comparison_labels.comparison.tag_estimate(paper_decision_estimate(comparison_labels), PREFERENCE)
         for comparison_labels in comparisons
     )
     return [
@@ -169,7 +169,7 @@ def _adjust_and_tag(
     ]
     adjusted = iter(adjust_pvalues_and_add_verdicts(others, "choice.preference", context))
     return tuple(
-        comparison.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
+        comparison.tag_estimate(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
         for comparison, estimate in compared_estimates
     )
 

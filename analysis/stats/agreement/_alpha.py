@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from analysis.stats.agreement._counts import (
     PairableUnits,
-    bootstrap_units,
     count_pairable_patterns_by_cluster,
+    estimate_with_unit_bootstrap,
     pairwise_agreement_and_prevalence,
 )
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level, vector
@@ -123,7 +123,7 @@ def krippendorff_alpha(
         return _alphas(patterns, drawn, distances)
 
     together = None if clusters is None else count_pairable_patterns_by_cluster(counts, clusters, patterns)
-    return bootstrap_units(
+    return estimate_with_unit_bootstrap(
         float(estimate), weights, alphas, rng=rng, pattern_counts_by_cluster=together, detail=detail, **common
     )
 

@@ -6,7 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import PairableUnits, bootstrap_units, pairwise_agreement_and_prevalence
+from analysis.stats.agreement._counts import (
+    PairableUnits,
+    estimate_with_unit_bootstrap,
+    pairwise_agreement_and_prevalence,
+)
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
 from analysis.stats.results import Estimate
 
@@ -185,4 +189,4 @@ def _chance_corrected(
             return np.where(1 - by_chance < MIN_SPREAD, np.nan, (agreeing - by_chance) / (1 - by_chance))
 
     estimate = (float(agreed[0]) - chance) / (1 - chance)
-    return bootstrap_units(estimate, weights, coefficients, rng=rng, detail=detail, **common)
+    return estimate_with_unit_bootstrap(estimate, weights, coefficients, rng=rng, detail=detail, **common)

@@ -110,10 +110,10 @@ def maxdiff_score_rows(
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
     """
-    return score_rows(BestWorstAnswers.from_arrays(sets, best, worst, n_systems))
+    return maxdiff_score_rows_of_checked_answers(BestWorstAnswers.from_arrays(sets, best, worst, n_systems))
 
 
-def score_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
+def maxdiff_score_rows_of_checked_answers(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
     """Return `maxdiff_score_rows` of answers that were checked."""
     answers, columns = np.nonzero(checked_answers.is_shown)
     systems = checked_answers.systems[answers, columns]

@@ -8,7 +8,11 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import IntArray
-from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_cluster_codes, score_rows
+from analysis.stats.best_worst._answers import (
+    BestWorstAnswers,
+    maxdiff_score_rows_of_checked_answers,
+    person_and_prompt_cluster_codes,
+)
 from analysis.stats.results import Estimate, Record
 
 
@@ -83,7 +87,7 @@ def maxdiff_scores(
     """
     checked_answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
     people_codes, n_people, prompt_codes = person_and_prompt_cluster_codes(people, prompts, len(checked_answers.best))
-    answers, systems, values = score_rows(checked_answers)
+    answers, systems, values = maxdiff_score_rows_of_checked_answers(checked_answers)
     n_shown = checked_answers.shown_counts()
     first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (checked_answers.best, checked_answers.worst))
     scores = []

@@ -115,7 +115,7 @@ def best_worst_logit(
     The covariance is the jackknife over people (CV3) by one Newton step, with G* - 1 degrees of freedom. It is undefined
     if one person's answers alone connect a system; the estimates then have no interval (`not_identified`). With fewer
     than six people there is no test. With five prompts or more, contrasts are about people and prompts:
-    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_ways`; those about
+    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_way_variances`; those about
     people only are their sensitivity. Over people only, the omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
 
     References

@@ -16,7 +16,7 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.bootstrap._draws import RESAMPLES, bootstrap_ratios, ratio_draws, unnormalised_dirichlet_weights
-from analysis.stats.bootstrap._intervals import interval_from_draws, percentile_interval
+from analysis.stats.bootstrap._intervals import bootstrap_ratio_interval, percentile_interval
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -100,8 +100,8 @@ def bootstrap_mean(
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", **common)
     draws = bootstrap_ratios(sums, counts, resamples=resamples, rng=rng)
-    interval = interval_from_draws(mean, draws, sums, counts, method=method, level=level)
-    bet = None if bounds is None else betting.ratio_interval(sums, counts, level=level, bounds=bounds)
+    interval = bootstrap_ratio_interval(mean, draws, sums, counts, method=method, level=level)
+    bet = None if bounds is None else betting.betting_ratio_interval(sums, counts, level=level, bounds=bounds)
     if interval is None:
         return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
     warnings: tuple[ResultWarning, ...] = ()

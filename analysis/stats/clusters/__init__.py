@@ -13,7 +13,7 @@ from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
-    combine_two_ways,
+    combine_two_way_variances,
     cr1_variance,
     cv3_variance,
     two_way_jackknife,
@@ -46,7 +46,7 @@ __all__ = [
     "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
-    "combine_two_ways",
+    "combine_two_way_variances",
     "abs_skewness_of_clustered_mean",
     "cluster_warnings",
     "clustered_mean",

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS
 from analysis.stats.clusters._means import t_estimate
-from analysis.stats.clusters._variances import _summed, combine_two_ways
+from analysis.stats.clusters._variances import _summed, combine_two_way_variances
 from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, TOO_FEW_ITEMS, cluster_warnings, two_way_warnings
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -262,7 +262,7 @@ class ModelSpread:
         detail: dict[str, Any] = {"n_informed": n_informed}
         if self.prompts is not None and self.pair_moves is not None:
             of_pairs = float(np.sum((self.pair_moves @ contrast) ** 2))
-            spread, df = combine_two_ways(
+            spread, df = combine_two_way_variances(
                 (variance, self.prompts.variance(contrast)), of_pairs, (df, self.prompts.df(contrast))
             )
             n_prompts = self.prompts.n_informed(contrast)

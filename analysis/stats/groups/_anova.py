@@ -59,7 +59,7 @@ def one_way_anova(
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(min_group_size=1)
+    problem = sample.undefined_status_and_reason(min_group_size=1)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     k, n = len(sample.sizes), int(sample.sizes.sum())
@@ -129,7 +129,7 @@ def welch_anova(
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(min_group_size=2)
+    problem = sample.undefined_status_and_reason(min_group_size=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     constant = np.flatnonzero(sample.variances < MIN_SPREAD**2)

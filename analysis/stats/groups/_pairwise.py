@@ -73,7 +73,7 @@ def pairwise_comparisons(
     sample = GroupSample.from_arrays(values, groups)
     k = len(sample.names)
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    problem = sample.problem(min_group_size=2)
+    problem = sample.undefined_status_and_reason(min_group_size=2)
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     df_within = float(sample.sizes.sum()) - k
     if problem is None and within < MIN_SPREAD * max(1.0, df_within):

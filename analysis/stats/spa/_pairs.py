@@ -226,7 +226,7 @@ def pair_preferences_recommended(
             )
         sensitivity = list(result.sensitivity)
         if result.n >= 2:
-            sensitivity += shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
+            sensitivity += shared.sensitivity_estimates(column, level=level, analysis=analysis, unit=unit)
         warnings = [*result.warnings, *_order_warnings(counts), *batch_warnings]
         common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:

@@ -71,7 +71,7 @@ class Silent(ProtocolAnalysis):
                 analysis="pick.share",
                 estimand="share of choices for x",
             )
-            found.append(compared.named(share, "share"))
+            found.append(compared.tag_estimate(share, "share"))
         return tuple(found)
 
     def analyse(self, context):

@@ -177,12 +177,12 @@ def test_it_covers_where_a_t_interval_does_not():
 
 def test_units_of_one_weight_are_bet_on_as_their_means():
     sums = np.array([3.0, 1.0, 4.0, 2.0, 4.0, 4.0])
-    even = betting.ratio_interval(sums, np.full(6, 4.0))
+    even = betting.betting_ratio_interval(sums, np.full(6, 4.0))
     assert even == betting.betting_interval(sums / 4)
     # In points, and with a unit of no weight, it is the same interval.
-    points = betting.ratio_interval([0.0, *(100 * sums)], [0.0, *np.full(6, 4.0)], bounds=(0, 100))
+    points = betting.betting_ratio_interval([0.0, *(100 * sums)], [0.0, *np.full(6, 4.0)], bounds=(0, 100))
     assert_allclose([points.low, points.high], [100 * even.low, 100 * even.high])
-    assert betting.ratio_interval([], []) is None and betting.ratio_interval([0], [0]) is None
+    assert betting.betting_ratio_interval([], []) is None and betting.betting_ratio_interval([0], [0]) is None
 
 
 def test_a_ratio_is_bet_on_where_those_who_answer_much_answer_otherwise():
@@ -198,7 +198,7 @@ def test_a_ratio_is_bet_on_where_those_who_answer_much_answer_otherwise():
     for _ in range(runs):
         sums, counts = answers(40)
         interval, other = (
-            betting.ratio_interval(sums, counts, grid=201),
+            betting.betting_ratio_interval(sums, counts, grid=201),
             betting.betting_interval(sums / counts, grid=201),
         )
         assert interval.low <= sums.sum() / counts.sum() <= interval.high
@@ -214,6 +214,6 @@ def test_a_ratio_says_what_is_wrong_with_its_units():
         ([1, 1], [1, -1], "counts"),
     ):
         with pytest.raises(ValueError, match=word):
-            betting.ratio_interval(sums, counts)
+            betting.betting_ratio_interval(sums, counts)
     with pytest.raises(ValueError, match="sums: row 1 is 1.5"):
-        betting.ratio_interval([1, 3], [1, 2])
+        betting.betting_ratio_interval([1, 3], [1, 2])

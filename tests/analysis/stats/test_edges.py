@@ -89,7 +89,9 @@ def test_a_p_of_zero_is_kept_and_printed_as_small():
 
 def test_constant_data_in_the_bootstrap():
     assert bootstrap.bca_interval(1.0, np.ones(99), np.ones(5)) is None
-    assert bootstrap.interval_from_draws(1.0, np.ones(99), np.ones(5), np.ones(5), method="bca", level=0.95) is None
+    assert (
+        bootstrap.bootstrap_ratio_interval(1.0, np.ones(99), np.ones(5), np.ones(5), method="bca", level=0.95) is None
+    )
     found = bootstrap.bootstrap_mean([1.0] * 12, bounds=(0, 1), rng=rng(), resamples=99)
     assert is_undefined(found, "zero_variance", 1.0) and found.interval.method == "betting"
 

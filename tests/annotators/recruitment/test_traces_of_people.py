@@ -157,16 +157,16 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.replace_sample_columns(
+        sample.replace_demographic_columns(
             they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner
         )
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="this is the person's panel id"):
-            sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
-        sample.replace_sample_columns(they.study, [("Age", "number", False)], by=they.owner)
-        assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
+            sample.import_sample_demographics(they.door, text.getvalue(), "id", by=they.owner)
+        sample.replace_demographic_columns(they.study, [("Age", "number", False)], by=they.owner)
+        assert sample.import_sample_demographics(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.

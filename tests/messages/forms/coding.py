@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.models import ApiToken
 from annotators.models import Response
 from studies.models import StudyMember
@@ -59,7 +59,7 @@ def explained():
 
 def sample():
     study = explained()
-    return draw_sample(
+    return draw_coding_sample(
         study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1,
         coders=[me(), colleague(study)], by=None,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def all_coded():
 def stranger():
     study = explained()
     coders = [me(), builders.user("zoe")]
-    draw_sample(
+    draw_coding_sample(
         study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1, coders=coders, by=None
     )
 
@@ -125,7 +125,7 @@ LINES = {
         ),
         ("every category is listed there", "Remove at least one", drawn(codebook="Form | a | A", left_out="Form")),
     ],
-    f"{CODING}:draw_sample": [
+    f"{CODING}:draw_coding_sample": [
         ("A draft has no answers to code", "Launch the study first", drawn()),
         ("This rule needs two different coders", "Choose another person", drawn(launched, second="me")),
         ("zoe is not a coder, editor or owner of this study", "Choose another coder", says_refused(stranger)),

@@ -49,7 +49,7 @@ def demographic(text, declared=(("Age", "number", False),), **data):
 
     def make():
         one = link("prolific")
-        sample.replace_sample_columns(one.study, list(declared), by=None)
+        sample.replace_demographic_columns(one.study, list(declared), by=None)
         return one
 
     whole = {"person": "Participant id", "take": "1"} | data
@@ -172,11 +172,11 @@ LINES = {
     f"{CHANNELS}:import_submissions_and_release_places": [
         ("Submission 1: the submission's id is empty", "Correct it at the panel", says_refused(bad_submission))
     ],
-    f"{CHANNELS}:import_sample": [
+    f"{CHANNELS}:import_sample_demographics": [
         (
             "No column is declared yet",
             "Declare the columns to keep first",
-            says_refused(lambda: sample.import_sample(link(), "x", "id", by=None)),
+            says_refused(lambda: sample.import_sample_demographics(link(), "x", "id", by=None)),
         )
     ],
     f"{CHANNELS}:_read_values": [
