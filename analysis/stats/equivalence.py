@@ -31,7 +31,7 @@ def equivalence_test(
     analysis: str = "equivalence",
     estimand: str = "mean",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Two one-sided t tests (TOST) of the hypothesis that the mean is at least `margin` away from `null`.
 
@@ -47,7 +47,7 @@ def equivalence_test(
         Significance level; the interval has level 1 - 2 `significance`.
     bounds : tuple[float, float], optional
         Ends of the scale. The interval is clipped to them.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -75,7 +75,7 @@ def equivalence_test(
     _refuse(margin, significance)
     observed, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
-    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode_label}
     edge = basic.degenerate_mean_estimate(
         observed,
         level=1 - 2 * significance,

@@ -86,7 +86,7 @@ def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext
         threshold=judgements.threshold,
         confident_ratings=(judgements.low, judgements.high),
         level=context.level,
-        resamples=context.resamples,
+        sensitivity_resamples=context.resamples,
         rng=context.rng("cell", judgements.section.position, cell.key),
     )
 
@@ -118,7 +118,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
                 points,
                 level_of_measurement=kind,
                 level=context.level,
-                mode="paper",
+                mode_label="paper",
                 unit="text",
                 resamples=min(AGREEMENT_RESAMPLES, context.resamples),
                 analysis=f"humanlike.alpha_{kind}",
@@ -162,7 +162,7 @@ def _paper_tests(
             estimates[kind, cell] = basic.welch_t_test(
                 *groups,
                 level=context.level,
-                mode="paper",
+                mode_label="paper",
                 analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
             )
@@ -268,7 +268,7 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
                 method="tukey_hsd",
                 level=level,
                 analysis="humanlike.tukey",
-                mode="paper",
+                mode_label="paper",
             )
             estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(

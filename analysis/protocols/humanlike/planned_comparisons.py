@@ -145,7 +145,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
             annotators,
             text,
             level=level,
-            resamples=context.resamples,
+            sensitivity_resamples=context.resamples,
             rng=rng,
             analysis=f"humanlike.planned_{estimand}",
         )

@@ -277,7 +277,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         )
     )
     textbook = agreement.kendall_w(
-        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
+        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode_label="paper"
     )
     return [
         Block(

@@ -23,7 +23,7 @@ def fleiss_kappa(
     rng: np.random.Generator,
     analysis: str = "fleiss_kappa",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Fleiss' kappa for any number of raters per item, with a bootstrap interval over items.
 
@@ -38,7 +38,7 @@ def fleiss_kappa(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -73,7 +73,7 @@ def fleiss_kappa(
         rng=rng,
         analysis=analysis,
         unit=unit,
-        mode=mode,
+        mode=mode_label,
     )
 
 
@@ -85,7 +85,7 @@ def gwet_ac1(
     rng: np.random.Generator,
     analysis: str = "gwet_ac1",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Gwet's AC1: agreement corrected for chance, stable if one category prevails.
 
@@ -99,7 +99,7 @@ def gwet_ac1(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -133,7 +133,7 @@ def gwet_ac1(
         rng=rng,
         analysis=analysis,
         unit=unit,
-        mode=mode,
+        mode=mode_label,
     )
 
 

@@ -44,7 +44,7 @@ def maxdiff_scores(
     level: float = 0.95,
     analysis: str = "best_worst.counts",
     unit: str = "annotator",
-    mode: str = "paper",
+    mode_label: str = "paper",
 ) -> MaxDiffScores:
     """Best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
@@ -58,7 +58,7 @@ def maxdiff_scores(
         Number of systems.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -99,7 +99,7 @@ def maxdiff_scores(
             "bounds": (-1.0, 1.0),
             "estimand": f"times best less times worst of system {system}, per time shown",
             "unit": unit,
-            "mode": mode,
+            "mode": mode_label,
         }
         score = clusters.clustered_mean(own, people_codes[rows], analysis=analysis, **common)
         others = list(score.sensitivity)

@@ -78,7 +78,7 @@ def best_worst_logit(
     level: float = 0.95,
     analysis: str = "best_worst.logit",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> BestWorstLogit:
     """Strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
 
@@ -92,7 +92,7 @@ def best_worst_logit(
         Number of systems.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -138,7 +138,7 @@ def best_worst_logit(
     of_present = np.ix_(present, present)
     common: dict[str, Any] = {
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_people,
         "n_clusters": n_people,
         "n_rows": len(answers.best),

@@ -32,7 +32,7 @@ def bootstrap_mean(
     analysis: str = "bootstrap_mean",
     estimand: str = "mean",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Mean of the values with a bootstrap interval over clusters (annotators).
 
@@ -52,7 +52,7 @@ def bootstrap_mean(
         Source of the random draws.
     bounds : tuple[float, float], optional
         Ends of the scale.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
     estimand : str, default 'mean'
         Description of the estimated number.
@@ -81,7 +81,7 @@ def bootstrap_mean(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n_rows": len(observed),
         "settings": {"method": method, "level": level, "resamples": resamples, "bounds": bounds},
     }
@@ -150,7 +150,7 @@ def bayesian_bootstrap_probability_above(
     rng: np.random.Generator,
     analysis: str = "bayesian_bootstrap",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Posterior probability that the mean exceeds `null`, by the Bayesian bootstrap.
 
@@ -166,7 +166,7 @@ def bayesian_bootstrap_probability_above(
         Number of draws.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -187,7 +187,7 @@ def bayesian_bootstrap_probability_above(
         "analysis": analysis,
         "estimand": f"posterior probability that the mean exceeds {null:g}",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n_rows": len(observed),
         "settings": {"null": null, "level": level, "resamples": resamples},
     }

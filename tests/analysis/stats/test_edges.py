@@ -202,7 +202,7 @@ def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
 
 def test_no_machine_or_no_human_text():
     assert detection.signal_detection(3, 2, 0, 0) is None and detection.signal_detection(0, 0, 3, 2) is None
-    found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), resamples=99)
+    found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), sensitivity_resamples=99)
     assert is_undefined(found, "not_identified")
 
 

@@ -99,7 +99,7 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
 
 def test_the_paper_block_equals_one_sample_of_the_shares():
     ratings, truth, who, items = study(23)
-    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), resamples=9)
+    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
     shares = detection.accuracy_by_annotator(detection.score_correct_answers(says_of(ratings), truth), who).accuracies
     wanted = basic.one_sample_t_test(shares, null=0.5, bounds=(0, 1), mode="paper")
     assert (found.accuracy_paper.estimate, found.accuracy_paper.test) == (wanted.estimate, wanted.test)

@@ -165,7 +165,7 @@ def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():
         5,
         2,
     )
-    same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, resamples=19, rng=rng()))
+    same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, sensitivity_resamples=19, rng=rng()))
 
 
 @pytest.mark.parametrize("n_each", [1, 5])
