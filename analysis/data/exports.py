@@ -260,7 +260,7 @@ def open_export_stream(table: str, file_format: str, selection: Selection, *, ra
     )
 
 
-def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
+def hash_and_count_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
     """Return the current hash of an export and its number of rows."""
     tally = ExportDigest()
     options = {"raw": raw} if file_format == "csv" else {}

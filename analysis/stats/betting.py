@@ -42,7 +42,7 @@ class ConfidenceSequence(Record):
     method: str
     drift_at: int | None = None
 
-    def at(self, n: int) -> Interval:
+    def interval_after(self, n: int) -> Interval:
         """Return the interval after `n` units, n >= 1. Raise ValueError if there are fewer."""
         if not 1 <= n <= len(self.low):
             raise ValueError(f"n: {n} is not in 1..{len(self.low)}")

@@ -24,7 +24,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 # Share of a criterion's variance explained by the others, from which its own coefficient means little.
@@ -137,7 +137,9 @@ def preferences_overall_and_by_criterion(
             reason="the overall question was not asked, and criteria are not averaged",
             settings={"overall": overall},
         )
-    return Criteria(overall=overall_estimate, criteria=adjust_family(others, family, star_scheme=None))
+    return Criteria(
+        overall=overall_estimate, criteria=adjust_pvalues_and_intervals_of_family(others, family, star_scheme=None)
+    )
 
 
 def regress_overall_on_criteria(

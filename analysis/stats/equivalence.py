@@ -15,7 +15,7 @@ import numpy.typing as npt
 from analysis.stats import basic
 from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
 from analysis.stats.confidence import ConfidenceCurve, TCurve
-from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
+from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, HypothesisTest
 
 VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive")
@@ -365,13 +365,13 @@ def adjust_and_add_verdicts(
     'equivalent'
     """
     second = equivalence_family or replace(family, name=f"{family.name}.equivalence")
-    differences = adjust_family(estimates, family, star_scheme=star_scheme)
+    differences = adjust_pvalues_and_intervals_of_family(estimates, family, star_scheme=star_scheme)
     tosts = {}
     for key, estimate in estimates.items():
         for other in estimate.sensitivity:
             if other.analysis.endswith(".equivalence"):
                 tosts[key] = other
-    tosts = adjust_family(tosts, second, star_scheme=None)
+    tosts = adjust_pvalues_and_intervals_of_family(tosts, second, star_scheme=None)
     results = {}
     for key, estimate in differences.items():
         tost = tosts.get(key)

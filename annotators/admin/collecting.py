@@ -65,7 +65,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         overall_pay, by_arm = hourly_pay.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
-        inquiries = list(monitor.inquiries(study)[:200])
+        inquiries = list(monitor.inquiries_unhandled_first(study)[:200])
         last_check, evidence = latest_stopping_figures(study)
         context = {
             "title": "Collecting",

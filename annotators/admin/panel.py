@@ -110,7 +110,7 @@ class PanelAdminMixin(_Admin):
                         store_or_delete_secrets(recruitment, changes, by=request.user)
                         messages.success(request, "The token is stored and encrypted. No page shows it again.")
                     return panel_page
-            elif channel.takes_file(recruitment):
+            elif channel.can_read_export_file(recruitment):
                 export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
                     dry_run = self._import_file(request, recruitment, export)
@@ -201,7 +201,7 @@ class PanelAdminMixin(_Admin):
             "doubtful_arrivals": doubtful_arrivals(recruitment),
             "orders": orders,
             "has_service": bool(channel.secrets),
-            "takes_file": channel.takes_file(recruitment),
+            "takes_file": channel.can_read_export_file(recruitment),
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_webhooks and may_ask,

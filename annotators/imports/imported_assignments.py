@@ -146,7 +146,7 @@ def _resolve_item(
         raise CellRefused("prompt_key", f"the study has no prompt “{answer_row.prompt}”.")
     if not study_index.protocol(section).has_items:
         raise CellRefused("prompt_key", f"must be empty: section {section.position} shows no texts.")
-    source = study_index.source(section)
+    source = study_index.section_owning_items(section)
     width = study_index.item_sizes[source.position]
     if answer_row.shown:
         letters = {

@@ -180,7 +180,7 @@ class StudyAdmin(StudyScopedAdmin):
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
                 edit_conflicts.lock_study(study.pk)
-                if edit_conflicts.deletes_draft_rows(request, study):
+                if edit_conflicts.request_deletes_draft_rows(request, study):
                     drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict

@@ -12,7 +12,7 @@ from django import forms
 from . import REGISTRY, PageField, Problem, Protocol, register
 from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
-from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
 from .base.scales import parse_scale, shortest_scale_length
 
 SCORE = "score"
@@ -88,7 +88,7 @@ class Relative(Protocol):
 
     def draw(self, section, pool, rng):
         pairs = shown_pairs(section, self.cleaned_settings(section), pool.systems)
-        return draw_pairs(pairs, section.m, pool, rng)
+        return draw_pair_items(pairs, section.m, pool, rng)
 
     def problems(self, section):
         for question in section.questions.all():

@@ -181,7 +181,7 @@ LINES = {
         ("The panel's server failed (500)", AGAIN, asks((500, b"Sorry"))),
         ("The panel answers with a redirect (302)", "Correct the address", asks((302, b""))),
     ],
-    f"{PANELS}:pages": [
+    f"{PANELS}:rows_of_all_pages": [
         (
             "Prolific's page links form a loop",
             "Try again later",

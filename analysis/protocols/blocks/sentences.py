@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
 from .cells import contrast_of, expectation_outcome, interval_bounds, verdict_direction_symbol
-from .warning_sentences import claim_warnings
+from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -49,7 +49,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
-                "warnings": claim_warnings(estimate.warnings),
+                "warnings": gravest_warnings_with_sentences(estimate.warnings),
             }
         )
     return sentences

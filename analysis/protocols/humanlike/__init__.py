@@ -173,7 +173,7 @@ def _paper_tests(
         # Means over domains are adjusted as if there were as many of them as cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
         family = multiplicity.Family(f"humanlike.paper{family_suffix}", (*names, *missing), "bonferroni")
-        judged = multiplicity.adjust_family(
+        judged = multiplicity.adjust_pvalues_and_intervals_of_family(
             {name: estimates[key] for name, key in names.items()}, family, star_scheme=context.star_scheme
         )
         results |= {names[name]: tag_with_cell(estimate, names[name][1]) for name, estimate in judged.items()}
@@ -203,7 +203,9 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
             name = f"humanlike.{part}{family_suffix}" + ("" if keys and keys[0].domain == ALL_DOMAINS else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             cell_estimates = {cell.key: estimates[cell, part] for cell in keys}
-            judged = multiplicity.adjust_family(cell_estimates, family, star_scheme=context.star_scheme)
+            judged = multiplicity.adjust_pvalues_and_intervals_of_family(
+                cell_estimates, family, star_scheme=context.star_scheme
+            )
             estimates |= {
                 (cell, part): multiplicity.adjust_detectable_difference(
                     judged[cell.key], family, significance=1 - context.level

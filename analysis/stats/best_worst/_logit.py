@@ -13,7 +13,7 @@ from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prom
 from analysis.stats.best_worst._model import fit_logit
 from analysis.stats.best_worst._spread import Clustering, first_with_rest_as_sensitivity, person_and_prompt_clusterings
 from analysis.stats.bradley_terry import connected_components, reachability
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record
 
 
@@ -202,7 +202,9 @@ def best_worst_logit(
     )
     pairs = {f"{x} > {y}": result.difference(x, y) for x, y in combinations(present.tolist(), 2)}
     family = Family(f"{analysis}.pairs", tuple(pairs))
-    return replace(result, pairs=tuple(adjust_family(pairs, family, star_scheme=None).values()))
+    return replace(
+        result, pairs=tuple(adjust_pvalues_and_intervals_of_family(pairs, family, star_scheme=None).values())
+    )
 
 
 def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], beats: npt.NDArray[np.bool_]) -> tuple[str, str]:

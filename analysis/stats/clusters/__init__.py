@@ -6,7 +6,7 @@ the answers, CR1 intervals can cover as little as 62 % of the time. No interval 
 """
 
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
-from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
+from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate
 from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
@@ -52,7 +52,7 @@ __all__ = [
     "clustered_mean",
     "clustered_regression",
     "cr1_variance",
-    "curve_test",
+    "confidence_curve_test",
     "cv3_variance",
     "effective_n_clusters",
     "t_estimate",

@@ -100,7 +100,7 @@ class ModelJackknife:
         largest = np.max(np.abs(self.lost @ contrast), initial=0.0)
         return bool(largest <= MIN_PART * float(np.linalg.norm(contrast)))
 
-    def shares(self, contrast: FloatArray) -> FloatArray:
+    def information_shares(self, contrast: FloatArray) -> FloatArray:
         """Return each cluster's share of the information about `contrast` (k,); shape (G,), sum 1."""
         weights = self.inverse @ contrast
         informed = np.maximum(np.einsum("gij,i,j->g", self.own, weights, weights), 0.0)
@@ -108,11 +108,11 @@ class ModelJackknife:
 
     def df(self, contrast: FloatArray) -> float:
         """Return the degrees of freedom of the t distribution of `contrast` (k,)."""
-        return max(1.0, 1 / float(np.sum(self.shares(contrast) ** 2)) - 1)
+        return max(1.0, 1 / float(np.sum(self.information_shares(contrast) ** 2)) - 1)
 
     def n_informed(self, contrast: FloatArray) -> int:
         """Return the number of clusters whose rows inform `contrast` (k,)."""
-        return int(np.count_nonzero(self.shares(contrast) > MIN_PART))
+        return int(np.count_nonzero(self.information_shares(contrast) > MIN_PART))
 
 
 @dataclass(frozen=True, slots=True)

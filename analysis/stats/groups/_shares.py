@@ -290,7 +290,9 @@ def differential_attrition(
     table = np.array([lost, np.subtract(started, lost)], dtype=np.float64).T.reshape(len(names), 2)
     return Attrition(
         shares=tuple(shares),
-        differences=tuple(multiplicity.adjust_family(differences, family, star_scheme=None).values()),
+        differences=tuple(
+            multiplicity.adjust_pvalues_and_intervals_of_family(differences, family, star_scheme=None).values()
+        ),
         test=independence_test(
             table, resamples=resamples, rng=rng, analysis=f"{analysis}.independence", unit=unit, mode_label=mode_label
         ),

@@ -76,7 +76,7 @@ def _log_choose(n: int, k: IntArray) -> FloatArray:
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def sign_critical(n: IntArray, significance: float) -> IntArray:
+def sign_test_critical_counts(n: IntArray, significance: float) -> IntArray:
     """Return the least c with P(S >= c) <= significance / 2 for S binomial(n, 1/2); n + 1 if no c does."""
     low, high = n // 2, n + 1
     while np.any(high - low > 1):

@@ -56,7 +56,7 @@ def pair_preference_paper(
 
     References
     ----------
-    Section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjust_family`).
+    Section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjust_pvalues_and_intervals_of_family`).
 
     Examples
     --------

@@ -140,7 +140,7 @@ class Channel:
         """
         return None
 
-    def reserved_seconds(self, recruitment) -> int:
+    def min_reserved_seconds(self, recruitment) -> int:
         """Return the minimum time for which a place is kept after its claim.
 
         If above 0, people work over days and have a page that lists their parts.
@@ -182,7 +182,7 @@ class Channel:
         """
         return None
 
-    def takes_file(self, recruitment) -> bool:
+    def can_read_export_file(self, recruitment) -> bool:
         """Return whether ``read_export`` can read the exported file of this link's panel. Pages then offer the import."""
         return False
 

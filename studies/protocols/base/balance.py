@@ -69,7 +69,7 @@ def in_balanced_order(sets: tuple[Shown, ...]) -> tuple[Shown, ...]:
     return tuple(ordered)
 
 
-def draw_positions(items: Sequence[Sequence[Hashable]], rng: Random) -> list[tuple[int, ...]]:
+def draw_balanced_positions(items: Sequence[Sequence[Hashable]], rng: Random) -> list[tuple[int, ...]]:
     """Return the position of each output on its page, such that positions are balanced over the items.
 
     ``items``: the system of each output, for each item. Over the items of one size, each system is at each position equally

@@ -84,7 +84,7 @@ def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[
     ]
 
 
-def draw_pairs(
+def draw_pair_items(
     pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
 ) -> list[DrawnItem]:
     """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns.

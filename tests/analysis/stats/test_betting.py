@@ -120,7 +120,7 @@ def test_the_sequence_keeps_what_nobody_has_got_rich_against():
     wealth = betting.log_wealth(values, nulls, level=0.9)
     for n in (1, 7, 40, 120):
         kept = nulls[wealth[:, :n].max(axis=1) < math.log(10)]
-        interval = sequence.at(n)
+        interval = sequence.interval_after(n)
         assert_allclose([interval.low, interval.high], [max(0, kept[0] - 0.001), min(1, kept[-1] + 0.001)], atol=1e-12)
     assert np.all(np.diff(sequence.low) >= 0) and np.all(np.diff(sequence.high) <= 0)
     assert sequence.drift_at is None
@@ -135,14 +135,14 @@ def test_the_sequence_mirrors_its_values():
 def test_a_sequence_narrower_than_the_grid_is_not_taken_for_drift():
     sequence = betting.betting_confidence_sequence(np.full(3000, 0.1234567), grid=101)
     assert sequence.drift_at is None
-    last = sequence.at(3000)
+    last = sequence.interval_after(3000)
     assert last.low < 0.1234567 < last.high and last.high - last.low < 0.005
 
 
 def test_a_mean_that_moves_is_drift():
     sequence = betting.betting_confidence_sequence(np.repeat([0.0, 1.0], 200))
     assert 200 < sequence.drift_at < 400
-    assert sequence.at(400) == sequence.at(sequence.drift_at)
+    assert sequence.interval_after(400) == sequence.interval_after(sequence.drift_at)
     assert np.all(sequence.low <= sequence.high)
 
 
@@ -150,7 +150,7 @@ def test_a_sequence_of_nothing_has_no_interval():
     sequence = betting.betting_confidence_sequence([])
     assert len(sequence.low) == 0 and sequence.drift_at is None
     with pytest.raises(ValueError, match="n: 1"):
-        sequence.at(1)
+        sequence.interval_after(1)
     with pytest.raises(ValueError, match="grid"):
         betting.betting_confidence_sequence([0.5], grid=2)
     json.dumps(json_safe(betting.betting_confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)

@@ -58,7 +58,7 @@ def test_no_variance(value):
     assert is_undefined(bounded, "zero_variance", value) and is_undefined(open_ended, "zero_variance", value)
     assert bounded.interval.method == "betting" and bounded.interval.low < value < bounded.interval.high
     assert open_ended.interval is None
-    family = multiplicity.adjust_family({"a": bounded}, multiplicity.Family("f", ("a",)))
+    family = multiplicity.adjust_pvalues_and_intervals_of_family({"a": bounded}, multiplicity.Family("f", ("a",)))
     assert family["a"].test is None  # and so no stars
 
 

@@ -22,7 +22,9 @@ def test_holm_and_benjamini_hochberg_agree_with_the_references():
 def test_five_comparisons_with_holm_agree_with_the_reference():
     case = GOLDEN["spa_one_sample_t_holm"]
     results = {key: basic.one_sample_t_test(values, null=0.5) for key, values in case["input"].items()}
-    adjusted = multiplicity.adjust_family(results, multiplicity.Family("primary", tuple(case["input"])))
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(
+        results, multiplicity.Family("primary", tuple(case["input"]))
+    )
     wanted = case["expected"]
     for number, key in enumerate(case["input"]):
         result = adjusted[key]
@@ -65,7 +67,7 @@ def test_a_comparison_nobody_answered_still_counts():
         "c > d": basic.one_sample_t_test([], null=0.5),
     }
     family = multiplicity.Family("primary", ("a > b", "c > d", "e > f"))
-    adjusted = multiplicity.adjust_family(results, family)
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(results, family)
     assert_allclose(adjusted["a > b"].test.pvalue_adjusted, 3 * results["a > b"].pvalue)
     assert adjusted["a > b"].test.family_size == 3
     assert adjusted["c > d"].test is None
@@ -74,7 +76,9 @@ def test_a_comparison_nobody_answered_still_counts():
 def test_an_unplanned_comparison_is_refused_by_name():
     family = multiplicity.Family("primary", ("a > b",))
     with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
-        multiplicity.adjust_family({"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family)
+        multiplicity.adjust_pvalues_and_intervals_of_family(
+            {"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family
+        )
     with pytest.raises(ValueError, match="occurs twice"):
         multiplicity.Family("primary", ("a > b", "a > b"))
 
@@ -99,7 +103,9 @@ def test_bonferroni_gives_each_estimate_the_interval_that_agrees_with_its_p():
         key: rng.normal(shift, 1, 15) for key, shift in zip("abcdef", (0, 0.3, 0.6, 0.8, 1.0, -0.7), strict=True)
     }
     estimates = {key: basic.one_sample_t_test(values, null=0.0) for key, values in samples.items()}
-    adjusted = multiplicity.adjust_family(estimates, multiplicity.Family("primary", tuple("abcdef"), "bonferroni", 9))
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(
+        estimates, multiplicity.Family("primary", tuple("abcdef"), "bonferroni", 9)
+    )
     decisions = set()
     for key, result in adjusted.items():
         values = samples[key]

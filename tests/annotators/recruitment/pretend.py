@@ -68,5 +68,5 @@ def speaks(monkeypatch, service: PanelService) -> None:
         channel, "service", lambda self, recruitment, secrets: service if secrets.get("token") else None
     )
     monkeypatch.setattr(channel, "publishes", True)
-    monkeypatch.setattr(channel, "takes_file", lambda self, recruitment: True)
+    monkeypatch.setattr(channel, "can_read_export_file", lambda self, recruitment: True)
     monkeypatch.setattr(channel, "read_export", read_export)

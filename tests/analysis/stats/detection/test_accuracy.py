@@ -49,7 +49,9 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
     for cell in cells.values():
         assert 0.22 < cell.detail["sd"] < 0.245 and cell.test.df == 129
     planned = (*cells, *(f"other {row}" for row in range(12)))
-    after = multiplicity.adjust_family(cells, multiplicity.Family("accuracy", planned, "bonferroni"))
+    after = multiplicity.adjust_pvalues_and_intervals_of_family(
+        cells, multiplicity.Family("accuracy", planned, "bonferroni")
+    )
     assert after["62"].test.pvalue_adjusted < 1e-4
     assert after["57"].test.pvalue_adjusted < 0.05 < after["55"].test.pvalue_adjusted
     assert_allclose(after["57"].test.pvalue_adjusted, 15 * cells["57"].pvalue)

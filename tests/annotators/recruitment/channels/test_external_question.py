@@ -323,9 +323,9 @@ def test_a_site_takes_the_form_only_as_long_as_it_is_allowed(door, settings):
 
 def test_the_panels_file_is_read_by_the_columns_that_the_link_names(door):
     channel = REGISTRY["external_question"]
-    assert not channel.takes_file(door)
+    assert not channel.can_read_export_file(door)
     door.settings |= {"file_person": "worker", "file_session": "assignment"}
-    assert channel.takes_file(door)
+    assert channel.can_read_export_file(door)
     (seen,) = channel.read_export(door, "worker,assignment\nA1ANNA,3ASG1\n")
     assert (seen.person, seen.submission, seen.state) == ("A1ANNA", "3ASG1", "submitted")
 
