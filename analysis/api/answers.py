@@ -143,7 +143,7 @@ class ExclusionsView(StudyView):
         "Exclusions", page_serializer("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers"
     )
     def get(self, request, code):
-        return self.list_response(_exclusions_of(self.study), _exclusion_row)
+        return self.paginated_response(_exclusions_of(self.study), _exclusion_row)
 
     @document_operation(
         "Exclude assignments, all or none",

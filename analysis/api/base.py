@@ -80,7 +80,7 @@ class StudyView(APIView):
     def cursor_key(self) -> tuple:
         return self.values["cursor"]
 
-    def list_response(self, queryset: models.QuerySet, serializer) -> Response:
+    def paginated_response(self, queryset: models.QuerySet, serializer) -> Response:
         """Return a page of rows, ordered by primary key."""
         rows = queryset.filter(pk__gt=self.cursor_key()[0]).order_by("pk")[: self.values["page_size"] + 1]
         return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in rows])

@@ -278,7 +278,7 @@ def _apply_page_rules(
     for page, asks in pages:
         if asks and all(slot in values for slot in asks):
             page_values = {slot: values[slot] for slot in asks}
-            for slot, message in protocol.clean(page, page_values).items():
+            for slot, message in protocol.complete_data_and_find_errors(page, page_values).items():
                 problems.add(rows_by_slot[slot][0].answer_row.row, None, message)
             values.update(page_values)
 

@@ -170,7 +170,7 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
     problems = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
         f"page {step.page.key}: a robot's answers were refused: {problems[:300]} The protocol {slug} must define plausible answers: give it a "
-        "method `plausible(asks, robot)` that its `clean` accepts."
+        "method `robot_answers(page_fields, robot)` that its `complete_data_and_find_errors` accepts."
     )
 
 

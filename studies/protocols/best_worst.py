@@ -156,7 +156,7 @@ class BestWorst(Protocol):
             for question in page.questions
         }
 
-    def clean(self, page, data):
+    def complete_data_and_find_errors(self, page, data):
         """Require two different outputs as best and worst. Both are answered, or neither."""
         noun = str(page.section.settings.get("noun") or "text")
         questions = {question.key: question for question in page.section.questions}
@@ -177,7 +177,7 @@ class BestWorst(Protocol):
                 )
         return errors
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive each output of a prompt once. Return the one that the robot likes most and the one that it likes least."""
         items: dict[int, list[str]] = {}
         for slot, ask in page_fields.items():

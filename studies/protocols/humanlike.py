@@ -247,7 +247,7 @@ class HumanLike(Protocol):
             for slot, ask in question_fields(page, question, item, label, exposure).items()
         }
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive evidence for a machine: normal noise around minus the strength of the text's author."""
         sent = {}
         for slot, ask in page_fields.items():

@@ -134,7 +134,7 @@ class Relative(Protocol):
                 )
         return asks
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive how far the first output is above the second, and return the answer in points."""
         sent = {}
         for slot, ask in page_fields.items():

@@ -68,7 +68,7 @@ class BestWorstAnswers:
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)
         return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(shown_systems))
 
-    def win_matrix(self) -> BoolArray:
+    def has_beaten_matrix(self) -> BoolArray:
         """Return whether the row system was chosen over the column system at least once."""
         rows, columns = np.nonzero(self.is_shown)
         has_won = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)

@@ -145,7 +145,7 @@ def best_worst_logit(
         "settings": {"model": "best_worst", "method": "cv3", "level": level},
         "analysis": analysis,
     }
-    beats = answers.win_matrix()[of_present]
+    beats = answers.has_beaten_matrix()[of_present]
     groups = connected_components(beats) if len(present) else ()
     components = tuple(tuple(present[list(group)].tolist()) for group in groups)
     status, reason = _problem(len(answers.best), components, beats)

@@ -112,7 +112,7 @@ def davidson_bootstrap(
     """
     validate_level(level)
     labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems)
-    wins, ties = labels.tables()
+    wins, ties = labels.win_and_tie_tables()
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,

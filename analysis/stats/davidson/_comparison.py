@@ -122,7 +122,7 @@ def fit_davidson(
     """
     validate_level(level)
     labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems, prompts)
-    wins, ties = labels.tables()
+    wins, ties = labels.win_and_tie_tables()
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,

@@ -27,12 +27,12 @@ class SectionPrompts:
             for system in systems:
                 self.by_system.setdefault(system, set()).add(prompt)
 
-    def count_separate_sets(self) -> int:
+    def count_batch_groups_sharing_no_prompt(self) -> int:
         """Return the largest number of groups of batches that share no prompt with each other."""
         sets = dict(enumerate({number for number in prompts if number is not None} for prompts in self.sets))
         return len(set(group_batches_by_shared_prompts({n: shown for n, shown in sets.items() if shown}).values()))
 
-    def count(self, contrast: Contrast) -> int:
+    def count_prompts_of_compared_systems(self, contrast: Contrast) -> int:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
         systems = [contrast.x_id, contrast.y_id] if contrast.x_id and contrast.y_id else list(self.by_system)
         return len(set().union(*(self.by_system.get(system, set()) for system in systems)))
@@ -50,7 +50,7 @@ def population_problems(
             name = f"too_few_prompts_for_claim:{contrast}:{section.position}"
             where = f"{contrast}, section {section.position}"
             if not REGISTRY[section.protocol].has_directed_questions:
-                if 0 < (n := shown.count(contrast)) < FEWEST_PROMPTS:
+                if 0 < (n := shown.count_prompts_of_compared_systems(contrast)) < FEWEST_PROMPTS:
                     yield Problem(
                         f"{where}: with {n} prompt{'' if n == 1 else 's'} the result is about exactly these. Add prompts to reach "
                         "five, or choose “exactly these prompts”.",
@@ -58,7 +58,7 @@ def population_problems(
                         False,
                         name,
                     )
-            elif 0 < (n := shown.count_separate_sets()) < FEWEST_PROMPTS:
+            elif 0 < (n := shown.count_batch_groups_sharing_no_prompt()) < FEWEST_PROMPTS:
                 # Such answers concern all that a person read, so sets that share no prompt are counted and not prompts.
                 yield Problem(
                     f"{where}: batches have {n} set{'' if n == 1 else 's'} that share{'s' if n == 1 else ''} no prompt, fewer than five. Add "

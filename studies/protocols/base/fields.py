@@ -98,11 +98,11 @@ class Field:
         """Return the sent text (of the input ``part``) in the page's words, or None if no control can show it."""
         return raw
 
-    def plausible(self, robot: Robot, page_field: Any) -> str | None:
+    def robot_answer(self, robot: Robot, page_field: Any) -> str | None:
         """Return what a robot sends for this field by default, or None if it sends nothing."""
         raise NotImplementedError(
-            f"Robots do not know how to answer a {type(self).__name__}: give this field a method `plausible`, or let `plausible` of "
-            "its protocol send its inputs."
+            f"Robots do not know how to answer a {type(self).__name__}: give this field a method `robot_answer`, or let "
+            "`robot_answers` of its protocol send its inputs."
         )
 
 
@@ -146,7 +146,7 @@ class WholeNumberField(Field):
             raise AnswerRefused(f"Please give {self.number_range_text}.")
         return Decimal(number)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         span = self.maximum - self.minimum
         step = robot.round_to if span >= 20 else 1
         value = self.minimum + robot.scale_position(page_field) * span
@@ -193,7 +193,7 @@ class ScalePointsField(Field):
         labels = {point.key: point.label for point in self.points}
         return (f"{raw} ({labels[raw]})" if labels[raw] else raw) if raw in labels else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         points = sorted(int(point.key) for point in self.points)
         return str(points[min(len(points) - 1, int(robot.scale_position(page_field) * len(points)))])
 
@@ -214,7 +214,7 @@ class ChoiceField(Field):
     def displayed_text(self, raw, part=""):
         return {option.key: option.label for option in self.options}.get(raw)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         """If some answers end participation, return the first of the others, so that the robot can continue."""
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
@@ -252,7 +252,7 @@ class ExposureChoiceField(Field):
             return self.tie
         return raw if raw in dict(self.exposures) else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return max(self.exposures, key=lambda exposure: robot.liking(exposure[1]))[0]
 
 
@@ -274,7 +274,7 @@ class TickBoxField(Field):
     def displayed_text(self, raw, part=""):
         return (self.option.label or "Yes") if raw == "1" else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return "1" if self.required or robot.rng.random() < 0.5 else None
 
 
@@ -303,7 +303,7 @@ class TextField(Field):
             raise AnswerRefused(f"Please write at least {self.minimum_length} characters.")
         return text
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         if not self.required and not robot.is_commenting:
             return None
         text = robot.explanation(self.required)

@@ -167,7 +167,7 @@ class Protocol:
         """Return the form fields of a page, by slot."""
         raise NotImplementedError
 
-    def clean(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
+    def complete_data_and_find_errors(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
         """Check rules across fields and return {slot: message}. ``data`` holds the cleaned values and may be extended (mid-ranks).
 
         This is called even if a field was refused. A refused slot is not in ``data`` and keeps its own message. An empty slot
@@ -224,10 +224,10 @@ class Protocol:
         labels = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
         return " or ".join(labels) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
-    def plausible(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
-        """Return what a robot sends from a page, by input name. The other fields use their own ``plausible``.
+    def robot_answers(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
+        """Return what a robot sends from a page, by input name. The other fields use their own ``robot_answer``.
 
-        Override this if ``clean`` has rules across fields, or if the report must recover what the robots perceive.
+        Override this if ``complete_data_and_find_errors`` has rules across fields, or if the report must recover what the robots perceive.
         """
         return {}
 

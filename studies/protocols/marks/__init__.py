@@ -137,7 +137,7 @@ class ErrorMarkField(Field):
         options = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
         return raw if options is None else {option.key: option.label for option in options}.get(raw)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return None  # the protocol's robots found no further error
 
     def parts(self, output) -> tuple[Sentence, ...]:
@@ -154,7 +154,7 @@ class NoErrorsField(TickBoxField):
     def clean(self, raw):
         return Answer(value=Decimal(0)) if TickBoxField.clean(self, raw) else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return None  # the protocol's robots found errors, otherwise they would have ticked it
 
 
@@ -278,7 +278,7 @@ class Marks(Protocol):
                 asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **common)
         return asks
 
-    def clean(self, page, data):
+    def complete_data_and_find_errors(self, page, data):
         """Require marks or "no error", but not both. Refuse double marks and unknown sentences."""
         (item,) = page.items
         ((label, exposure),) = item.exposures
@@ -309,7 +309,7 @@ class Marks(Protocol):
             seen.add(answer)
         return errors
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Find more errors in weaker systems, and subtract points for each error."""
         sent: dict[str, str] = {}
         marks = [(slot, ask) for slot, ask in page_fields.items() if isinstance(ask.field, ErrorMarkField)]
