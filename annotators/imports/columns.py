@@ -127,10 +127,10 @@ class AnswerReader(RecordReader):
         super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
 
-    def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
+    def parse_layout(self, columns: tuple[str, ...]) -> AnswerLayout:
         return _read_layout(columns, self.mapping)
 
-    def record(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
+    def parse_row(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
         return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
 
 

@@ -71,7 +71,7 @@ def _is_allowed(request, action: Action, job: Job) -> bool:
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    list_display = ("what", "outcome", "study", "created_at", "by")
+    list_display = ("job_link", "status_text", "study", "created_at", "by")
     list_filter = ("state", StudyFilter)
     list_select_related = ("study", "by")
     list_per_page = 50
@@ -85,11 +85,11 @@ class JobAdmin(ReadOnlyAdmin):
         return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))
 
     @admin.display(description="job", ordering="kind")
-    def what(self, job):
+    def job_link(self, job):
         return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), job_title(job))
 
     @admin.display(description="result", ordering="state")
-    def outcome(self, job):
+    def status_text(self, job):
         text = job_status_text(job)
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
