@@ -86,7 +86,7 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
 
     def get_urls(self):
         return [
-            path("<int:pk>/revoke/", self.admin_site.admin_view(self.revoke), name="analysis_apitoken_revoke"),
+            path("<int:pk>/revoke/", self.admin_site.admin_view(self.revoke_view), name="analysis_apitoken_revoke"),
             *super().get_urls(),
         ]
 
@@ -110,7 +110,7 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def revoke(self, request, pk):
+    def revoke_view(self, request, pk):
         token = self.get_queryset(request).filter(pk=pk).first()
         if token is None:
             raise Http404("This token does not exist.")

@@ -56,7 +56,7 @@ def end_due_grace_periods_and_release_places() -> int:
 
 
 @jobs.register_periodic(3600)
-def erase_person_ids() -> int:
+def erase_due_person_and_panel_ids() -> int:
     """Erase the raw ids of people who are owed nothing, the declared number of days after all their studies closed."""
     due, owed = id_retention.study_ids_past_erasure_time(), id_retention.unpaid_payments()
     owed_work, owed_people = owed.values("assignment"), owed.values("assignment__annotator")

@@ -33,16 +33,16 @@ if DEBUG and not EMBEDDED:
 REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
 
 
-def get_secret(name: str) -> str:
+def get_or_create_secret(name: str) -> str:
     """Return a secret from the environment; the embedded mode generates and stores its own."""
     return env.required_secret(name, get_or_create_site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
 
 
-SECRET_KEY = get_secret("SECRET_KEY")
+SECRET_KEY = get_or_create_secret("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.text_list("SECRET_KEY_FALLBACKS")
 # Pseudonyms of annotators and the encryption of their panel ids depend on this key. Losing it loses the link to people;
 # changing it counts them twice.
-PSEUDONYM_KEY = get_secret("PSEUDONYM_KEY")
+PSEUDONYM_KEY = get_or_create_secret("PSEUDONYM_KEY")
 if SECRET_KEY == PSEUDONYM_KEY:
     raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY. Generate another one: heval secret")
 
@@ -220,7 +220,7 @@ AUTH_PASSWORD_VALIDATORS = [
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_CLIENT_IP_CALLABLE = "heval_site.middleware.client_address"
+AXES_CLIENT_IP_CALLABLE = "heval_site.middleware.client_ip_or_ipv6_network"
 AXES_RESET_ON_SUCCESS = True
 
 SESSION_COOKIE_AGE = 8 * 60 * 60

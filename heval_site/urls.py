@@ -8,8 +8,8 @@ urlpatterns = [
     # The most frequent addresses come first.
     path("", include("annotators.views.urls")),
     path("", front.front_page, name="front"),
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
+    path("healthz", health.liveness_check, name="healthz"),
+    path("readyz", health.readiness_check, name="readyz"),
     path("admin/", admin.site.urls),
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", include("heval_site.views.docs_urls")),

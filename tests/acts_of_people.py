@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from analysis.api.tokens import create_token
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
 from annotators.participation import inquiries, link_actions
@@ -118,7 +118,7 @@ def by_file(owner) -> World:
 
 def declared(owner) -> World:
     world = collected(owner)
-    sample.replace_sample_columns(world.study, [("Age", "number", False)], by=owner)
+    sample.replace_demographic_columns(world.study, [("Age", "number", False)], by=owner)
     return world
 
 
@@ -149,7 +149,7 @@ def with_coders(owner) -> World:
 
 
 def draw(w, by, n=2):
-    return draw_sample(
+    return draw_coding_sample(
         w.study,
         kind="explanations",
         rule="union",
@@ -218,11 +218,11 @@ ACTS = {
         Action.PAY, "pay due", collected, lambda w, by: ledger.update_ledger(w.door, by=by), may_repeat=True
     ),
     "annotators/pay/ledger:add_extra_payments": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
-    "annotators/pay/ledger:mark_payments_paid": Act(
+    "annotators/pay/ledger:mark_payments_paid_and_erase_withdrawn_ids": Act(
         Action.PAY,
         "mark paid",
         settled,
-        lambda w, by: ledger.mark_payments_paid(w.door, w.payments, by),
+        lambda w, by: ledger.mark_payments_paid_and_erase_withdrawn_ids(w.door, w.payments, by),
         may_repeat=True,
     ),
     "annotators/pay/ledger:cancel_extra_payment": Act(
@@ -259,18 +259,18 @@ ACTS = {
         lambda w, by: reconcile.import_panel_file_and_release_places(w.door, "Person\ndone\n", by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:replace_sample_columns": Act(
+    "annotators/recruitment/sample:replace_demographic_columns": Act(
         Action.PANEL,
         "declare sample columns",
         collected,
-        lambda w, by: sample.replace_sample_columns(w.study, [("Age", "number", False)], by=by),
+        lambda w, by: sample.replace_demographic_columns(w.study, [("Age", "number", False)], by=by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:import_sample": Act(
+    "annotators/recruitment/sample:import_sample_demographics": Act(
         Action.PANEL,
         "read sample",
         declared,
-        lambda w, by: sample.import_sample(w.door, "who,Age\ndone,30\n", "who", by=by),
+        lambda w, by: sample.import_sample_demographics(w.door, "who,Age\ndone,30\n", "who", by=by),
         may_repeat=True,
     ),
     "annotators/pay/verdicts/decisions:approve_work": Act(
@@ -289,7 +289,7 @@ ACTS = {
         rejected,
         lambda w, by: appeals.answer_appeal(w.appeal, "We looked again.", False, by),
     ),
-    "analysis/coding/sampling:draw_sample": Act(
+    "analysis/coding/sampling:draw_coding_sample": Act(
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
     ),
     "analysis/report/runs:run_analysis": Act(

@@ -233,12 +233,12 @@ def test_a_leak_is_found_on_the_pages_of_every_protocol(settings, tmp_path, monk
     words = canaries("one", slug)
     study = secret_study(words, tmp_path, slug)
     protocol = type(REGISTRY[slug])
-    asks = protocol.asks
+    asks = protocol.page_fields
 
     def telling(self, page):
         return {slot: replace(ask, text=f"{ask.text} {words['system1']}") for slot, ask in asks(self, page).items()}
 
-    monkeypatch.setattr(protocol, "asks", telling)
+    monkeypatch.setattr(protocol, "page_fields", telling)
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system1"]
 
@@ -320,7 +320,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
                 walk(pair, depth + 1)
 
     for step in full_page_state(assignment).steps.values():
-        walk(build_shown_page(assignment, step.page, step.protocol.asks(step.page)))
+        walk(build_shown_page(assignment, step.page, step.protocol.page_fields(step.page)))
     assert len(seen) > 100 and leaks(" ".join(map(str, seen)).encode(), words) == []
 
 

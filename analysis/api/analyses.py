@@ -38,7 +38,7 @@ class AnalysesView(StudyView):
             .select_related("by")
             .prefetch_related(_figures_prefetch())
         )
-        return self.list_response(rows, _analysis_serializer(shapes.AnalysisSerializer))
+        return self.paginated_response(rows, _analysis_serializer(shapes.AnalysisSerializer))
 
     @document_operation(
         "Start an analysis; returns the job to poll",
@@ -109,7 +109,7 @@ class JobsView(StudyView):
 
     @document_operation("Jobs", page_serializer("Job", shapes.JobSerializer), parameters=parameters, tag="analyses")
     def get(self, request, code):
-        return self.list_response(Job.objects.filter(study=self.study), shapes.JobSerializer)
+        return self.paginated_response(Job.objects.filter(study=self.study), shapes.JobSerializer)
 
 
 class JobDetailView(StudyView):

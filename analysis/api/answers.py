@@ -56,7 +56,7 @@ class AssignmentsView(StudyView):
             rows = rows.filter(batch__arm__name=self.values["arm"])
         if self.values["batch"] is not None:
             rows = rows.filter(batch__number=self.values["batch"])
-        page_rows = exports.page_of_assignments(rows, self.study, self.after()[0], self.values["page_size"] + 1)
+        page_rows = exports.page_of_assignments(rows, self.study, self.cursor_key()[0], self.values["page_size"] + 1)
         return page_response(request, self.values, page_rows)
 
 
@@ -100,8 +100,8 @@ class ResponsesView(StudyView):
         selection = build_permitted_selection("responses", self.study, *chosen, by=request.user)
         filters = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**filters)
-        page_rows = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
-        n, problems = find_damaged_cells(selection) if self.after() == (0, 0) else (0, [])
+        page_rows = exports.page_of_responses(rows, self.study, self.cursor_key(), self.values["page_size"] + 1)
+        n, problems = find_damaged_cells(selection) if self.cursor_key() == (0, 0) else (0, [])
         return page_response(request, self.values, page_rows, n_problems=n, problems=problems)
 
 
@@ -127,7 +127,7 @@ class CodingsView(StudyView):
         rows = codings_of(build_permitted_selection("codings", self.study, *chosen, by=request.user))
         if self.values["sample"] is not None:
             rows = rows.filter(item__sample__number=self.values["sample"])
-        rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        rows = rows.filter(pk__gt=self.cursor_key()[0]).order_by("pk")[: self.values["page_size"] + 1]
         names = [column.name for column in CODING_COLUMNS]
         keyed_rows = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)]
         return page_response(request, self.values, keyed_rows)
@@ -143,7 +143,7 @@ class ExclusionsView(StudyView):
         "Exclusions", page_serializer("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers"
     )
     def get(self, request, code):
-        return self.list_response(_exclusions_of(self.study), _exclusion_row)
+        return self.paginated_response(_exclusions_of(self.study), _exclusion_row)
 
     @document_operation(
         "Exclude assignments, all or none",

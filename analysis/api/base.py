@@ -77,12 +77,12 @@ class StudyView(APIView):
         self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
         self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
 
-    def after(self) -> tuple:
+    def cursor_key(self) -> tuple:
         return self.values["cursor"]
 
-    def list_response(self, queryset: models.QuerySet, serializer) -> Response:
+    def paginated_response(self, queryset: models.QuerySet, serializer) -> Response:
         """Return a page of rows, ordered by primary key."""
-        rows = queryset.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        rows = queryset.filter(pk__gt=self.cursor_key()[0]).order_by("pk")[: self.values["page_size"] + 1]
         return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in rows])
 
 

@@ -79,7 +79,7 @@ def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[Exp
             tag="exports",
         )
         def get(self, request, code):
-            digest, rows = exports.hash_export(
+            digest, rows = exports.hash_and_count_export(
                 self.table, self.form, self.selection(), raw=self.values.get("raw", False)
             )
             return Response({"sha256": digest, "rows": rows})

@@ -26,7 +26,7 @@ class PaymentsView(StudyView):
         "Payments", page_serializer("Payment", shapes.PaymentSerializer), parameters=parameters, tag="pay"
     )
     def get(self, request, code):
-        return self.list_response(pay_report.payments_of_study(self.study), pay_report.payment_row)
+        return self.paginated_response(pay_report.payments_of_study(self.study), pay_report.payment_row)
 
 
 class PaymentsCsvView(StudyView):

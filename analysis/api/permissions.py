@@ -8,7 +8,7 @@ from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
 from studies.access import check_token_scope
-from studies.services.rate_limits import is_rate_limited
+from studies.services.rate_limits import count_and_check_rate_limit
 
 
 class IsResearcher(BasePermission):
@@ -33,7 +33,7 @@ class TokenThrottle(BaseThrottle):
     def allow_request(self, request, view):
         scope = getattr(view, "throttle_scope", "api")
         caller = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
-        return not is_rate_limited(f"api:{scope}:{caller}", requests_per_minute(scope))
+        return not count_and_check_rate_limit(f"api:{scope}:{caller}", requests_per_minute(scope))
 
     def wait(self):
         return 60 - time.time() % 60

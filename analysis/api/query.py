@@ -170,7 +170,7 @@ def page_response(
 ) -> Response:
     """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
 
-    ``keyed_rows`` must hold one row more than the page if there is a next page.
+    ``keyed_rows_plus_one`` must hold one row more than the page if there is a next page.
     """
     size = query_values["page_size"]
     following = None

@@ -32,7 +32,7 @@ class SystemsView(BulkView):
         "Systems", page_serializer("System", shapes.SystemSerializer), parameters=parameters, tag="stimuli"
     )
     def get(self, request, code):
-        return self.list_response(System.objects.filter(study=self.study), shapes.SystemSerializer)
+        return self.paginated_response(System.objects.filter(study=self.study), shapes.SystemSerializer)
 
     @document_operation(
         "Add systems",
@@ -58,7 +58,7 @@ class PromptsView(BulkView):
         prompts = Prompt.objects.filter(study=self.study)
         if self.values["domain"] is not None:
             prompts = prompts.filter(domain=self.values["domain"])
-        return self.list_response(prompts, shapes.PromptSerializer)
+        return self.paginated_response(prompts, shapes.PromptSerializer)
 
     @document_operation(
         "Add prompts",
@@ -90,7 +90,7 @@ class OutputsView(BulkView):
             outputs = outputs.filter(system__name=self.values["system"])
         if self.values["prompt"] is not None:
             outputs = outputs.filter(prompt__key=self.values["prompt"])
-        return self.list_response(outputs, shapes.OutputSerializer)
+        return self.paginated_response(outputs, shapes.OutputSerializer)
 
     @document_operation(
         "Add outputs, all or none",
@@ -118,7 +118,7 @@ class BatchesView(StudyView):
         batches = Batch.objects.filter(study=self.study).select_related("arm", "copy_of")
         if self.values["arm"] is not None:
             batches = batches.filter(arm__name=self.values["arm"])
-        return self.list_response(
+        return self.paginated_response(
             batches.prefetch_related("placements__item__section", "placements__item__prompt"), _batch
         )
 

@@ -139,4 +139,6 @@ class DemographicsView(StudyView):
 
     @document_operation("Demographics of the sample, as counts", shapes.DemographicColumnSerializer(many=True))
     def get(self, request, code):
-        return Response(shapes.DemographicColumnSerializer(sample.sample_table(self.study), many=True).data)
+        return Response(
+            shapes.DemographicColumnSerializer(sample.sample_demographics_table(self.study), many=True).data
+        )

@@ -23,7 +23,7 @@ from . import record
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
 from .coder_display import explanations_shown_to_coder
 from .models import CodingSample, CodingSeat
-from .sampling import draw_sample
+from .sampling import draw_coding_sample
 
 STARTING_CODEBOOKS = {
     CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS_CODEBOOK,
@@ -155,15 +155,15 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         wrap = self.admin_site.admin_view
         name = "analysis_codingsample"
         return [
-            path("study/<int:pk>/draw/", wrap(self.draw), name=f"{name}_draw"),
-            path("<int:pk>/code/", wrap(self.code), name=f"{name}_code"),
-            path("<int:pk>/code/<int:number>/", wrap(self.code_item), name=f"{name}_item"),
+            path("study/<int:pk>/draw/", wrap(self.draw_sample_view), name=f"{name}_draw"),
+            path("<int:pk>/code/", wrap(self.redirect_to_next_uncoded_item_view), name=f"{name}_code"),
+            path("<int:pk>/code/<int:number>/", wrap(self.code_item_view), name=f"{name}_item"),
             *super().get_urls(),
         ]
 
     # For researchers
 
-    def draw(self, request, pk):
+    def draw_sample_view(self, request, pk):
         study = get_study(request.user, Action.SAMPLE, pk=pk)
         kind = request.GET.get("kind", CodingSample.Kind.EXPLANATIONS.value)
         template = STARTING_CODEBOOKS.get(kind, EXPLANATIONS_CODEBOOK)
@@ -172,7 +172,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         if request.method == "POST" and form.is_valid():
             cleaned = form.cleaned_data
             try:
-                sample = draw_sample(
+                sample = draw_coding_sample(
                     study,
                     kind=cleaned["kind"],
                     rule=cleaned["rule"],
@@ -233,7 +233,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             raise Http404("You are not a coder of this sample.")
         return seat
 
-    def code(self, request, pk):
+    def redirect_to_next_uncoded_item_view(self, request, pk):
         """Redirect to the first item that this coder has not coded, or to the sample's page if all are coded."""
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
@@ -247,7 +247,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             reverse("admin:analysis_codingsample_item", args=[sample.pk, items[position - 1].number])
         )
 
-    def code_item(self, request, pk, number):
+    def code_item_view(self, request, pk, number):
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
         codings = record.current_codings_by_item(sample)

@@ -56,7 +56,7 @@ EMPTY_ANSWERS = frozenset(
 )
 
 
-def normalise_text(text: str) -> str:
+def lowercase_words_text(text: str) -> str:
     """Return the lower-case words, so that texts that differ only in punctuation and spaces are equal."""
     return " ".join(tokenize_casefolded(text))
 
@@ -80,7 +80,7 @@ def flag_nearly_but_not_identical_texts(annotator_text_pairs: Sequence[tuple[int
             gram_writers = writers.setdefault(gram, [])
             if len(gram_writers) < MAX_WRITERS_PER_GRAM:
                 gram_writers.append(row)
-    normalised = [normalise_text(text) for _, text in annotator_text_pairs]
+    normalised = [lowercase_words_text(text) for _, text in annotator_text_pairs]
     is_near = []
     for row, (annotator, _) in enumerate(annotator_text_pairs):
         shared: Counter[int] = Counter(other for gram in grams[row] for other in writers[gram])
@@ -128,11 +128,11 @@ def reviewer_hints_by_row(
     """Return the hints of (annotator, key of the shown texts, text) rows, in their order."""
     writers: dict[str, set[int]] = {}
     for annotator, _, text in rows:
-        writers.setdefault(normalise_text(text), set()).add(annotator)
+        writers.setdefault(lowercase_words_text(text), set()).add(annotator)
     near = flag_nearly_but_not_identical_texts([(annotator, text) for annotator, _, text in rows])
     hints = []
     for (annotator, key, text), is_near in zip(rows, near, strict=True):
-        normalised = normalise_text(text)
+        normalised = lowercase_words_text(text)
         others = {normalised: len(writers[normalised] - {annotator})}
         flags = reviewer_hints(text, shown_texts_by_key.get(key, ()), others)
         hints.append((*flags, NEAR) if is_near else flags)

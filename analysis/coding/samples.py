@@ -37,7 +37,7 @@ class CodedSample:
     hints: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     @property
-    def pairs(self) -> list[CodedItem]:
+    def items_coded_by_both(self) -> list[CodedItem]:
         """Return the items that both coders have coded."""
         return [item for item in self.items if 1 in item.labels_by_seat and 2 in item.labels_by_seat]
 
@@ -95,7 +95,7 @@ def refusal_reasons_by_assignment(samples: Sequence[CodedSample]) -> dict[int, s
         if sample.kind != CodingSample.Kind.REJECTIONS:
             continue
         names = {label.key: label.name for label in sample.codebook.labels}
-        for item in sample.pairs:
+        for item in sample.items_coded_by_both:
             is_refused = sample.is_work_refused(item)
             if is_refused:
                 reasons = sorted({names[key] for labels in sample.counted_codings(item) or () for key in labels})
@@ -108,4 +108,9 @@ def refusal_reasons_by_assignment(samples: Sequence[CodedSample]) -> dict[int, s
 def decided_review_assignment_ids(samples: Sequence[CodedSample]) -> set[int]:
     """Return the assignments that reviewers have decided."""
     reviews = [sample for sample in samples if sample.kind == CodingSample.Kind.REJECTIONS]
-    return {item.assignment for sample in reviews for item in sample.pairs if sample.is_work_refused(item) is not None}
+    return {
+        item.assignment
+        for sample in reviews
+        for item in sample.items_coded_by_both
+        if sample.is_work_refused(item) is not None
+    }

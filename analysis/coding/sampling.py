@@ -29,7 +29,7 @@ def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Respons
 
 
 @transaction.atomic
-def draw_sample(
+def draw_coding_sample(
     study: Study,
     *,
     kind: str,

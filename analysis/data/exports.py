@@ -152,9 +152,9 @@ class ExportDigest:
         lines = iter(lines)
         while chunk := list(islice(lines, LINES_AT_ONCE)):
             self.rows += len(chunk)
-            yield self.take(b"".join(chunk))
+            yield self.count_and_hash(b"".join(chunk))
 
-    def take(self, block: bytes) -> bytes:
+    def count_and_hash(self, block: bytes) -> bytes:
         if self.is_hashed:
             self.digest.update(block)
         self.size += len(block)
@@ -166,7 +166,7 @@ def csv_blocks(
 ) -> Iterator[bytes]:
     """Yield a table as CSV in UTF-8, with a header and \\n line ends. Missing values are empty."""
     tally = tally or ExportDigest(is_hashed=False)
-    yield tally.take((",".join(column.name for column in TABLES[table]) + "\n").encode())
+    yield tally.count_and_hash((",".join(column.name for column in TABLES[table]) + "\n").encode())
     yield from tally.digest_lines(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
 
 
@@ -178,7 +178,7 @@ def jsonl_blocks_with_summary_line(
     yield from tally.digest_lines(LINE_ENCODERS[table](JSONL, selection))
     n, problems = find_damaged_cells(selection) if table == "responses" else (0, [])
     end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
-    yield tally.take((compact_json(end) + "\n").encode())
+    yield tally.count_and_hash((compact_json(end) + "\n").encode())
 
 
 BLOCK_MAKERS: dict[str, Callable[..., Iterator[bytes]]] = {"csv": csv_blocks, "jsonl": jsonl_blocks_with_summary_line}
@@ -260,7 +260,7 @@ def open_export_stream(table: str, file_format: str, selection: Selection, *, ra
     )
 
 
-def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
+def hash_and_count_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
     """Return the current hash of an export and its number of rows."""
     tally = ExportDigest()
     options = {"raw": raw} if file_format == "csv" else {}

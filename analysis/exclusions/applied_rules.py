@@ -26,7 +26,7 @@ class AppliedRule:
     problem: str = ""
 
     @property
-    def failed(self) -> set[int]:
+    def failed_assignment_ids(self) -> set[int]:
         return {assignment for assignment, state in self.flags.states.items() if state == FAIL}
 
     @property
@@ -66,5 +66,5 @@ def kept_assignment_ids(
 ) -> list[int]:
     """Return the assignments that no excluding rule flags. Without ``include_outcome_rules``, rules that use outcomes are ignored."""
     rules = [rule for rule in applied_rules if rule.excludes and (include_outcome_rules or rule.is_outcome_blind)]
-    excluded = set().union(*(rule.failed for rule in rules))
+    excluded = set().union(*(rule.failed_assignment_ids for rule in rules))
     return [assignment for assignment in submitted_ids if assignment not in excluded]

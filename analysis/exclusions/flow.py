@@ -23,15 +23,21 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
     flagged_by: dict[int, list[str]] = {}
     steps, excluded_assignments = [], []
     for rule in applied_rules:
-        for assignment in rule.failed & arms.keys():
+        for assignment in rule.failed_assignment_ids & arms.keys():
             if rule.excludes:
                 flagged_by.setdefault(assignment, []).append(rule.slug)
-        excluded = [assignment for assignment in remaining if assignment in rule.failed] if rule.excludes else []
+        excluded = (
+            [assignment for assignment in remaining if assignment in rule.failed_assignment_ids]
+            if rule.excludes
+            else []
+        )
         before = Counter(arms[assignment] for assignment in remaining)
         n_excluded_by_arm = Counter(arms[assignment] for assignment in excluded)
         n_in = len(remaining)
         remaining = (
-            [assignment for assignment in remaining if assignment not in rule.failed] if rule.excludes else remaining
+            [assignment for assignment in remaining if assignment not in rule.failed_assignment_ids]
+            if rule.excludes
+            else remaining
         )
         steps.append(
             {
@@ -42,7 +48,7 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
                 "settings": dict(rule.settings),
                 "problem": rule.problem,
                 "n_in": n_in,
-                "n_flagged": len(rule.failed & arms.keys()),
+                "n_flagged": len(rule.failed_assignment_ids & arms.keys()),
                 "n_unknown": sum(state == UNKNOWN for state in rule.flags.states.values()),
                 "n_excluded": len(excluded),
                 "n_out": len(remaining),

@@ -23,7 +23,12 @@ from .blocks.cells import (
     pvalue_cell,
     role_label,
 )
-from .blocks.comparisons import Comparison, adjust_pvalues_as_in_paper, planned_comparisons, read_contrasts
+from .blocks.comparisons import (
+    Comparison,
+    adjust_pvalues_and_add_verdicts_as_in_paper,
+    planned_comparisons,
+    read_contrasts,
+)
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -43,7 +48,7 @@ class ComparisonAnswers:
     paper: "DataFrame"
 
     @property
-    def columns(self) -> tuple[Any, Any]:
+    def scores_and_annotators(self) -> tuple[Any, Any]:
         return self.kept["score"].to_numpy(float), self.kept["annotator"].to_numpy(object)
 
 
@@ -80,7 +85,7 @@ class RelativeAnalysis(ProtocolAnalysis):
             "relative.superiority": _named_estimates(all_answers, _superiority_estimate, context),
         }
         scores, above = adjusted["relative.score"], adjusted["relative.superiority"]
-        paper = adjust_pvalues_as_in_paper(
+        paper = adjust_pvalues_and_add_verdicts_as_in_paper(
             _named_estimates(all_answers, _paper_estimate, context), "relative.paper", context
         )
         checks = [_check_estimates(answers, context) for answers in all_answers]
@@ -134,7 +139,8 @@ def _named_estimates(
     context: AnalysisContext,
 ) -> list[tuple[Comparison, "Estimate"]]:
     return [
-        (answers.comparison, answers.comparison.named(estimate(answers, context), SCORE)) for answers in all_answers
+        (answers.comparison, answers.comparison.tag_estimate(estimate(answers, context), SCORE))
+        for answers in all_answers
     ]
 
 
@@ -172,7 +178,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     """Return mean points toward x, with annotators and prompts as clusters."""
     from analysis.stats import ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     estimate = ratings.paired_mean_difference(
         score,
         score * 0.0,
@@ -210,7 +216,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
 def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     zero = score * 0.0
     above = ratings.probability_of_superiority(
         score,
@@ -247,7 +253,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     """Return the share of "the same", the effect of being first, and agreement about the same item."""
     from analysis.stats import agreement, clusters, ratings
 
-    score, people = answers.columns
+    score, people = answers.scores_and_annotators
     if not len(score):
         return {}
     estimates = {
@@ -279,7 +285,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             level_of_measurement="ordinal",
             unit="item",
         )
-    return {name: answers.comparison.named(estimate, SCORE) for name, estimate in estimates.items()}
+    return {name: answers.comparison.tag_estimate(estimate, SCORE) for name, estimate in estimates.items()}
 
 
 def _tables(answers, scores, superiority, paper, checks) -> list[Table]:

@@ -86,7 +86,7 @@ def archive_blocks(study: Study) -> Iterator[bytes]:
             tally = ExportDigest()
             with archive.open(_entry(name), "w", force_zip64=True) as member:
                 for block in blocks:
-                    member.write(tally.take(block))
+                    member.write(tally.count_and_hash(block))
                     if ready := pipe.take():
                         yield ready
             hashes.append((name, tally.sha256, tally.size))

@@ -67,7 +67,9 @@ def build_attrition_block(
 
 
 def _outcome_blind_exclusions(applied_rules: list[AppliedRule]) -> set[int]:
-    return set().union(*(rule.failed for rule in applied_rules if rule.excludes and rule.is_outcome_blind))
+    return set().union(
+        *(rule.failed_assignment_ids for rule in applied_rules if rule.excludes and rule.is_outcome_blind)
+    )
 
 
 def build_arrival_block(

@@ -36,7 +36,7 @@ def build_coding_blocks(samples: Sequence[CodedSample], *, level: float, resampl
     """Return the blocks of every sample in which both coders have coded at least one item."""
     sample_blocks = []
     for sample in samples:
-        if sample.pairs:
+        if sample.items_coded_by_both:
             build = _explanations if sample.kind == CodingSample.Kind.EXPLANATIONS else _rejections
             sample_blocks += build(sample, level, resamples, seed)
     return sample_blocks
@@ -72,7 +72,7 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
 
 
 def _coverage_sentence(sample: CodedSample) -> str:
-    n, n_both = len(sample.items), len(sample.pairs)
+    n, n_both = len(sample.items), len(sample.items_coded_by_both)
     text = f"Both coders coded {n_both} of {n} items. {combination_rule_sentence(sample)} "
     if sample.n_unblinded_coders:
         text += (
@@ -128,7 +128,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
     counts, undecided = {}, 0
     for condition in sample.conditions:
         units, coders, sets = [], [], []
-        for unit, item in enumerate(pair for pair in sample.pairs if pair.condition == condition):
+        for unit, item in enumerate(pair for pair in sample.items_coded_by_both if pair.condition == condition):
             codings = sample.counted_codings(item)
             undecided += codings is None
             for seat, labels in enumerate(codings or ()):
@@ -244,14 +244,14 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
     from analysis.stats import basic, coding
 
     estimates = _agreement(sample, level, resamples, seed, "annotator")
-    sides = [[bool(item.labels_by_seat[seat]) for item in sample.pairs] for seat in (1, 2)]
+    sides = [[bool(item.labels_by_seat[seat]) for item in sample.items_coded_by_both] for seat in (1, 2)]
     refused = coding.cohen_kappa(
         *sides, categories=[False, True], level=level, analysis="coding.refused", unit="annotator"
     )
     estimates.append(replace(refused, settings={**refused.settings, "sample": sample.number, "label": "any"}))
     rows, shares, undecided = [], [], 0
     for condition in sample.conditions:
-        decided = [sample.is_work_refused(item) for item in sample.pairs if item.condition == condition]
+        decided = [sample.is_work_refused(item) for item in sample.items_coded_by_both if item.condition == condition]
         verdicts = [is_refused for is_refused in decided if is_refused is not None]
         undecided += len(decided) - len(verdicts)
         share = basic.proportion(
@@ -306,7 +306,7 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
 
 def _hint_table(sample: CodedSample) -> Table:
     """Return how often each automatic hint was given, and how often reviewers refused that work."""
-    decided = {item.assignment: sample.is_work_refused(item) for item in sample.pairs}
+    decided = {item.assignment: sample.is_work_refused(item) for item in sample.items_coded_by_both}
     rows = []
     for flag, label in HINT_LABELS.items():
         refusals = [

@@ -35,7 +35,7 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
 def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
     submitted = set(data.submitted)
     for rule in data.applied_rules:
-        n = len(rule.failed & submitted)
+        n = len(rule.failed_assignment_ids & submitted)
         if rule.excludes and 2 * n > len(submitted):
             yield make_notice(
                 "rule_excludes_most",

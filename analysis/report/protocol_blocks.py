@@ -93,7 +93,7 @@ def _contexts(
                 sections=sections,
                 seed=seed,
                 tau=float(tau.settings.get("tau", 1.1)) if tau else 1.1,
-                is_after_tau=bool(tau and tau.excludes and tau.failed),
+                is_after_tau=bool(tau and tau.excludes and tau.failed_assignment_ids),
                 claims=data.claims,
                 **options,
             )

@@ -73,7 +73,7 @@ class ReportData:
             kept_by(self.applied_rules, submitted, include_outcome_rules=True)
         )
         for rule in self.applied_rules:
-            rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
+            rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed_assignment_ids)
         return rows
 
     def newest_version_data(self) -> "ReportData | None":

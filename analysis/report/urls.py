@@ -3,7 +3,7 @@ from django.urls import path
 from . import views
 
 urlpatterns = [
-    path("studies/<uuid:code>/analyses/", views.analysis_list, name="analyses"),
+    path("studies/<uuid:code>/analyses/", views.analysis_list_page, name="analyses"),
     path("studies/<uuid:code>/share/", views.share_page, name="share"),
     path("studies/<uuid:code>/analyses/run/", views.start_analysis, name="analysis_start"),
     path(

@@ -74,7 +74,7 @@ def get_analysis_run(request: HttpRequest, code: uuid.UUID, number: int) -> Anal
 
 @login_required
 @require_GET
-def analysis_list(request, code) -> HttpResponse:
+def analysis_list_page(request, code) -> HttpResponse:
     """List the analyses of a study, newest first, with the form that starts one."""
     study = get_study(request.user, Action.VIEW, code=code)
     return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))

@@ -42,7 +42,7 @@ class ConfidenceSequence(Record):
     method: str
     drift_at: int | None = None
 
-    def at(self, n: int) -> Interval:
+    def interval_after(self, n: int) -> Interval:
         """Return the interval after `n` units, n >= 1. Raise ValueError if there are fewer."""
         if not 1 <= n <= len(self.low):
             raise ValueError(f"n: {n} is not in 1..{len(self.low)}")
@@ -256,10 +256,10 @@ def betting_interval(
     """
     observed, _ = drop_and_count_missing(values, "values")
     validate_within_bounds(observed, bounds, "values")
-    return ratio_interval(observed, np.ones(len(observed)), level=level, bounds=bounds, rng=rng, grid=grid)
+    return betting_ratio_interval(observed, np.ones(len(observed)), level=level, bounds=bounds, rng=rng, grid=grid)
 
 
-def ratio_interval(
+def betting_ratio_interval(
     sums: npt.ArrayLike,
     counts: npt.ArrayLike,
     *,
@@ -298,7 +298,7 @@ def ratio_interval(
 
     Examples
     --------
-    >>> interval = ratio_interval([30.0, *[0.0] * 15], [30.0, *[1.0] * 15])
+    >>> interval = betting_ratio_interval([30.0, *[0.0] * 15], [30.0, *[1.0] * 15])
     >>> interval.low < 30 / 45 < interval.high
     True
     """

@@ -64,7 +64,7 @@ def fractional_bradley_terry(
     level: float = 0.95,
     analysis: str = "spa.ranking",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> BradleyTerry:
     """Strengths of systems from answers P[first > second] in 0..1, clustered by annotator.
 
@@ -80,7 +80,7 @@ def fractional_bradley_terry(
         Add a constant for the system named first. It needs mixed orders or a directed cycle of questions.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -118,7 +118,7 @@ def fractional_bradley_terry(
     settings = {"reference": reference, "framing": framing, "level": level}
     common: dict[str, Any] = {
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_clusters,
         "n_clusters": n_clusters,
         "n_rows": len(answers),

@@ -143,7 +143,7 @@ def study_cost(
     )
 
 
-def hourly_wage(
+def median_hourly_wage(
     elapsed_seconds: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
@@ -177,7 +177,7 @@ def hourly_wage(
 
     Examples
     --------
-    >>> result = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay_per_label=0.25, target=18)
+    >>> result = median_hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay_per_label=0.25, target=18)
     >>> result.estimate, result.n, result.detail["share_below"], result.has_warning("below_target_wage")
     (20.0, 4, 0.5, False)
     """

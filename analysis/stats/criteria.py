@@ -24,7 +24,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 # Share of a criterion's variance explained by the others, from which its own coefficient means little.
@@ -67,7 +67,7 @@ def preferences_overall_and_by_criterion(
     margin: float | None = None,
     tau: float | None = spa.TAU,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     analysis: str = "spa.criterion",
     unit: str = "annotator",
 ) -> Criteria:
@@ -87,8 +87,8 @@ def preferences_overall_and_by_criterion(
         As in `spa.pair_preferences_recommended`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
+        Number of resamples of the sensitivity analyses.
     analysis, unit : str, optional
         Labels that are copied to the record.
 
@@ -103,7 +103,7 @@ def preferences_overall_and_by_criterion(
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55], [75, 60, 50], [70, 85, 45]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45], [35, 40, 50], [25, 20, 60]]
     >>> result = preferences_overall_and_by_criterion(xy, yx, question_names=["overall", "interest", "grammar"],
-    ...                                 rng=np.random.default_rng(0), resamples=199)
+    ...                                 rng=np.random.default_rng(0), sensitivity_resamples=199)
     >>> round(result.overall.estimate, 4), list(result.criteria), result.criteria["interest"].test.family_size
     (0.6958, ['interest', 'grammar'], 2)
     """
@@ -115,7 +115,7 @@ def preferences_overall_and_by_criterion(
         margin=margin,
         sensitivity_tau=tau,
         level=level,
-        sensitivity_resamples=resamples,
+        sensitivity_resamples=sensitivity_resamples,
         analysis=analysis,
         unit=unit,
     )
@@ -137,7 +137,9 @@ def preferences_overall_and_by_criterion(
             reason="the overall question was not asked, and criteria are not averaged",
             settings={"overall": overall},
         )
-    return Criteria(overall=overall_estimate, criteria=adjust_family(others, family, star_scheme=None))
+    return Criteria(
+        overall=overall_estimate, criteria=adjust_pvalues_and_intervals_of_family(others, family, star_scheme=None)
+    )
 
 
 def regress_overall_on_criteria(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from analysis.stats import basic
 from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
 from analysis.stats.confidence import ConfidenceCurve, TCurve
-from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
+from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, HypothesisTest
 
 VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive", "not_tested")
@@ -31,7 +31,7 @@ def equivalence_test(
     analysis: str = "equivalence",
     estimand: str = "mean",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Two one-sided t tests (TOST) of the hypothesis that the mean is at least `margin` away from `null`.
 
@@ -47,7 +47,7 @@ def equivalence_test(
         Significance level; the interval has level 1 - 2 `significance`.
     bounds : tuple[float, float], optional
         Ends of the scale. The interval is clipped to them.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -75,7 +75,7 @@ def equivalence_test(
     _refuse(margin, significance)
     observed, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
-    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode_label}
     edge = basic.degenerate_mean_estimate(
         observed,
         level=1 - 2 * significance,
@@ -366,13 +366,13 @@ def adjust_and_add_verdicts(
     'equivalent'
     """
     second = equivalence_family or replace(family, name=f"{family.name}.equivalence")
-    differences = adjust_family(estimates, family, star_scheme=star_scheme)
+    differences = adjust_pvalues_and_intervals_of_family(estimates, family, star_scheme=star_scheme)
     tosts = {}
     for key, estimate in estimates.items():
         for other in estimate.sensitivity:
             if other.analysis.endswith(".equivalence"):
                 tosts[key] = other
-    tosts = adjust_family(tosts, second, star_scheme=None)
+    tosts = adjust_pvalues_and_intervals_of_family(tosts, second, star_scheme=None)
     results = {}
     for key, estimate in differences.items():
         tost = tosts.get(key)

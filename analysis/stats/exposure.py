@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from analysis.stats import basic, spa
 from analysis.stats.arrays import FloatArray, label_codes, matrix, validate_level
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 LEVELS = (1, 2, 4, 8)
@@ -180,10 +180,10 @@ def _by_level(
             order_estimate = spa.pair_preference_paper(answers[:, column], analysis=f"{analysis}.{order}", **options)
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
             by_order[order, name] = replace(order_estimate, estimand=named)
-    combined = adjust_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
+    combined = adjust_pvalues_and_intervals_of_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
     for order in ("xy", "yx"):
         adjusted = {name: by_order[order, name] for name in names}
-        adjusted = adjust_family(adjusted, Family(f"{analysis}.{order}", names))
+        adjusted = adjust_pvalues_and_intervals_of_family(adjusted, Family(f"{analysis}.{order}", names))
         by_order |= {(order, name): estimate for name, estimate in adjusted.items()}
     results = []
     for column, (step, name) in enumerate(zip(steps, names, strict=True)):
@@ -223,7 +223,7 @@ def _contrasts(
             options,
         )
     family = Family(f"{analysis}.contrasts", tuple(contrasts))
-    return tuple(adjust_family(contrasts, family, star_scheme=None).values())
+    return tuple(adjust_pvalues_and_intervals_of_family(contrasts, family, star_scheme=None).values())
 
 
 def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, options: dict[str, Any]) -> Estimate:

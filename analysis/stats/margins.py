@@ -169,7 +169,7 @@ def margin_verdict(estimate: Estimate, claim: MarginHypothesis, *, significance:
     Parameters
     ----------
     estimate : Estimate
-        An estimate from `margin_test`, adjusted by `multiplicity.adjust_family`.
+        An estimate from `margin_test`, adjusted by `multiplicity.adjust_pvalues_and_intervals_of_family`.
     claim : MarginHypothesis
         The claim of `margin_test`.
     significance : float, default 0.05
@@ -197,12 +197,12 @@ def margin_verdict(estimate: Estimate, claim: MarginHypothesis, *, significance:
     Examples
     --------
     >>> from analysis.stats.basic import one_sample_t_test
-    >>> from analysis.stats.multiplicity import Family, adjust_family
+    >>> from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
     >>> claim = MarginHypothesis("noninferiority", null=0.5, margin=0.1)
     >>> tested = margin_test(one_sample_t_test([0.6, 0.7, 0.65, 0.62, 0.58, 0.66], null=0.5), claim)
-    >>> margin_verdict(adjust_family({"x > y": tested}, Family("primary", ("x > y",)))["x > y"], claim)
+    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y",)))["x > y"], claim)
     'noninferior'
-    >>> margin_verdict(adjust_family({"x > y": tested}, Family("primary", ("x > y",), "bonferroni"))["x > y"], claim)
+    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y",), "bonferroni"))["x > y"], claim)
     'better'
     """
     validate_level(significance)

@@ -73,7 +73,7 @@ class Interval(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypothesisTest(Record):
-    """A test in scipy's terms. `multiplicity.adjust_family` sets `pvalue_adjusted` and the fields after it."""
+    """A test in scipy's terms. `multiplicity.adjust_pvalues_and_intervals_of_family` sets `pvalue_adjusted` and the fields after it."""
 
     name: str
     null: float | None

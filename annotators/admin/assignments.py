@@ -130,11 +130,11 @@ class AssignmentAdmin(ReadOnlyAdmin):
         "arm",
         "origin",
         "state",
-        "excluded",
+        "exclusion_text",
         "link_key",
-        "claimed",
-        "sent",
-        "trusted",
+        "claimed_time",
+        "submitted_time",
+        "trust_level",
     )
     list_filter = (StudyFilter, StateFilter, ArmFilter, RecruitmentFilter, "origin")
     list_select_related = ("study", "batch__arm", "recruitment")
@@ -180,11 +180,11 @@ class AssignmentAdmin(ReadOnlyAdmin):
         return assignment_state_text(assignment)
 
     @admin.display(description="excluded")
-    def excluded(self, assignment):
+    def exclusion_text(self, assignment):
         return "excluded" if assignment.is_excluded else ""
 
     @admin.display(description="trust", ordering="trust")
-    def trusted(self, assignment):
+    def trust_level(self, assignment):
         return assignment.trust
 
     @admin.display(description="link", ordering="recruitment")
@@ -192,11 +192,11 @@ class AssignmentAdmin(ReadOnlyAdmin):
         return assignment.recruitment.key if assignment.recruitment_id else "–"
 
     @admin.display(description="came", ordering="claimed_at")
-    def claimed(self, assignment):
+    def claimed_time(self, assignment):
         return date(assignment.claimed_at, "DATETIME_FORMAT")
 
     @admin.display(description="submitted", ordering="submitted_at")
-    def sent(self, assignment):
+    def submitted_time(self, assignment):
         return date(assignment.submitted_at, "DATETIME_FORMAT") or "–"
 
     def get_urls(self):

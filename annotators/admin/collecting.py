@@ -42,7 +42,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
+            path("study/<int:pk>/collecting/", wrap(self.collecting_view), name="annotators_collecting"),
             path(
                 "study/<int:pk>/inbox/<int:inquiry>/",
                 wrap(self.mark_inquiry_handled_view),
@@ -59,13 +59,13 @@ class InquiryAdmin(ReadOnlyAdmin):
 
     # Collecting
 
-    def collecting(self, request, pk):
+    def collecting_view(self, request, pk):
         study = get_study(request.user, Action.VIEW, pk=pk)
         total, arms = monitor.count_places_by_arm(study)
         overall_pay, by_arm = hourly_pay.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
-        inquiries = list(monitor.inquiries(study)[:200])
+        inquiries = list(monitor.inquiries_unhandled_first(study)[:200])
         last_check, evidence = latest_stopping_figures(study)
         context = {
             "title": "Collecting",

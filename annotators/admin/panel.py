@@ -73,11 +73,15 @@ class PanelAdminMixin(_Admin):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<int:pk>/panel/", wrap(self.panel), name="annotators_panel"),
-            path("<int:pk>/panel/rounds/", wrap(self.panel_rounds), name="annotators_panel_rounds"),
-            path("<int:pk>/panel/publish/", wrap(self.panel_publish), name="annotators_panel_publish"),
-            path("<int:pk>/panel/task/<int:task>/", wrap(self.stop_panel_task), name="annotators_panel_task"),
-            path("<int:pk>/panel/order/<int:order>/", wrap(self.resolve_panel_order), name="annotators_panel_order"),
+            path("<int:pk>/panel/", wrap(self.panel_view), name="annotators_panel"),
+            path("<int:pk>/panel/rounds/", wrap(self.panel_rounds_view), name="annotators_panel_rounds"),
+            path("<int:pk>/panel/publish/", wrap(self.publish_at_panel_view), name="annotators_panel_publish"),
+            path("<int:pk>/panel/task/<int:task>/", wrap(self.stop_panel_task_view), name="annotators_panel_task"),
+            path(
+                "<int:pk>/panel/order/<int:order>/",
+                wrap(self.cancel_or_resolve_panel_order_view),
+                name="annotators_panel_order",
+            ),
             *super().get_urls(),
         ]
 
@@ -87,7 +91,7 @@ class PanelAdminMixin(_Admin):
             raise Http404("There is no such link.")
         return recruitment
 
-    def panel(self, request, pk):
+    def panel_view(self, request, pk):
         """Show the panel page.
 
         POST stores secrets, asks the panel, imports its file, or approves work finished at both.
@@ -106,7 +110,7 @@ class PanelAdminMixin(_Admin):
                         store_or_delete_secrets(recruitment, changes, by=request.user)
                         messages.success(request, "The token is stored and encrypted. No page shows it again.")
                     return panel_page
-            elif channel.takes_file(recruitment):
+            elif channel.can_read_export_file(recruitment):
                 export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
                     dry_run = self._import_file(request, recruitment, export)
@@ -197,7 +201,7 @@ class PanelAdminMixin(_Admin):
             "doubtful_arrivals": doubtful_arrivals(recruitment),
             "orders": orders,
             "has_service": bool(channel.secrets),
-            "takes_file": channel.takes_file(recruitment),
+            "takes_file": channel.can_read_export_file(recruitment),
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_webhooks and may_ask,
@@ -215,7 +219,7 @@ class PanelAdminMixin(_Admin):
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }
 
-    def panel_publish(self, request, pk):
+    def publish_at_panel_view(self, request, pk):
         """Show the cost of publishing and what prevents it. Only the values that were shown are published."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
@@ -267,7 +271,7 @@ class PanelAdminMixin(_Admin):
         messages.success(request, "Publishing is ordered. Reload this page in a moment.")
         return True
 
-    def panel_rounds(self, request, pk):
+    def panel_rounds_view(self, request, pk):
         """Show the rounds. POST saves the plan, or repeats a round that the panel refused."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
@@ -305,7 +309,7 @@ class PanelAdminMixin(_Admin):
             request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
         )
 
-    def stop_panel_task(self, request, pk, task):
+    def stop_panel_task_view(self, request, pk, task):
         """POST: stop recruiting for this task."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":
@@ -319,7 +323,7 @@ class PanelAdminMixin(_Admin):
         messages.success(request, "The task will be stopped. People who have started can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
-    def resolve_panel_order(self, request, pk, order):
+    def cancel_or_resolve_panel_order_view(self, request, pk, order):
         """POST: cancel an order, or resolve one whose result is unclear."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":

@@ -67,13 +67,13 @@ class PayAdminMixin(_Pages):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<int:pk>/pay/", wrap(self.pay), name="annotators_pay"),
-            path("<int:pk>/pay/file.csv", wrap(self.pay_file), name="annotators_pay_file"),
-            path("study/<int:pk>/pay/", wrap(self.study_pay), name="annotators_study_pay"),
+            path("<int:pk>/pay/", wrap(self.ledger_view), name="annotators_pay"),
+            path("<int:pk>/pay/file.csv", wrap(self.payment_file_view), name="annotators_pay_file"),
+            path("study/<int:pk>/pay/", wrap(self.study_pay_view), name="annotators_study_pay"),
             *super().get_urls(),
         ]
 
-    def study_pay(self, request, pk):
+    def study_pay_view(self, request, pk):
         """Show time and hourly pay by arm, and the cost of each link."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = hourly_pay.pay_by_arm(study)
@@ -91,7 +91,7 @@ class PayAdminMixin(_Pages):
         }
         return study_page.render_study_page(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
-    def pay_file(self, request, pk):
+    def payment_file_view(self, request, pk):
         """Export payments that are due and not paid by approval, as a CSV file.
 
         The file contains the panel's ids of people.
@@ -104,7 +104,7 @@ class PayAdminMixin(_Pages):
         answer["Cache-Control"] = "private, no-store"
         return answer
 
-    def pay(self, request, pk):
+    def ledger_view(self, request, pk):
         """Show the ledger. POST records what is due, orders it, marks payments, or adds bonuses and compensation."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY if request.method == "POST" else Action.VIEW)
         bonus, bonus_preview = BonusForm(), None
@@ -172,7 +172,7 @@ class PayAdminMixin(_Pages):
             if text.isascii() and text.isdigit() and len(text) < 19
         }
         if "paid" in request.POST:
-            return f"{ledger.mark_payments_paid(recruitment, ticked, request.user)} marked as paid."
+            return f"{ledger.mark_payments_paid_and_erase_withdrawn_ids(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
             return (
                 f"{sum(ledger.cancel_extra_payment(recruitment, payment_id, request.user) for payment_id in sorted(ticked))} "

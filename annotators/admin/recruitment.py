@@ -222,7 +222,7 @@ class RecruitmentAdmin(
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
-                "has_panel": bool(channel and (channel.secrets or channel.takes_file(obj))),
+                "has_panel": bool(channel and (channel.secrets or channel.can_read_export_file(obj))),
                 "problems": [*channel.problems(obj), *promises.pay_obstacles(obj)]
                 if channel
                 else ["This channel is not installed."],

@@ -34,10 +34,10 @@ class RehearsalAdminMixin(_Pages):
     """Admin views of rehearsals, mixed in beside PanelAdminMixin."""
 
     def get_urls(self):
-        page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal), name="annotators_rehearsal")
+        page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal_view), name="annotators_rehearsal")
         return [page, *super().get_urls()]
 
-    def rehearsal(self, request, pk):
+    def rehearsal_view(self, request, pk):
         """Show the rehearsal page. POST starts a rehearsal if none is running."""
         recruitment = self._get_recruitment_or_404(request, pk)
         form = RehearsalForm()

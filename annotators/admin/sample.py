@@ -113,7 +113,7 @@ class SampleAdminMixin(_Pages):
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
-                sample.replace_sample_columns(recruitment.study, columns.columns, by=request.user)
+                sample.replace_demographic_columns(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "The columns are declared. Nothing else is kept from a file.")
                 return sample_page
         elif request.method == "POST":
@@ -123,7 +123,7 @@ class SampleAdminMixin(_Pages):
                 if joined is not None and "take" in request.POST:
                     messages.success(request, f"Imported: {joined.people} people of this link, {joined.values} values.")
                     return sample_page
-        table = sample.sample_table(recruitment.study)
+        table = sample.sample_demographics_table(recruitment.study)
         context = {
             "title": "Sample",
             "hidden_forms": [] if table else [file],
@@ -143,7 +143,7 @@ class SampleAdminMixin(_Pages):
     def _read_sample_file(self, request, recruitment, form):
         values = form.cleaned_data
         try:
-            return sample.import_sample(
+            return sample.import_sample_demographics(
                 recruitment, values["file"], values["person"], by=request.user, dry_run="take" not in request.POST
             )
         except ValueError as refused:
@@ -152,6 +152,6 @@ class SampleAdminMixin(_Pages):
 
     def demographics_csv_view(self, request, pk):
         recruitment = self._get_recruitment_or_404(request, pk)
-        text = sample.sample_csv(sample.sample_table(recruitment.study))
+        text = sample.sample_demographics_csv(sample.sample_demographics_table(recruitment.study))
         headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}
         return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)

@@ -125,16 +125,20 @@ class VerdictAdminMixin(_Pages):
         wrap = self.admin_site.admin_view
         return [
             path(
-                "<int:pk>/panel/submission/<int:submission>/", wrap(self.verdict), name="annotators_submission_verdict"
+                "<int:pk>/panel/submission/<int:submission>/",
+                wrap(self.verdict_view),
+                name="annotators_submission_verdict",
             ),
             path(
-                "<int:pk>/panel/assignment/<int:assignment>/", wrap(self.verdict), name="annotators_assignment_verdict"
+                "<int:pk>/panel/assignment/<int:assignment>/",
+                wrap(self.verdict_view),
+                name="annotators_assignment_verdict",
             ),
-            path("<int:pk>/panel/appeal/<int:appeal>/", wrap(self.appeal), name="annotators_appeal"),
+            path("<int:pk>/panel/appeal/<int:appeal>/", wrap(self.answer_appeal_view), name="annotators_appeal"),
             *super().get_urls(),
         ]
 
-    def verdict(self, request, pk, submission=None, assignment=None):
+    def verdict_view(self, request, pk, submission=None, assignment=None):
         """Show the evidence and the possible decisions. A rejection is shown for confirmation before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         work = (
@@ -147,7 +151,7 @@ class VerdictAdminMixin(_Pages):
         page = _VerdictPage(self, request, work)
         return page.handle_post() if request.method == "POST" else page.render()
 
-    def appeal(self, request, pk, appeal):
+    def answer_appeal_view(self, request, pk, appeal):
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         rows = Appeal.objects.select_related(
             "verdict__assignment__study", "verdict__submission__recruitment__study", "answered_by"

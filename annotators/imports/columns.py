@@ -60,7 +60,7 @@ class AnswerRow:
     shown: tuple[tuple[str, str], ...] = ()
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def answered_columns(self) -> tuple[str, ...]:
         """Return the answer columns that are not empty in this row."""
         return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
 
@@ -127,10 +127,10 @@ class AnswerReader(RecordReader):
         super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
 
-    def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
+    def parse_layout(self, columns: tuple[str, ...]) -> AnswerLayout:
         return _read_layout(columns, self.mapping)
 
-    def record(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
+    def parse_row(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
         return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
 
 

@@ -146,7 +146,7 @@ def _resolve_item(
         raise CellRefused("prompt_key", f"the study has no prompt “{answer_row.prompt}”.")
     if not study_index.protocol(section).has_items:
         raise CellRefused("prompt_key", f"must be empty: section {section.position} shows no texts.")
-    source = study_index.source(section)
+    source = study_index.section_owning_items(section)
     width = study_index.item_sizes[source.position]
     if answer_row.shown:
         letters = {
@@ -201,11 +201,11 @@ def _fill_section_pages(
     section = rows[0].section
     protocol = study_index.protocol(section)
     items_by_id = {id(resolved.item): resolved.item for resolved in rows if resolved.item}
-    shown_items = sorted(items_by_id.values(), key=lambda item: item.order)
-    orders = Counter(item.order for item in shown_items)
+    shown_items = sorted(items_by_id.values(), key=lambda item: item.sort_key)
+    orders = Counter(item.sort_key for item in shown_items)
     for item in shown_items:
         # Items with one time are in the order of their prompts' keys, which is not that of the screen.
-        item.is_position_known = orders[item.order] == 1 and item.order != (SORTS_LAST, SORTS_LAST)
+        item.is_position_known = orders[item.sort_key] == 1 and item.sort_key != (SORTS_LAST, SORTS_LAST)
     numbers = {key: number for number, key in enumerate(sitting.items, 1)}
     for item in shown_items:
         if item.key not in numbers:  # a section may reuse the items of another section
@@ -218,7 +218,7 @@ def _fill_section_pages(
     by_item = {id(item): page_item for item, page_item in zip(shown_items, items, strict=True)}
     page_section = PageSection(number, section.m, section.settings, tuple(_questions(study_index, section, rows)))
     fields: FieldsBySubject = {}
-    pages = [(page, protocol.asks(page)) for page in protocol.pages(page_section, items, {})]
+    pages = [(page, protocol.page_fields(page)) for page in protocol.pages(page_section, items, {})]
     for _, asks in pages:
         for slot, ask in asks.items():
             fields.setdefault((ask.question_id, ask.item_id, ask.exposure_id, ask.choice), []).append((slot, ask))
@@ -278,7 +278,7 @@ def _apply_page_rules(
     for page, asks in pages:
         if asks and all(slot in values for slot in asks):
             page_values = {slot: values[slot] for slot in asks}
-            for slot, message in protocol.clean(page, page_values).items():
+            for slot, message in protocol.complete_data_and_find_errors(page, page_values).items():
                 problems.add(rows_by_slot[slot][0].answer_row.row, None, message)
             values.update(page_values)
 
@@ -287,7 +287,7 @@ def _reachable_slots(
     protocol: Protocol, page_section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
 ) -> set[str]:
     """Return the slots that are asked after these answers."""
-    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.asks(page)}
+    return {slot for page in protocol.pages(page_section, items, answers) for slot in protocol.page_fields(page)}
 
 
 def _row(slot: str, resolved: ResolvedRow, ask: PageField, value: Any) -> NewResponse:

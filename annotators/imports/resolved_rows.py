@@ -22,7 +22,7 @@ class ImportedItem:
     is_position_known: bool = False
 
     @property
-    def order(self) -> tuple[float, float]:
+    def sort_key(self) -> tuple[float, float]:
         places = [resolved.answer_row.position for resolved in self.rows if resolved.answer_row.position is not None]
         times = [resolved.answer_row.time.timestamp() for resolved in self.rows if resolved.answer_row.time]
         return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST))

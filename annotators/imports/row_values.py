@@ -66,7 +66,7 @@ def _clean_value(resolved: ResolvedRow, ask: PageField) -> Any:
     if not (text or answer_row.skip_reason or (ask.choice and answer_row.value)):
         raise CellRefused(column, "is empty. Give the answer or a skip_reason, or remove the row.")
     allowed = {column, "skip_reason"} | ({"choice"} if ask.choice else set())
-    if other_columns := [name for name in answer_row.given if name not in allowed]:
+    if other_columns := [name for name in answer_row.answered_columns if name not in allowed]:
         raise CellRefused(other_columns[0], f"must be empty: answers to “{key}” belong in the column {column}.")
     if answer_row.part:
         raise CellRefused("part", f"must be empty: answers to “{key}” are about no part of an output.")
@@ -116,7 +116,7 @@ def _place_mark(
     to the other questions of the page. Raises CellRefused.
     """
     answer_row, key = resolved.answer_row, resolved.question.key
-    if other_columns := [name for name in answer_row.given if name not in ("value", "choice")]:
+    if other_columns := [name for name in answer_row.answered_columns if name not in ("value", "choice")]:
         message = f"must be empty: answers to “{key}” belong in the columns value, choice and part."
         raise CellRefused(other_columns[0], message)
     is_mark = answer_row.value != "0"

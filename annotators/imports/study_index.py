@@ -45,7 +45,7 @@ class StudyIndex:
                 if key in ("", question.key):
                     yield section, question
 
-    def source(self, section: SectionWording) -> SectionWording:
+    def section_owning_items(self, section: SectionWording) -> SectionWording:
         """Return the section whose items this section shows."""
         return self.sections.get(section.reuses or section.position, section)
 

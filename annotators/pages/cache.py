@@ -14,7 +14,7 @@ class SizedLRUCache:
         self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable, make_value: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
+    def get_or_make(self, key: Hashable, make_value: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
         """Return the value of this key; make it if it is not cached.
 
         Values above one hundredth of the limit are not cached.

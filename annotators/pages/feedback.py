@@ -73,7 +73,7 @@ def _build_feedback(
     return PracticeFeedback(
         item.position,
         _answer_text(page, question, labels, answer),
-        protocol.truth(page, question, truth),
+        protocol.expected_answer_text(page, question, truth),
         is_right,
         render_cached_markdown(expected.explanation) if expected.explanation else "",
         quotes,

@@ -87,7 +87,7 @@ def parse_page_form(
         except AnswerRefused as refused:
             form.errors[slot] = str(refused)
     # Show all errors at once: check the valid values together, even if other values were refused.
-    form.errors = step.protocol.clean(step.page, form.values) | form.errors
+    form.errors = step.protocol.complete_data_and_find_errors(step.page, form.values) | form.errors
     return form
 
 

@@ -13,7 +13,7 @@ UNSEEN_PREFIX = "unseen."
 TICKED = "1"
 
 
-def image_name(position: int, label: str = "") -> str:
+def page_image_name(position: int, label: str = "") -> str:
     return f"i{position}.{label}" if label else f"i{position}"
 
 
@@ -22,9 +22,11 @@ def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[st
     names = []
     for item in page.items:
         if ("prompt", item.id) in images:
-            names.append(image_name(item.position))
+            names.append(page_image_name(item.position))
         names += [
-            image_name(item.position, label) for label, exposure in item.exposures if ("output", exposure) in images
+            page_image_name(item.position, label)
+            for label, exposure in item.exposures
+            if ("output", exposure) in images
         ]
     return names
 

@@ -7,7 +7,7 @@ from annotators.places.batch_plan import BatchPlan, PlannedSection
 from studies.design.seeds import seeded_random
 from studies.models import Study
 from studies.protocols import REGISTRY, PageItem
-from studies.protocols.base.balance import draw_positions
+from studies.protocols.base.balance import draw_balanced_positions
 
 
 def letter_label(index: int) -> str:
@@ -41,7 +41,9 @@ def order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
     return arranged
 
 
-def label_items(plan: BatchPlan, source: PlannedSection, seed: int, letters: tuple[str, ...]) -> tuple[PageItem, ...]:
+def order_and_label_items(
+    plan: BatchPlan, source: PlannedSection, seed: int, letters: tuple[str, ...]
+) -> tuple[PageItem, ...]:
     """Return the section's items in this person's order, with the letters of their exposures.
 
     The letters belong to the section or are drawn for each item. Those of items are balanced: within the person, each pair of systems is shown
@@ -53,7 +55,7 @@ def label_items(plan: BatchPlan, source: PlannedSection, seed: int, letters: tup
     elif plan.wording.is_balanced:
         sorted_letters = sorted(letters, key=_letter_key)
         systems = [[plan.source_numbers[exposure] for _, exposure in exposures] for _, exposures in order]
-        positions = draw_positions(systems, seeded_random(seed, "positions", source.position))
+        positions = draw_balanced_positions(systems, seeded_random(seed, "positions", source.position))
         item_letters = [tuple(sorted_letters[position] for position in row) for row in positions]
     else:
         item_letters = [tuple(seeded_random(seed, "item", item).sample(letters, len(letters))) for item, _ in order]

@@ -21,7 +21,7 @@ from studies.stimuli.markdown import render_markdown
 from .cache import SizedLRUCache
 from .compiled_queries import CompiledSelect
 from .form_data import SKIP_SUFFIX, PageForm, input_names_by_part
-from .images import UNSEEN_PREFIX, image_name
+from .images import UNSEEN_PREFIX, page_image_name
 from .sequence import opaque_media_id
 
 
@@ -321,12 +321,12 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
     ids = tuple(item.id for item in page.items)
     texts: dict[int, OutputText]
     if assignment.design_id:
-        texts, prompts = text_cache.get(ids, lambda: _load_texts(ids), _characters)
+        texts, prompts = text_cache.get_or_make(ids, lambda: _load_texts(ids), _characters)
     else:
         texts, prompts = _load_texts(ids)
 
     def image(position: int, label: str = "") -> ShownImage:
-        name = image_name(position, label)
+        name = page_image_name(position, label)
         return ShownImage(name, bool(typed.get(UNSEEN_PREFIX + name)))
 
     def output(item, label: str, exposure: int) -> ShownOutput:

@@ -226,7 +226,7 @@ def record_page_answers(
     assignment is marked late when the last page is sent.
     """
     state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
-    asks = step.protocol.asks(step.page)
+    asks = step.protocol.page_fields(step.page)
     form = parse_page_form(step, asks, data, has_files)
     unseen = clean_unseen_images(assignment, step.page, data, form)
     if visit.recorded_at:
@@ -381,7 +381,7 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
         if visit.recorded_at:
             if nonempty_answer_inputs(data):
-                asks = step.protocol.asks(step.page)
+                asks = step.protocol.page_fields(step.page)
                 _resolve_repeat(state, step, asks, parse_page_form(step, asks, data))
             raise AlreadyStored
         if not fits:

@@ -17,7 +17,7 @@ from studies.design.wording import QuestionWording
 from studies.models import Exposure
 from studies.protocols import REGISTRY, Page, PageItem, PageQuestion, PageSection, Protocol
 
-from .order import label_items, letter_label, order_sections
+from .order import letter_label, order_and_label_items, order_sections
 
 CHARACTERS_PER_WORD = 6
 
@@ -38,7 +38,7 @@ class InstructionsProtocol(Protocol):
     has_items = False
     template = "annotate/instructions.html"
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {}
 
 
@@ -51,7 +51,7 @@ class FeedbackProtocol(Protocol):
     slug = "feedback"
     template = "annotate/feedback.html"
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {}
 
 
@@ -177,7 +177,7 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
             letters[source.position] = tuple(names)
             n_used = max(n_used, start + width)
         if source.position not in shown:
-            shown[source.position] = label_items(plan, source, seed, letters.get(source.position, ()))
+            shown[source.position] = order_and_label_items(plan, source, seed, letters.get(source.position, ()))
         items = shown[source.position]
         sections.append(
             _build_ordered_section(

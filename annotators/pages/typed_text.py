@@ -36,7 +36,7 @@ def describe_posted_answers(page_fields: Mapping[str, PageField], data: QueryDic
                 question, answer = skips[name].text, dict(skips[name].skip_reasons).get(value)
             elif name in inputs:
                 ask, part = inputs[name]
-                question, answer = f"{ask.text} ({part})" if part else ask.text, ask.field.words(value, part)
+                question, answer = f"{ask.text} ({part})" if part else ask.text, ask.field.displayed_text(value, part)
             elif name.startswith(UNSEEN_PREFIX):
                 question, answer = f"Image {name.removeprefix(UNSEEN_PREFIX)}", "I cannot see this image"
             else:

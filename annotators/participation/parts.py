@@ -14,7 +14,7 @@ from annotators.pay.promises import PayTerms, get_pay_terms
 from annotators.places import assign, open_places
 from annotators.places.offers import Offer, arm_offer
 from annotators.places.receipts import compute_receipt
-from annotators.recruitment.links import LinkState, link_state
+from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import wording_of
 
 
@@ -140,4 +140,4 @@ def _describe_part(number: int, assignment: Assignment, terms: PayTerms | None) 
 def _is_link_open(assignment: Assignment) -> bool:
     """Return whether the link by which this person came accepts new work."""
     link = assignment.recruitment
-    return link is not None and link_state(assignment.study, link) is LinkState.OPEN
+    return link is not None and recruitment_link_state(assignment.study, link) is LinkState.OPEN

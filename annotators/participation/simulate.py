@@ -160,7 +160,7 @@ def visit_page_and_draw_robot_answers(state: PageState, page_key: str, robot: Ro
         assignment=state.assignment, key=page_key, shown=page_snapshot(step.page)
     )
     data = QueryDict(mutable=True)
-    data.update(robot.answers(step.protocol, step.protocol.asks(restore_shown_page(step.page, visit.shown))))
+    data.update(robot.answers(step.protocol, step.protocol.page_fields(restore_shown_page(step.page, visit.shown))))
     return data
 
 
@@ -170,7 +170,7 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
     problems = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
         f"page {step.page.key}: a robot's answers were refused: {problems[:300]} The protocol {slug} must define plausible answers: give it a "
-        "method `plausible(asks, robot)` that its `clean` accepts."
+        "method `robot_answers(page_fields, robot)` that its `complete_data_and_find_errors` accepts."
     )
 
 
@@ -195,7 +195,7 @@ class PreferenceRobot(Robot):
     def liking(self, exposure_id):
         return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
-    def share(self, page_field):
+    def scale_position(self, page_field):
         """Return a stated chance if two systems are compared, else this robot's opinion of one output."""
         if pair := self.world.pairs.get(page_field.question_id):
             return self._chance(*pair)

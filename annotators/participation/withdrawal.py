@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
-from annotators.pay.id_retention import erase_unneeded_person_ids
+from annotators.pay.id_retention import erase_ids_of_withdrawn_without_open_payments
 from annotators.pay.statement import is_annotator_owed_on_withdrawal
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
@@ -49,7 +49,7 @@ def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
         PageVisit.objects.filter(assignment__in=held_assignments).update(draft=None, **blanked)
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not is_owed:
-            erase_unneeded_person_ids([assignment.annotator_id])
+            erase_ids_of_withdrawn_without_open_payments([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, by=None, assignment_code=code)
     return len(codes)

@@ -8,7 +8,7 @@ from django.db.models import Count, Q, Sum
 from annotators.models import Assignment, Payment, Recruitment
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.links import link_state
+from annotators.recruitment.links import recruitment_link_state
 from annotators.recruitment.panels import Fee
 from annotators.recruitment.panels.alerts import cached_fees
 from studies.models import Study
@@ -46,7 +46,7 @@ class LinkCost:
         return known_total + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
 
 
-def link_panel_fees_so_far(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
+def cached_link_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     """Return the fees last reported by the panel; amounts in another currency are left out."""
     cached = cached_fees(recruitment)
     if cached is None or cached[0].currency != currency:
@@ -67,7 +67,7 @@ def compute_link_cost(recruitment: Recruitment) -> LinkCost:
     channel = REGISTRY.get(recruitment.channel)
     foreseen = ledger.preview_payments_after_ledger_update(recruitment) if channel else []
     currency = recruitment.currency or study.currency
-    fees = link_panel_fees_so_far(recruitment, currency) if channel else ()
+    fees = cached_link_fees(recruitment, currency) if channel else ()
     no_payments = (0, ZERO)
     paid, ordered, due = (sums.get(state, no_payments)[1] for state in (State.PAID, State.ORDERED, State.DUE))
     return LinkCost(
@@ -90,7 +90,7 @@ def count_people_yet_to_finish(recruitment: Recruitment) -> int | None:
     n_done, n_at_work = counts["done"], counts["at_work"]
     if study.state == Study.State.CLOSED:
         return 0
-    if link_state(study, recruitment).is_over:
+    if recruitment_link_state(study, recruitment).is_over:
         return n_at_work
     limits = [recruitment.wanted - n_done] if recruitment.wanted else []
     if study.target_n:

@@ -17,8 +17,8 @@ from .ledger import (
     ExtraPayment,
     due_payments_not_by_approval,
     is_extra_payment_recorded,
+    latest_submission_by_assignment_id,
     recruitment_payments,
-    submissions_by_assignment,
 )
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
@@ -126,7 +126,7 @@ def due_payment_bulk_form_texts(recruitment: Recruitment) -> list[BulkText]:
     A person with several payments is one line with the total.
     """
     rows = list(due_payments_not_by_approval(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
-    submissions = submissions_by_assignment(rows)
+    submissions = latest_submission_by_assignment_id(rows)
     people = get_person_ids([submission.annotator_id for submission in submissions.values()])
     sums: dict[tuple[str, str, str, str], Decimal] = {}
     for row in rows:

@@ -64,7 +64,7 @@ def finished_assignments_awaiting_credit() -> QuerySet[Assignment]:
     return submitted.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
 
 
-def erase_unneeded_person_ids(annotators) -> int:
+def erase_ids_of_withdrawn_without_open_payments(annotators) -> int:
     """Erase the ids of people who have left every study and have no recorded amount due.
 
     The caller checks whether an unrecorded amount is due.

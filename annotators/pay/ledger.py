@@ -22,7 +22,7 @@ from studies.access import Action, check_permission_or_404
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
-from .id_retention import erase_unneeded_person_ids
+from .id_retention import erase_ids_of_withdrawn_without_open_payments
 from .owed_amounts import OwedAmount, assignments_considered_for_pay, compute_amount_owed
 from .promises import ZERO, get_pay_terms
 from .settlement import LedgerUpdateSummary
@@ -233,7 +233,7 @@ class _LedgerRun:
         """Return what an approval pays: the published amount, or what this person saw if heval did not publish."""
         if reward := self.listed.get(self.task_by_assignment.get(assignment.pk, "")):
             return reward
-        return self.terms.listed(assignment.design_id)
+        return self.terms.reward_listed_at_panel(assignment.design_id)
 
     def _add_payment(
         self, assignment: Assignment, kind: str, amount: Decimal, way: str, state: str = State.DUE
@@ -252,7 +252,9 @@ def _erase_withdrawn_ids(recruitment: Recruitment) -> None:
     # Amounts due from another link are recorded when that link is settled.
     paid = Payment.objects.filter(assignment=OuterRef("pk"))
     unpaid = withdrawn.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
-    erase_unneeded_person_ids(withdrawn.filter(~Exists(unpaid), recruitment=recruitment).values("annotator"))
+    erase_ids_of_withdrawn_without_open_payments(
+        withdrawn.filter(~Exists(unpaid), recruitment=recruitment).values("annotator")
+    )
 
 
 def _next_number(rows: Iterable[Payment], kind: str) -> int:
@@ -329,7 +331,7 @@ def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
     return recruitment_payments(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
-def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int | None, PanelSubmission]:
+def latest_submission_by_assignment_id(payments: Iterable[Payment]) -> dict[int | None, PanelSubmission]:
     """Return the panel's submission of each assignment: the last one submitted, if there are several."""
     latest: dict[int | None, PanelSubmission] = {}
     submissions = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in payments]).order_by("pk")
@@ -357,7 +359,7 @@ def order_due_payments_at_panel(
             raise ActionRefused(
                 f"The total is now {total_amount(rows)}, but you entered {expected_total}. Nothing was ordered. Check the list and enter the new total."
             )
-        submissions = submissions_by_assignment(rows)
+        submissions = latest_submission_by_assignment_id(rows)
         for row in rows:
             values = {"amount": f"{row.amount:.2f}", "currency": row.currency}
             if row.way == Way.BONUS:
@@ -370,7 +372,7 @@ def order_due_payments_at_panel(
     return len(rows)
 
 
-def mark_payments_paid(recruitment: Recruitment, due_payment_pks: Collection[int], by) -> int:
+def mark_payments_paid_and_erase_withdrawn_ids(recruitment: Recruitment, due_payment_pks: Collection[int], by) -> int:
     """Mark payments as paid by hand or at the panel. Skip payments with an order, which shows their state."""
     check_permission_or_404(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:

@@ -75,7 +75,7 @@ def compute_amount_owed(
 ) -> OwedAmount:
     """Compute the amount.
 
-    ``sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
+    ``n_pages_sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
     """
     outcome = assumed_outcome or payable_outcome(assignment, terms.study)
     if not outcome:

@@ -35,7 +35,7 @@ def build_default_outcome_pays() -> list[OutcomePay]:
 
 
 def sorted_arm_rewards(recruitment: Recruitment, assumed_link_reward: Decimal | None) -> list[Decimal]:
-    """Return the pay of each arm if the link paid ``link_reward`` (None: arm and study decide), the lowest first."""
+    """Return the pay of each arm if the link paid ``assumed_link_reward`` (None: arm and study decide), the lowest first."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
@@ -188,7 +188,7 @@ class PayTerms:
         ]
         return min((arm_offer(wording, row, self.reward).reward or ZERO for row in arms), default=ZERO)
 
-    def listed(self, design_id: int | None) -> Decimal:
+    def reward_listed_at_panel(self, design_id: int | None) -> Decimal:
         """Return the pay stated by the panel for tasks made there by hand: the study's amount when this person came."""
         wording = frozen_wording(design_id) if design_id else self.newest_wording
         first = next((value for value in (self.reward, wording.study["reward"]) if value is not None), ZERO)

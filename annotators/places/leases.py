@@ -33,7 +33,7 @@ def extended_deadline_expression(seconds: int) -> Greatest:
 
 def channel_min_reserved_seconds(recruitment: Recruitment | None) -> int:
     """Return the minimum time for which the recruitment's channel keeps a place; 0 if the study's times apply."""
-    return CHANNELS[recruitment.channel].reserved_seconds(recruitment) if recruitment else 0
+    return CHANNELS[recruitment.channel].min_reserved_seconds(recruitment) if recruitment else 0
 
 
 def expired_place_condition() -> Q:

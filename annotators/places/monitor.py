@@ -202,7 +202,7 @@ def latest_survey_comments(study: Study, limit: int = 500) -> QuerySet[Response]
     )
 
 
-def inquiries(study: Study) -> QuerySet[Inquiry]:
+def inquiries_unhandled_first(study: Study) -> QuerySet[Inquiry]:
     """Return annotators' reports and questions, unhandled ones first."""
     from django.db.models import F
 

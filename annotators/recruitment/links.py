@@ -25,7 +25,7 @@ class LinkState(StrEnum):
         return self in (LinkState.CLOSED, LinkState.STOPPED, LinkState.ENDED)
 
 
-def link_state(study: Study, recruitment: Recruitment) -> LinkState:
+def recruitment_link_state(study: Study, recruitment: Recruitment) -> LinkState:
     """Return whether people may start by the link now. ``study``: the recruitment's study, which callers already have."""
     now = timezone.now()
     if study.state in (Study.State.DRAFT, Study.State.LAUNCHING):

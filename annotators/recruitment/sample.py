@@ -77,7 +77,7 @@ class ColumnSummary:
 # Declaring
 
 
-def replace_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
+def replace_demographic_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
     """Declare the columns to keep, before any file is read: (name, kind, whether small counts are shown).
 
     Values are deleted if their column is no longer declared or has another kind now.
@@ -110,7 +110,7 @@ def replace_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]
 # Reading
 
 
-def import_sample(
+def import_sample_demographics(
     recruitment: Recruitment, csv_file_text: str, person_column: str, *, by, dry_run: bool = False
 ) -> SampleImportSummary:
     """Import a file: store the declared columns of people who took part by this link, and nothing about others.
@@ -227,7 +227,7 @@ def _find_participants(recruitment: Recruitment, person_ids: Iterable[str]) -> d
 # The table
 
 
-def sample_table(study: Study) -> list[ColumnSummary]:
+def sample_demographics_table(study: Study) -> list[ColumnSummary]:
     """Return the table of the sample.
 
     It covers everyone who submitted in time, did not withdraw and was not excluded by hand. Columns are in the order of
@@ -288,7 +288,7 @@ def _are_known(counts: Iterable[int]) -> bool:
     return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL_COUNT and sum(hidden) == most)
 
 
-def sample_csv(columns: list[ColumnSummary]) -> str:
+def sample_demographics_csv(columns: list[ColumnSummary]) -> str:
     """Return the table as a file: one row per value, and one row per numeric column."""
     rows: list[list[Any]] = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
     for column in columns:

@@ -78,7 +78,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
     receipt = compute_receipt(code)
     credit = credits.credit_status(assignment)
     if credit == credits.GIVEN:
-        way_back = REGISTRY[assignment.recruitment.channel].plain_way_back(assignment.recruitment)
+        way_back = REGISTRY[assignment.recruitment.channel].way_back_if_already_credited(assignment.recruitment)
     else:
         way_back = get_panel_way_back(assignment.recruitment, ended, ids, receipt)
     study_words = wording_of(assignment.study, assignment.design_id).study

@@ -15,7 +15,7 @@ from annotators.places import assign
 from annotators.places.offers import offer_range
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.links import LinkState, link_state
+from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording
 
 from .assignment_pages import render_parts_overview
@@ -39,7 +39,7 @@ WAIT_TOKEN_MAX_AGE = 24 * 3600
 def entry_page(request, key) -> HttpResponse:
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
-    state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
+    state = recruitment_link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
     if recruitment is None or state is LinkState.UNPUBLISHED:
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
@@ -166,7 +166,7 @@ def _wait_signer(recruitment: Recruitment) -> TimestampSigner:
 def _should_record_leaving(recruitment: Recruitment, arrival) -> bool:
     """Return whether to store that a person could not wait: only if the panel needs to know it or pay was promised."""
     back = get_panel_way_back(recruitment, OUTCOME_BY_NOTICE["wait"], arrival.ids)
-    return back.is_one or is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE["wait"])
+    return back.has_content or is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE["wait"])
 
 
 def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Assignment | None:

@@ -103,8 +103,8 @@ def allow_form_target(request, way_back: WayBack | None) -> None:
 
     Browsers check the policy at each redirect.
     """
-    if way_back and way_back.host:
-        request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
+    if way_back and way_back.origin:
+        request.form_hosts = (way_back.origin, *request.frame_ancestors) if way_back.fields else (way_back.origin,)
 
 
 def newest_study_wording(study: Study) -> Wording:

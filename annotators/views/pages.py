@@ -127,7 +127,7 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
 
 def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, form: PageForm):
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
-    answers = describe_posted_answers(step.protocol.asks(step.page), request.POST)
+    answers = describe_posted_answers(step.protocol.page_fields(step.page), request.POST)
     submitted_values = [answer for answer in answers if not answer.is_in_field]
     return render_page_response(request, state, step, visit, form=form, status=422, submitted_values=submitted_values)
 
@@ -165,7 +165,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     asks: Mapping[str, PageField] = {}
     if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
-        asks = step.protocol.asks(step.page)
+        asks = step.protocol.page_fields(step.page)
     submitted_values = describe_posted_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
@@ -197,7 +197,7 @@ def render_page_response(
 ) -> HttpResponse:
     """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
-    asks = step.protocol.asks(step.page)
+    asks = step.protocol.page_fields(step.page)
     stored = None
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
@@ -258,7 +258,7 @@ def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | Non
 
 
 @add_annotator_headers
-def extend_deadline_and_save_draft(request, code) -> HttpResponse:
+def extend_or_revive_place_and_save_draft(request, code) -> HttpResponse:
     """Keep the place longer. Annotators may do this any number of times. The form's answers are saved as a draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])

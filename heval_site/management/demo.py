@@ -70,7 +70,7 @@ def _create_finished_study(user) -> Study:
 
 
 def _warning_keys(study: Study) -> list[str]:
-    return [problem.key for problem in lifecycle.unresolved_problems(study) if not problem.is_blocking]
+    return [problem.key for problem in lifecycle.blocking_or_unacknowledged_problems(study) if not problem.is_blocking]
 
 
 def _create_draft(user, title: str, target_n: int) -> Study:

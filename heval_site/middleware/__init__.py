@@ -123,7 +123,7 @@ class Lockout(ResearcherPathsMixin, AxesMiddleware):
     pass
 
 
-def client_address(request) -> str:
+def client_ip_or_ipv6_network(request) -> str:
     """Return the client address. Trust only the last TRUSTED_PROXY_COUNT entries of X-Forwarded-For."""
     asker = request.META.get("REMOTE_ADDR", "")
     forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]

@@ -29,7 +29,7 @@ def update_ledger_and_record_mismatches(rehearsal: RehearsalContext) -> None:
             if assignment.submitted_at
             else assignment.released_reason or "at work"
         )
-        person.panel_state = rehearsal.panel.standing(person.visit) if person.visit else ""
+        person.panel_state = rehearsal.panel.submission_state(person.visit) if person.visit else ""
         if rehearsal.has_service:
             row = rehearsal.submission_of(person)
             person.match_status = row.standing if row else "unsent" if assignment and assignment.code in unsent else ""
@@ -39,7 +39,7 @@ def update_ledger_and_record_mismatches(rehearsal: RehearsalContext) -> None:
     if miscounted := assign.find_miscounted_batches():
         rehearsal.faults.append(f"{len(miscounted)} batches count other places than the places that are held.")
     unknown_people = (
-        rehearsal.rows().filter(standing__in=["left_after_work", "surplus", "unreadable"])
+        rehearsal.submissions().filter(standing__in=["left_after_work", "surplus", "unreadable"])
         if rehearsal.has_service
         else ()
     )
@@ -53,16 +53,20 @@ def update_ledger_and_record_mismatches(rehearsal: RehearsalContext) -> None:
 def _check_states(rehearsal: RehearsalContext, person: Person, assignment: Assignment | None) -> None:
     role = person.role
     if role.last_headings and person.last_heading not in role.last_headings:
-        person.note(f"Their last page says “{person.last_heading}”, but “{role.last_headings[0]}” was expected.")
+        person.add_fault(f"Their last page says “{person.last_heading}”, but “{role.last_headings[0]}” was expected.")
     if person.site_state not in role.site_states:
-        person.note(f"In heval they are “{person.site_state}”, but “{' or '.join(role.site_states)}” was expected.")
+        person.add_fault(
+            f"In heval they are “{person.site_state}”, but “{' or '.join(role.site_states)}” was expected."
+        )
     panel_states = (
         role.panel_states
         if rehearsal.has_service
         else STATES_WITHOUT_SERVICE.get(role.panel_states[0], role.panel_states)
     )
     if person.panel_state and person.panel_state not in panel_states:
-        person.note(f"At the panel they are “{person.panel_state}”, but “{' or '.join(panel_states)}” was expected.")
+        person.add_fault(
+            f"At the panel they are “{person.panel_state}”, but “{' or '.join(panel_states)}” was expected."
+        )
     if not rehearsal.has_service:
         return
     if (
@@ -71,7 +75,7 @@ def _check_states(rehearsal: RehearsalContext, person: Person, assignment: Assig
         and (person.match_status or rehearsal.panel.shows_leavers)
     ):
         status = MATCH_STATUSES[person.match_status][0] if person.match_status else "not at all"
-        person.note(
+        person.add_fault(
             f"Reconciliation shows them as “{status}”, but “{MATCH_STATUSES[role.classes[0]][0]}” was expected."
         )
     if (
@@ -80,7 +84,7 @@ def _check_states(rehearsal: RehearsalContext, person: Person, assignment: Assig
         and assignment.submitted_at
         and assignment.trust != Assignment.Trust.CONFIRMED
     ):
-        person.note("The panel shows their work, but it is not confirmed.")
+        person.add_fault("The panel shows their work, but it is not confirmed.")
 
 
 def _check_pay(rehearsal: RehearsalContext, person: Person, assignment: Assignment) -> None:
@@ -92,4 +96,6 @@ def _check_pay(rehearsal: RehearsalContext, person: Person, assignment: Assignme
     promised = statement.amount if statement else Decimal(0)
     ledger_amount = ledger.total_amount(row for row in payments if row.kind in Payment.COVERING)
     if ledger_amount != promised:
-        person.note(f"They are promised {promised:.2f} {rehearsal.currency}, but the ledger has {ledger_amount:.2f}.")
+        person.add_fault(
+            f"They are promised {promised:.2f} {rehearsal.currency}, but the ledger has {ledger_amount:.2f}."
+        )

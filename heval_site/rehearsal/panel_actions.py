@@ -108,7 +108,7 @@ class PanelActions:
             ):
                 self._reject(row)
         self.sync_panel()
-        waiting = sum(row.standing == "matched" for row in self.rehearsal.rows())
+        waiting = sum(row.standing == "matched" for row in self.rehearsal.submissions())
         if waiting:
             self.panel.lose_next_reply("approve")
             self.sync_panel(approves=True)
@@ -150,7 +150,7 @@ class PanelActions:
             ),
             None,
         )
-        before = self.panel.bonus(person.accepted) if person else Decimal(0)
+        before = self.panel.paid_bonus_total(person.accepted_task) if person else Decimal(0)
         if person and "bonus" in service_can and (assignment := self.rehearsal.assignment_of(person)):
             extra = ledger.ExtraPayment(assignment, BONUS, "Thank you for the care.")
             ledger.add_extra_payments(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
@@ -162,10 +162,10 @@ class PanelActions:
             self.sync_panel()
             self._make_orders_due()
         if person and "bonus" in service_can:
-            paid = self.panel.bonus(person.accepted) - before
+            paid = self.panel.paid_bonus_total(person.accepted_task) - before
             self.rehearsal.record_check(paid == BONUS, f"a bonus of {BONUS} {self.rehearsal.currency} is paid once")
 
-    def stop(self) -> None:
+    def stop_tasks_and_check(self) -> None:
         for task in publishing.get_panel_tasks_or_create_from_arrivals(self.recruitment):
             publishing.order_task_stop(task, by=self.study.owner)
         for _ in range(2):

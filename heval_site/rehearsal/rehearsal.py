@@ -45,7 +45,7 @@ class Rehearsal(RehearsalContext):
         super().__init__(recruitment, panel, progress)
         self.asks, self.seed = senders, seed
 
-    def left_out(self) -> dict[str, str]:
+    def unplayable_role_reasons(self) -> dict[str, str]:
         """Return the roles that this study or panel cannot play, each with the reason."""
         out = {}
         if not self._can_screen_out():
@@ -68,7 +68,7 @@ class Rehearsal(RehearsalContext):
 
     def play(self, people: int) -> None:
         visits, orders = VisitPlayer(self, self.asks, self.seed), PanelActions(self)
-        out = self.left_out()
+        out = self.unplayable_role_reasons()
         self.notes += out.values()
         chosen = self._fitting_roles(choose_roles(people, set(out)))
         self.people = [Person(role, n, self.asks(n)) for n, role in enumerate(chosen, 1)]
@@ -80,19 +80,19 @@ class Rehearsal(RehearsalContext):
         late = [person for person in self.people if person.role.key == "full"]
         for person in self.people:
             if person not in late:
-                visits.comes(person)
+                visits.play_person(person)
         self.report_progress("A day passes, and heval asks the panel")
         self._shift_times_back()
         orders.sync_when_throttled()
         assign.release_expired_places()
         Study.objects.filter(pk=self.study.pk).update(open_to=0)
         for person in late:
-            visits.comes(person)
+            visits.play_person(person)
         if self.has_service:
             self.report_progress("Deciding and paying")
             orders.sync_panel()
             orders.decide_and_pay()
-            orders.stop()
+            orders.stop_tasks_and_check()
         self.report_progress("Comparing the results")
         update_ledger_and_record_mismatches(self)
 

@@ -42,13 +42,13 @@ class Person:
     pay: str = ""
 
     @property
-    def accepted(self) -> AcceptedTask:
+    def accepted_task(self) -> AcceptedTask:
         """Return the task that this person has accepted."""
         if self.visit is None:
             raise ValueError("This person has not accepted the task.")
         return self.visit
 
-    def note(self, text: str) -> None:
+    def add_fault(self, text: str) -> None:
         if text not in self.faults:
             self.faults.append(text)
 
@@ -86,14 +86,14 @@ class RehearsalContext:
         )
         return has_passed
 
-    def rows(self) -> "QuerySet[SubmissionWithStatus]":
+    def submissions(self) -> "QuerySet[SubmissionWithStatus]":
         return submissions_with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
 
     def submission_of(self, person: Person) -> "SubmissionWithStatus | None":
         if person.visit is None:
             return None
         key = assign.hash_person_id(self.recruitment.pool, person.id)
-        own_rows = self.rows().filter(
+        own_rows = self.submissions().filter(
             external_id__in=[person.visit.session, person_id_placeholder(key)], annotator__external_id=key
         )
         return own_rows.first()

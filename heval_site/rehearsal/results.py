@@ -75,7 +75,9 @@ def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
     paid = sum(
         person.site_state == FINISHED and person.panel_state in (APPROVED, SUBMITTED) for person in rehearsal.people
     )
-    bonuses = sum((rehearsal.panel.bonus(person.visit) for person in rehearsal.people if person.visit), Decimal(0))
+    bonuses = sum(
+        (rehearsal.panel.paid_bonus_total(person.visit) for person in rehearsal.people if person.visit), Decimal(0)
+    )
     n_places = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
     return {
         "currency": rehearsal.currency,

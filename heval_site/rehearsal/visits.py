@@ -48,21 +48,21 @@ class VisitPlayer:
         is_quiet = page.find_form("start") is None and Assignment.objects.count() == before
         self.rehearsal.record_check(is_quiet, "a visitor who has not accepted cannot start, and nothing is stored")
 
-    def comes(self, person: Person) -> None:
+    def play_person(self, person: Person) -> None:
         self.rehearsal.report_progress(f"Person {person.number} of {len(self.rehearsal.people)}: {person.role.label}")
         try:
             getattr(self, f"_play_{person.role.key}", self._play_finishes)(person)
         except UnexpectedPage as unexpected:
-            person.note(str(unexpected))
+            person.add_fault(str(unexpected))
 
     def _accept_task(self, person: Person) -> Browser:
-        person.id = person.id or self.panel.person(person.number)
+        person.id = person.id or self.panel.nth_person_id(person.number)
         person.visit = self.panel.accept_task(person.id)
         return Browser(settings.SITE_URL, person.send)
 
     def _open_entry_page(self, person: Person) -> tuple[Browser, Page]:
         browser = self._accept_task(person)
-        page = browser.get(person.accepted.address)
+        page = browser.get(person.accepted_task.address)
         person.last_heading = page.heading
         return browser, page
 
@@ -122,17 +122,17 @@ class VisitPlayer:
         if not (person.way_back.url or person.way_back.code) or (
             outcome != "complete" and not self._carries_outcome(person.way_back)
         ):
-            self.panel.return_task(person.accepted)
+            self.panel.return_task(person.accepted_task)
             if outcome == "complete":
-                person.note("Their last page shows no way back to the panel.")
+                person.add_fault("Their last page shows no way back to the panel.")
             else:
                 self.rehearsal.notes.append(
                     f"People who “{OUTCOMES[outcome]}” get no code or form for the panel, and are asked to "
                     "return the task there."
                 )
             return
-        if refused := self.panel.sent(person.accepted, person.way_back):
-            person.note(refused)
+        if refused := self.panel.use_way_back(person.accepted_task, person.way_back):
+            person.add_fault(refused)
 
     def _carries_outcome(self, way_back: ShownWayBack) -> bool:
         return bool(way_back.code or way_back.fields or "?" in way_back.url)
@@ -150,13 +150,13 @@ class VisitPlayer:
             for purpose in (outcome, "complete")
         )
         if (promised.code, promised.url) != (way_back.code, way_back.url):
-            person.note(
+            person.add_fault(
                 f"The page shows {way_back.code or way_back.url or 'no way back'}, but the link's settings say "
                 f"{promised.code or promised.url or 'none'}."
             )
         is_own = bool(way_back.fields) or way_back.code == receipt  # names the person itself
         if outcome != "complete" and not is_own and (complete.code, complete.url) == (way_back.code, way_back.url):
-            person.note(
+            person.add_fault(
                 f"People who “{OUTCOMES[outcome]}” return exactly like those who completed, so the panel cannot "
                 "tell them apart."
             )
@@ -171,23 +171,23 @@ class VisitPlayer:
 
     def _play_never_starts(self, person: Person) -> None:
         self._accept_task(person)
-        self.panel.expire_task(person.accepted)
+        self.panel.expire_task(person.accepted_task)
 
     def _answer_half(self, person: Person) -> None:
         self._answer_pages(person, *self._start_work(person), is_half=True)
 
     def _play_leaves(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.expire_task(person.accepted)
+        self.panel.expire_task(person.accepted_task)
 
     def _play_returns(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.return_task(person.accepted)
+        self.panel.return_task(person.accepted_task)
 
     def _play_retakes(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.return_task(person.accepted)
-        before, first = person.code, person.accepted
+        self.panel.return_task(person.accepted_task)
+        before, first = person.code, person.accepted_task
         browser, page = self._open_entry_page(person)
         form = page.find_form("start")
         if form is None:
@@ -198,10 +198,15 @@ class VisitPlayer:
             browser.post(form.action, {"start": "1"} | ({"agree": "1"} if "agree" in form.names else {})),
         )
         if self.rehearsal.channel.identifies_people and before and before != person.code:
-            person.note("A person who accepted the task again got another assignment, and lost their first answers.")
+            person.add_fault(
+                "A person who accepted the task again got another assignment, and lost their first answers."
+            )
         self._return_to_panel(person, "complete")
-        if first.session != person.accepted.session and self.panel.standing(first) not in ("returned", "working"):
-            person.note("The returned task is not recorded as returned.")
+        if first.session != person.accepted_task.session and self.panel.submission_state(first) not in (
+            "returned",
+            "working",
+        ):
+            person.add_fault("The returned task is not recorded as returned.")
 
     def _play_screened_out(self, person: Person) -> None:
         self._answer_pages(person, *self._start_work(person))

@@ -14,7 +14,7 @@ logger = logging.getLogger("heval.health")
 
 
 @require_safe
-def healthz(request) -> HttpResponse:
+def liveness_check(request) -> HttpResponse:
     """Confirm that the process answers.
 
     This does not use the database, because a restart of heval would not repair it.
@@ -23,7 +23,7 @@ def healthz(request) -> HttpResponse:
 
 
 @require_safe
-def readyz(request) -> JsonResponse:
+def readiness_check(request) -> JsonResponse:
     """Return 200 if database, migrations, cache and worker are well; otherwise 503 with the names of the failed checks."""
     results = {"database": _is_well("database", _database)}
     for name, check in CHECKS.items():

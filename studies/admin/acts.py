@@ -66,11 +66,11 @@ class Act:
     is_irreversible: bool = False
 
     @property
-    def step(self) -> str:
+    def lifecycle_step(self) -> str:
         return {"draw-more": "draw more", "delete": "delete draft"}.get(self.name, self.name)
 
     def is_available(self, study: Study) -> bool:
-        return is_lifecycle_step_allowed(self.step, study)
+        return is_lifecycle_step_allowed(self.lifecycle_step, study)
 
 
 def _pause(study, user, cleaned):

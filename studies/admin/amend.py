@@ -73,7 +73,7 @@ class AmendForm(CleanTextMixin, forms.Form):
                     self.add_error(name, errors)
         return cleaned
 
-    def groups(self):
+    def field_groups(self):
         """Yield (heading, fields, is open) for each row, in the order of the page."""
         for kind, pk, _, heading in self.rows:
             names = [name for name in self.fields if name.startswith(_field_name(kind, pk, ""))]

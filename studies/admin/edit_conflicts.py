@@ -33,7 +33,7 @@ def lock_study(study_id: int) -> None:
     Study.objects.select_for_update(no_key=True, of=("self",)).filter(pk=study_id).first()
 
 
-def deletes_draft_rows(request, study: Study) -> bool:
+def request_deletes_draft_rows(request, study: Study) -> bool:
     """Return whether the request deletes rows of a draft. Call it under the lock: the study may have been launched meanwhile."""
     study.refresh_from_db(fields=["state"])
     return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)

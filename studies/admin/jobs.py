@@ -71,7 +71,7 @@ def _is_allowed(request, action: Action, job: Job) -> bool:
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    list_display = ("what", "outcome", "study", "created_at", "by")
+    list_display = ("job_link", "status_text", "study", "created_at", "by")
     list_filter = ("state", StudyFilter)
     list_select_related = ("study", "by")
     list_per_page = 50
@@ -85,20 +85,20 @@ class JobAdmin(ReadOnlyAdmin):
         return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))
 
     @admin.display(description="job", ordering="kind")
-    def what(self, job):
+    def job_link(self, job):
         return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), job_title(job))
 
     @admin.display(description="result", ordering="state")
-    def outcome(self, job):
+    def status_text(self, job):
         text = job_status_text(job)
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<uuid:code>/", wrap(self.page), name="studies_job_page"),
-            path("<uuid:code>.json", wrap(self.as_json), name="studies_job_json"),
-            path("<uuid:code>/cancel/", wrap(self.cancel), name="studies_job_cancel"),
+            path("<uuid:code>/", wrap(self.job_view), name="studies_job_page"),
+            path("<uuid:code>.json", wrap(self.job_json_view), name="studies_job_json"),
+            path("<uuid:code>/cancel/", wrap(self.cancel_view), name="studies_job_cancel"),
             *super().get_urls(),
         ]
 
@@ -115,7 +115,7 @@ class JobAdmin(ReadOnlyAdmin):
     def _may_cancel(self, request, job) -> bool:
         return job.state in UNFINISHED_STATES and _is_allowed(request, Action.CANCEL, job)
 
-    def page(self, request, code):
+    def job_view(self, request, code):
         job = self._job(request, code)
         is_running = job.state in UNFINISHED_STATES
         context = {
@@ -150,7 +150,7 @@ class JobAdmin(ReadOnlyAdmin):
             workflow.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
         )
 
-    def as_json(self, request, code):
+    def job_json_view(self, request, code):
         job = self._job(request, code)
         return JsonResponse(
             {
@@ -159,7 +159,7 @@ class JobAdmin(ReadOnlyAdmin):
             }
         )  # fmt: skip
 
-    def cancel(self, request, code):
+    def cancel_view(self, request, code):
         job = self._job(request, code)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])

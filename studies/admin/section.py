@@ -123,7 +123,7 @@ class SectionAdmin(StudyScopedAdmin):
         if request.method == "POST" and self.has_change_permission(request, section):
             with transaction.atomic():
                 edit_conflicts.lock_study(section.study_id)
-                if edit_conflicts.deletes_draft_rows(request, section.study):
+                if edit_conflicts.request_deletes_draft_rows(request, section.study):
                     drafts.delete_test_runs(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):

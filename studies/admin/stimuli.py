@@ -82,13 +82,13 @@ class StimulusAdmin(StudyScopedAdmin):
 @admin.register(Prompt)
 class PromptAdmin(StimulusAdmin):
     form = PromptForm
-    list_display = ("key", "beginning", "picture", "domain", "language", "study")
+    list_display = ("key", "text_excerpt", "thumbnail", "domain", "language", "study")
     list_filter = (StudyFilter,)
     list_select_related = ("study",)
     search_fields = ("key", "text", "domain")
     search_help_text = "Key, words or domain"
-    fields = ("study", "key", "text", "source", "domain", "language", "image", "attributes_text")
-    readonly_fields = ("study", "image", "attributes_text")
+    fields = ("study", "key", "text", "source", "domain", "language", "large_image", "attributes_text")
+    readonly_fields = ("study", "large_image", "attributes_text")
 
     def get_urls(self):
         return [
@@ -114,15 +114,15 @@ class PromptAdmin(StimulusAdmin):
         return response
 
     @admin.display(description="text")
-    def beginning(self, prompt):
+    def text_excerpt(self, prompt):
         return excerpt_html(prompt.text or prompt.source)
 
     @admin.display(description="image")
-    def picture(self, prompt):
+    def thumbnail(self, prompt):
         return image_link_html(prompt.study_id, prompt.media, prompt.key) if prompt.media else ""
 
     @admin.display(description="image")
-    def image(self, prompt):
+    def large_image(self, prompt):
         return image_link_html(prompt.study_id, prompt.media, prompt.key, is_large=True) if prompt.media else "none"
 
     @admin.display(description="attributes")
@@ -133,13 +133,13 @@ class PromptAdmin(StimulusAdmin):
 @admin.register(Output)
 class OutputAdmin(StimulusAdmin):
     form = OutputForm
-    list_display = ("prompt_key", "system_name", "sample", "beginning", "picture", "format", "study_title")
+    list_display = ("prompt_key", "system_name", "sample", "text_excerpt", "thumbnail", "format", "study_title")
     list_filter = (StudyFilter, "format", "is_empty")
     list_select_related = ("system__study", "prompt")
     search_fields = ("prompt__key", "system__name", "text")
     search_help_text = "Prompt key, system or words"
-    fields = ("system", "prompt", "sample", "format", "text", "is_empty", "language", "image", "alt", "original")
-    readonly_fields = ("system", "prompt", "sample", "image", "original")
+    fields = ("system", "prompt", "sample", "format", "text", "is_empty", "language", "large_image", "alt", "original")
+    readonly_fields = ("system", "prompt", "sample", "large_image", "original")
     ordering = ("prompt__key", "system__name", "sample")
 
     @admin.display(description="prompt", ordering="prompt__key")
@@ -155,15 +155,15 @@ class OutputAdmin(StimulusAdmin):
         return output.system.study.title
 
     @admin.display(description="text")
-    def beginning(self, output):
+    def text_excerpt(self, output):
         return "(nothing)" if output.is_empty else excerpt_html(output.text)
 
     @admin.display(description="image")
-    def picture(self, output):
+    def thumbnail(self, output):
         return image_link_html(output.system.study_id, output.media, output.alt) if output.media else ""
 
     @admin.display(description="image")
-    def image(self, output):
+    def large_image(self, output):
         return (
             image_link_html(output.system.study_id, output.media, output.alt, is_large=True) if output.media else "none"
         )

@@ -63,7 +63,7 @@ class StudyAdmin(StudyScopedAdmin):
     inlines = INLINES
     change_form_template = "admin/studies/study.html"
     change_list_template = "admin/studies/studies.html"
-    list_display = ("name", "state_label", "n_of_target", "last_answer", "owners")
+    list_display = ("name", "state_label", "submitted_of_target", "time_since_last_answer", "owners")
     list_filter = (StateFilter, RoleFilter)
     list_per_page = 50
     search_fields = ("title", "public_title", "code")
@@ -107,7 +107,7 @@ class StudyAdmin(StudyScopedAdmin):
         return format_html('<span class="state state-{0}">{0}</span>', "archived" if study.archived_at else study.state)
 
     @admin.display(description="submitted")
-    def n_of_target(self, study):
+    def submitted_of_target(self, study):
         done = study.shown_progress.submitted if study.shown_progress else 0
         robots = study.shown_progress.robots if study.shown_progress else 0
         imported = study.shown_progress.imported if study.shown_progress else 0
@@ -124,7 +124,7 @@ class StudyAdmin(StudyScopedAdmin):
         )
 
     @admin.display(description="last answer")
-    def last_answer(self, study):
+    def time_since_last_answer(self, study):
         last = study.shown_progress.last_submitted_at if study.shown_progress else None
         return (
             format_html('<time datetime="{}">{} ago</time>', last.isoformat(), timesince(last, depth=1))
@@ -187,7 +187,7 @@ class StudyAdmin(StudyScopedAdmin):
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
                 edit_conflicts.lock_study(study.pk)
-                if edit_conflicts.deletes_draft_rows(request, study):
+                if edit_conflicts.request_deletes_draft_rows(request, study):
                     drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict

@@ -148,7 +148,7 @@ _OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
 _SECTION = re.compile(r"Section (\d+)\b")
 
 
-def link_problems(
+def problems_with_correction_urls(
     study: Study, problems: Iterable[Problem], section_ids_by_position: dict[int, int] | None = None
 ) -> list[LinkedProblem]:
     """Return the problems, each with the URL of the field or page that corrects it."""
@@ -203,7 +203,7 @@ def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
 def check_linked_design(study: Study) -> tuple[list[LinkedProblem], list[str]]:
     """Return the checklist of a draft, and what its planned comparisons can be about."""
     check = check_design(study)
-    return link_problems(study, check.problems), check.populations
+    return problems_with_correction_urls(study, check.problems), check.populations
 
 
 def planned_families(study: Study) -> list[dict[str, Any]]:

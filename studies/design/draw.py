@@ -193,7 +193,9 @@ class BatchDraw:
         turns: dict[int, tuple[int, int]] = {}
         own_items = self.practice_items.get((section.pk, arm.pk), ())
         sources = (
-            () if own_items else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
+            ()
+            if own_items
+            else REGISTRY[section.protocol].candidate_systems_by_place(section, self.systems[arm.pk], self.human, rng)
         )
         if sources:
             prompt_ids = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)

@@ -77,7 +77,7 @@ class TurnQueue(PromptQueue):
             number, free = self._oldest_free(excluded | set(taken))
             n_left = {shown: len(prompts) for shown, prompts in free.items()}
             while n_left and len(taken) < count:
-                shown = counts.pick(n_left, self.rng)
+                shown = counts.pick_and_count(n_left, self.rng)
                 n_left[shown] -= 1
                 if not n_left[shown]:
                     del n_left[shown]

@@ -83,7 +83,7 @@ class BestWorst(Protocol):
         counts = ShownCounts()
         for prompt in pool.prompts[: section.m]:
             if pool.is_balanced:
-                systems = counts.pick_systems(pool.systems, size, rng)
+                systems = counts.pick_and_count_systems(pool.systems, size, rng)
             else:
                 systems = [pool.systems[place] for place in sorted(rng.sample(range(len(pool.systems)), size))]
             outputs = tuple(rng.choice(pool.outputs[prompt, system]) for system in systems)
@@ -130,7 +130,7 @@ class BestWorst(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item): PageField(
                 ExposureChoiceField(question.required, item.exposures),
@@ -145,7 +145,7 @@ class BestWorst(Protocol):
             for question in page.questions
         }
 
-    def clean(self, page, data):
+    def complete_data_and_find_errors(self, page, data):
         """Require two different outputs as best and worst. Both are answered, or neither."""
         noun = str(page.section.settings.get("noun") or "text")
         questions = {question.key: question for question in page.section.questions}
@@ -166,7 +166,7 @@ class BestWorst(Protocol):
                 )
         return errors
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive each output of a prompt once. Return the one that the robot likes most and the one that it likes least."""
         items: dict[int, list[str]] = {}
         for slot, ask in page_fields.items():

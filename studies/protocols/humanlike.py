@@ -163,7 +163,7 @@ class HumanLike(Protocol):
                 return f"no machine system is shown under both conditions, {contrast.x_condition} and {contrast.y_condition}: give it an arm of each"
         return ""
 
-    def sources(self, section, systems, human_systems, rng):
+    def candidate_systems_by_place(self, section, systems, human_systems, rng):
         human = tuple(system for system in systems if system in human_systems)
         others = tuple(system for system in systems if system not in human_systems)
         if not (human and others):
@@ -180,7 +180,9 @@ class HumanLike(Protocol):
         counts = ShownCounts()
         for prompt, source in zip(pool.prompts, pool.sources, strict=True):
             candidates = [candidate for candidate in source if (prompt, candidate) in pool.outputs]
-            system = counts.pick_systems(candidates, 1, rng)[0] if pool.is_balanced else rng.choice(candidates)
+            system = (
+                counts.pick_and_count_systems(candidates, 1, rng)[0] if pool.is_balanced else rng.choice(candidates)
+            )
             items.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
         return items
 
@@ -196,7 +198,7 @@ class HumanLike(Protocol):
             raise ValueError("Practice needs either one text, or a pair of a human text and a machine text.")
         return {SOURCE: human.index(False)}
 
-    def truth(self, page, question, expected):
+    def expected_answer_text(self, page, question, expected):
         noun = page.section.settings.get("noun") or "text"
         if isinstance(expected, str):
             return f"A machine wrote {noun} {expected}, a person wrote the other one."
@@ -222,7 +224,7 @@ class HumanLike(Protocol):
                     pages.append(Page(f"{page.key}f", section, (item,), follow_ups, step="why", said=answer_label))
         return pages
 
-    def asks(self, page):
+    def page_fields(self, page):
         (item,) = page.items
         if len(item.exposures) > 1:
             return {
@@ -245,7 +247,7 @@ class HumanLike(Protocol):
             for slot, ask in question_fields(page, question, item, label, exposure).items()
         }
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive evidence for a machine: normal noise around minus the strength of the text's author."""
         sent = {}
         for slot, ask in page_fields.items():

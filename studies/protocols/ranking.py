@@ -122,7 +122,7 @@ class Ranking(Protocol):
     def count_answers(self, section, outputs_per_item):
         return section.asked * sum(outputs_per_item)
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item, label): PageField(
                 RankField(
@@ -146,7 +146,7 @@ class Ranking(Protocol):
             for label, exposure in item.exposures
         }
 
-    def clean(self, page, data):
+    def complete_data_and_find_errors(self, page, data):
         """Require places for all outputs of a prompt or for none, and refuse ties if the section does. Store mid-ranks with the typed text."""
         noun = str(page.section.settings.get("noun") or "text")
         errors: dict[str, str] = {}
@@ -169,7 +169,7 @@ class Ranking(Protocol):
                     data[slot] = Answer(value=before + (counts[answer.value] + 1) / Decimal(2), text=answer.text)
         return errors
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Rank outputs by perceived strength with noise. Outputs that the robot cannot tell apart tie, if ties are allowed."""
         ranked: dict[tuple, list[str]] = {}
         for slot, ask in page_fields.items():

@@ -103,7 +103,7 @@ class Rating(Protocol):
     def count_answers(self, section, outputs_per_item):
         return section.asked * sum(outputs_per_item)
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             slot: ask
             for item in page.items

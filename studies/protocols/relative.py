@@ -12,7 +12,7 @@ from django import forms
 from . import REGISTRY, EstimandDirection, PageField, Problem, Protocol, register
 from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
-from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
 from .base.scales import parse_scale, shortest_scale_length
 from .base.settings_fields import explanation_field, noun_field
 
@@ -88,7 +88,7 @@ class Relative(Protocol):
 
     def draw(self, section, pool, rng):
         pairs = shown_pairs(section, self.cleaned_settings(section), pool.systems)
-        return draw_pairs(pairs, section.m, pool, rng)
+        return draw_pair_items(pairs, section.m, pool, rng)
 
     def problems(self, section):
         for question in section.questions.all():
@@ -109,7 +109,7 @@ class Relative(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         noun = str(page.section.settings.get("noun") or "text")
         asks = {}
         for item in page.items:
@@ -134,7 +134,7 @@ class Relative(Protocol):
                 )
         return asks
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Perceive how far the first output is above the second, and return the answer in points."""
         sent = {}
         for slot, ask in page_fields.items():

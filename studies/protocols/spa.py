@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 
 from . import EstimandDirection, ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
-from .base.balance import draw_positions
+from .base.balance import draw_balanced_positions
 
 DEFAULT_EXPLANATION = """\
 Give each answer as a chance from 0 to 100.
@@ -165,7 +165,7 @@ class SPA(Protocol):
             return f"no question asks about {contrast.x} and {contrast.y}{criterion_text}: add one"
         return ""
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}
 
     def order_questions(self, questions, settings, rng, is_balanced=True):
@@ -200,7 +200,7 @@ def _first_directions_to_front(questions: Sequence[Any], rng: Random) -> list[An
     asked_later = []
     for pairs in both.values():
         directions = [two for two in pairs.values() if len(two) == 2]
-        positions = draw_positions([(one.x, one.y) for one, _ in directions], rng)
+        positions = draw_balanced_positions([(one.x, one.y) for one, _ in directions], rng)
         asked_later += [two[position_of_x == 0] for two, (position_of_x, _) in zip(directions, positions, strict=True)]
     later = {id(question) for question in asked_later}
     return sorted(questions, key=lambda question: id(question) in later)

@@ -40,5 +40,5 @@ class Survey(Protocol):
     def pages(self, section, items, answers):
         return [Page(f"s{section.position}", section, (), section.questions)]
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}

@@ -10,7 +10,7 @@ from . import EstimandDirection, PageField, Problem, Protocol, register
 from .base.balance import in_balanced_order
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
-from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
 from .base.settings_fields import explanation_field
 
 PREFERENCE = "preference"
@@ -109,7 +109,7 @@ class TwoChoice(Protocol):
     def draw(self, section, pool, rng):
         """Draw a pair for each prompt. A strategy that counts labels ends when each item was drawn once."""
         is_once = self.cleaned_settings(section)["strategy"] != "any"
-        return draw_pairs(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
+        return draw_pair_items(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
 
     def can_be_about_new_prompts(self, section):
         # An anytime-valid rule adds evidence person by person.
@@ -264,7 +264,7 @@ class TwoChoice(Protocol):
 
     # An annotator's page
 
-    def asks(self, page):
+    def page_fields(self, page):
         tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
         may_tie = bool(page.section.settings.get("allows_tie"))
         return {

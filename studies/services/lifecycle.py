@@ -61,7 +61,7 @@ def _set_state(study: Study, state: str, **columns: Any) -> None:
     models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
 
 
-def unresolved_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
+def blocking_or_unacknowledged_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
     """Return the blocking problems, and the warnings whose keys are not acknowledged."""
     accepted = set(acknowledged)
     return [problem for problem in find_design_problems(study) if problem.is_blocking or problem.key not in accepted]
@@ -81,7 +81,7 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()) -> Job:
     with transaction.atomic():
         study = _lock_study(study)
         _refuse_launched(study)
-        if problems := unresolved_problems(study, acknowledged):
+        if problems := blocking_or_unacknowledged_problems(study, acknowledged):
             raise NotReady(problems)
         # One launch at a time. After a failed launch, the next request makes a new job.
         ended = study.jobs.filter(kind="launch", ended_at__isnull=False).count()
@@ -98,7 +98,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     signals.deleting_test_runs.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is later compared with the frozen one, under the lock.
     before = sha256_of(canonical_json(serialize_design(study)))
-    if problems := unresolved_problems(study, acknowledged):
+    if problems := blocking_or_unacknowledged_problems(study, acknowledged):
         raise NotReady(problems)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     places_per_batch = study.annotators_per_batch

@@ -22,7 +22,7 @@ DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}
 
 
 def select_system_pairs(section: Section, pair_choice: str, system_order_text: str = "") -> list[Pair]:
-    """Return each pair (x, y) once, by one of PAIR_CHOICES. ``listed_names``: names, one per line; the other systems follow by name."""
+    """Return each pair (x, y) once, by one of PAIR_CHOICES. ``system_order_text``: names, one per line; the other systems follow by name."""
     if pair_choice == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
         once = {

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 logger = logging.getLogger("heval.limits")
 
 
-def is_rate_limited(counter_to_increment: str, max_per_minute: int) -> bool:
+def count_and_check_rate_limit(counter_to_increment: str, max_per_minute: int) -> bool:
     """Count one more ``counter_to_increment`` in this minute. Return whether the count is above ``max_per_minute``.
 
     If the cache is down, nothing is counted and nothing is refused.

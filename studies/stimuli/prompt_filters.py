@@ -21,7 +21,7 @@ class BeginsWithTag:
     name: ClassVar[str] = "begins_with_tag"
     tags: tuple[str, ...]
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         match = LEADING_TAG.match(prompt)
         if match and match.group(1).casefold() in {tag.strip("[]() ").casefold() for tag in self.tags}:
             return ""
@@ -35,7 +35,7 @@ class BeginsWith:
     name: ClassVar[str] = "begins_with"
     text: str
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         begins = prompt.lstrip().casefold().startswith(self.text.casefold())
         return "" if begins else f"does not begin with “{self.text}”"
 
@@ -46,7 +46,7 @@ class HasNoQuestion:
 
     name: ClassVar[str] = "has_no_question"
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         return "has a question mark" if any(mark in prompt for mark in QUESTION_MARKS) else ""
 
 
@@ -57,7 +57,7 @@ class EndsInPunctuation:
     name: ClassVar[str] = "ends_in_punctuation"
     marks: str = END_MARKS
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         end = prompt.rstrip().rstrip(CLOSING)
         return "" if end and end[-1] in self.marks else "does not end in punctuation"
 
@@ -68,7 +68,7 @@ class HasNoTagResidue:
 
     name: ClassVar[str] = "has_no_tag_residue"
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         start = prompt.lstrip()
         tag = LEADING_TAG.match(start)
         if tag:
@@ -90,7 +90,7 @@ class WordLimits:
                 "word_limits: minimum and maximum must be from 0, and minimum not above maximum. Correct them."
             )
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         words = word_count(prompt)
         if words < self.minimum:
             return f"has {words} words, fewer than {self.minimum}"
@@ -104,7 +104,7 @@ class HasNoneOf:
     name: ClassVar[str] = "has_none"
     strings: tuple[str, ...]
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         folded = prompt.casefold()
         return next((f"has “{string}”" for string in self.strings if string.casefold() in folded), "")
 
@@ -128,7 +128,7 @@ class CopiesAtMost:
                 "copies_at_most: share must lie between 0 and 1 and words must be at least 1. Correct them."
             )
 
-    def reason(self, prompt: str) -> str:
+    def reason_to_drop(self, prompt: str) -> str:
         runs = _runs_of_words(prompt, self.words)
         share = max(
             (len(runs & _runs_of_words(text, self.words)) / len(runs) for text in self.references if runs), default=0
@@ -172,7 +172,7 @@ def per_prompt_filter_results(
 
 def _filtered(key: str, text: str, filters: Iterable[PromptFilter]) -> FilteredPrompt:
     for prompt_filter in filters:
-        reason = prompt_filter.reason(text)
+        reason = prompt_filter.reason_to_drop(text)
         if reason:
             return FilteredPrompt(key, False, prompt_filter.name, reason)
     return FilteredPrompt(key, True)

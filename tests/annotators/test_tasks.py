@@ -25,17 +25,17 @@ def test_raw_ids_go_when_the_last_of_a_persons_studies_is_over():
     store_person_id(assignment.annotator, "kim")
     submitted(second, "kim")
     closed_long_ago(first, 31)
-    assert tasks.erase_person_ids() == 0 and get_person_id(assignment.annotator) == "kim"
+    assert tasks.erase_due_person_and_panel_ids() == 0 and get_person_id(assignment.annotator) == "kim"
     assert Assignment.objects.get(pk=assignment.pk).external_ids == {}
     closed_long_ago(second, 29)
-    assert tasks.erase_person_ids() == 0
+    assert tasks.erase_due_person_and_panel_ids() == 0
     QuerySet(Study).filter(pk=second.pk).update(
         closed_at=timezone.now() - timedelta(days=31),
         launched_at=timezone.now() - timedelta(days=40),
         closing_at=timezone.now() - timedelta(days=32),
     )
-    assert tasks.erase_person_ids() == 1 and get_person_id(assignment.annotator) is None
-    assert tasks.erase_person_ids() == 0
+    assert tasks.erase_due_person_and_panel_ids() == 1 and get_person_id(assignment.annotator) is None
+    assert tasks.erase_due_person_and_panel_ids() == 0
 
 
 def test_places_go_back_and_grace_periods_end():

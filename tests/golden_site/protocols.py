@@ -7,7 +7,7 @@ from django.conf import settings
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from annotators.models import PageVisit
 from annotators.places import assign
 from annotators.places.exclusions import exclude_assignments
@@ -87,7 +87,9 @@ def human_or_machine() -> Study:
         codebook = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
         labels = sorted(codebook.keys)
         seats = coders[: 3 if rule == "third" else 2]
-        sample = draw_sample(study, kind=kind, rule=rule, codebook=codebook, per_arm=2, coders=seats, by=user("olga"))
+        sample = draw_coding_sample(
+            study, kind=kind, rule=rule, codebook=codebook, per_arm=2, coders=seats, by=user("olga")
+        )
         for item in sample.items.order_by("number"):
             said = [label for label in labels if rng.random() < (0.25 if kind == "explanations" else 0.1)]
             for coder in coders[:2]:

@@ -133,11 +133,13 @@ def prolific() -> Study:
             handled_at=handled,
         )
     plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
-    sample.replace_sample_columns(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
+    sample.replace_demographic_columns(
+        made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga")
+    )
     people = get_person_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
     rows = [f"{number:024x},{person},APPROVED,{30 + number},Female" for number, person in enumerate(people)]
     text = "\n".join(["Submission id,Participant id,Status,Age,Sex", *rows]) + "\n"
-    sample.import_sample(made, text, "Participant id", by=user("olga"))
+    sample.import_sample_demographics(made, text, "Participant id", by=user("olga"))
     doors.stop(made, user("olga"))
     return made.study
 
@@ -254,7 +256,7 @@ def decided() -> Study:
         made, [ledger.ExtraPayment(people[5], Decimal("0.30"), "the server was down")], "compensation", olga
     )
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
-    ledger.mark_payments_paid(made, [due[0].pk], olga)
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(made, [due[0].pk], olga)
     ledger.cancel_extra_payment(made, due[-1].pk, olga)
     Payment.objects.filter(pk=due[1].pk).update(state="failed", ended_at=timezone.now())
     return study

@@ -169,17 +169,19 @@ LINES = {
         ("these are 25", "Please use at most 20 characters", sent(survey, (4, "x" * 25))),
         asked("Please write at least 5 characters.", sent(survey, (4, "yes"))),
     ],
-    "studies/protocols/best_worst:clean": [
+    "studies/protocols/best_worst:complete_data_and_find_errors": [
         asked("Please choose the best story and the worst one, or neither.", sent(best_worst, (0, ""))),
         ("Story A cannot be the best and the worst", "Please choose another one", sent(best_worst, (0, "A"), (1, "A"))),
     ],
-    "studies/protocols/ranking:clean": [
+    "studies/protocols/ranking:complete_data_and_find_errors": [
         asked("Please give every story a place, or none.", sent(RANKING, (0, ""))),
         ("has the same place", "Please decide", sent(RANKING, (0, "1"), (1, "1"), (2, "2"))),
     ],
     "studies/protocols/marks:clean": [
         ("Please say where it is", "or remove the error", sent(MARKS, *mark(**MARKED | {"where": ""}))),
         asked("Please choose from what is offered.", sent(MARKS, *mark(**MARKED | {"category": "spelling"}))),
+    ],
+    "studies/protocols/marks:complete_data_and_find_errors": [
         asked("Please choose one of the sentences.", sent(MARKS, (0, ""), *mark(**MARKED | {"where": "77"}))),
         (
             "This error is marked twice",

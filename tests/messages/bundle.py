@@ -232,7 +232,7 @@ LINES = {
         ("The file must contain one JSON object", "must contain one JSON object", read(b"[]")),
         ("The file is not JSON at character 2", FILE, read(b"{")),
     ],
-    f"{BUNDLE}:rows": [
+    f"{BUNDLE}:listed_rows_with_paths": [
         ("systems: must be a list", FILE, put("systems", {})),
         ("systems: is missing", FILE, drop("systems")),
     ],
@@ -241,8 +241,10 @@ LINES = {
         ("study.titel: is not allowed here", FILE, put("study", "titel", "x")),
         ("study.seed: is missing", FILE, drop("study", "seed")),
     ],
-    f"{BUNDLE}:reference": [("outputs[0].system: there is no system 'zoe'", FILE, put("outputs", 0, "system", "zoe"))],
-    f"{BUNDLE}:references": [
+    f"{BUNDLE}:check_reference": [
+        ("outputs[0].system: there is no system 'zoe'", FILE, put("outputs", 0, "system", "zoe"))
+    ],
+    f"{BUNDLE}:check_references": [
         ("arms[0].systems: must be a list", FILE, put("arms", 0, "systems", "alpha")),
         ("arms[0].systems: contains the same name twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
     ],

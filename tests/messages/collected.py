@@ -104,7 +104,7 @@ RETURNS_OF_FORMS = {
     "problems",
     "publishing_obstacles",
 }
-RETURNS_OF_ANSWERS = {"clean", "_not_stored_message"}
+RETURNS_OF_ANSWERS = {"complete_data_and_find_errors", "_not_stored_message"}
 # Names that hold a refusal until a page of the forms shows it.
 KEPT_REFUSALS = {"fault", "error"}
 GAP = "…"

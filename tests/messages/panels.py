@@ -81,13 +81,13 @@ def ordered(operation, answers, settings=None, **values):
     """What becomes of an order at Prolific."""
     given = STUDY if operation == "publish" else PERSON
     order = Order(operation, "token", given | values)
-    return prolific(lambda service: service.do(order), answers, **settings or {})
+    return prolific(lambda service: service.carry_out(order), answers, **settings or {})
 
 
 def lost(operation, answers, **values):
     """What heval finds at Prolific of an order whose answer was lost."""
     order = Order(operation, "token", PERSON | values)
-    return prolific(lambda service: service.look(order), answers)
+    return prolific(lambda service: service.find_order_result(order), answers)
 
 
 def asks(answer, is_order=False):
@@ -115,7 +115,7 @@ def credited(answer):
     def scenario():
         with answering({"": answer}):
             service = SonaService("school.sona-systems.com", "1", "a-credit-token")
-            return said(lambda: service.do(Order("approve", "token", {"submission": "7"})))
+            return said(lambda: service.carry_out(Order("approve", "token", {"submission": "7"})))
 
     return scenario
 
@@ -181,7 +181,7 @@ LINES = {
         ("The panel's server failed (500)", AGAIN, asks((500, b"Sorry"))),
         ("The panel answers with a redirect (302)", "Correct the address", asks((302, b""))),
     ],
-    f"{PANELS}:pages": [
+    f"{PANELS}:rows_of_all_pages": [
         (
             "Prolific's page links form a loop",
             "Try again later",
@@ -195,7 +195,7 @@ LINES = {
         (
             "Prolific's answer is not an object",
             "Look at Prolific",
-            prolific(lambda service: service.check(), {"": [1]}),
+            prolific(lambda service: service.describe_account(), {"": [1]}),
         ),
     ],
     f"{PANELS}:to_minor_units": [
@@ -331,18 +331,18 @@ LINES = {
             ordered("approve", {ROW: SUBMISSION | {"participant_id": "Q"}}),
         ),
     ],
-    f"{PANELS}:do": [
+    f"{PANELS}:carry_out": [
         (
             "This panel does not support “stop”",
             "Do it at the panel itself",
-            sona(lambda service: service.do(Order("stop", "token"))),
+            sona(lambda service: service.carry_out(Order("stop", "token"))),
         ),
     ],
-    f"{PANELS}:look": [
+    f"{PANELS}:find_order_result": [
         (
             "This panel cannot say whether the order was carried out",
             "Check at the panel",
-            sona(lambda service: service.look(Order("stop", "token"))),
+            sona(lambda service: service.find_order_result(Order("stop", "token"))),
         ),
     ],
     f"{PANELS}:grant_credit": [
@@ -357,11 +357,11 @@ LINES = {
         ("declares a document type", "Look at the sign-up at SONA", credited(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>")),
     ],
     f"{PANELS}:parse_xml_texts": [("SONA's answer is not XML", "Look at the sign-up at SONA", credited(b"Hello"))],
-    f"{PANELS}:check": [
+    f"{PANELS}:describe_account": [
         (
             "heval cannot check this token at SONA",
             "To test it, take part with your own sign-up",
-            sona(lambda service: service.check()),
+            sona(lambda service: service.describe_account()),
         ),
     ],
     f"{PANELS}:submissions": [

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.stats import choice, choice_simulation
 from analysis.stats.choice import Strategy
-from analysis.stats.cost import hourly_wage
+from analysis.stats.cost import median_hourly_wage
 from analysis.stats.sequential import hoeffding_boundaries
 from tests.papers.rows import Z_99, Part, Row, decimals, rounds_to, seeded, within
 
@@ -125,7 +125,7 @@ def agreement(folder: Path) -> list[Row]:
         per_item = np.unique(data["items"], return_counts=True)[1]
         place, system = record.kappa_position.estimate, record.kappa_system.estimate
         observed = record.percent_agreement_system
-        wage = hourly_wage(seconds, data["annotators"], pay_per_label=0.02).estimate
+        wage = median_hourly_wage(seconds, data["annotators"], pay_per_label=0.02).estimate
         size = f"{len(data['items'])} = {len(per_item)} x {per_item[0]}"
         found += [
             Row(
@@ -173,7 +173,7 @@ def agreement(folder: Path) -> list[Row]:
                 f"wage at $0.02 a label, {batch}",
                 "$9/h (planned)",
                 f"${wage:.2f}/h",
-                "cost.hourly_wage",
+                "cost.median_hourly_wage",
                 bool(wage >= 9),
                 NOTE_WAGE,
                 (wage,),

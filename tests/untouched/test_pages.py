@@ -40,7 +40,7 @@ def test_the_preparation_of_stimuli(client, owner, stored):
 def test_the_pages_of_a_panel(client, owner):
     """Secrets, rounds and the columns of the sample."""
     study = builders.spa_study(owner, target_n=20)
-    sample.replace_sample_columns(
+    sample.replace_demographic_columns(
         study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner
     )
     publishing = [slug for slug, channel in CHANNELS.items() if channel.publishes]

@@ -27,7 +27,7 @@ def _variable(node: ast.AST) -> str:
         is_reading = (
             called.startswith("env.")
             and called != "env.LOOPBACK"
-            or called == "get_secret"
+            or called == "get_or_create_secret"
             or called.startswith("os.environ.")
         )
         key = node.args[0] if is_reading else None

@@ -165,7 +165,7 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
         )
     else:
         estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
-    named = comparison.named(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
+    named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
 

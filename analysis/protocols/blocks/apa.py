@@ -167,10 +167,10 @@ def format_confidence_level(estimate: "Estimate") -> str:
     """
     if not estimate.interval or not interval_bounds(estimate):
         return ""
-    return f"{100 * estimate.interval.level:g} %{' simultaneous' if is_simultaneous(estimate) else ''}"
+    return f"{100 * estimate.interval.level:g} %{' simultaneous' if has_simultaneous_interval(estimate) else ''}"
 
 
-def is_simultaneous(estimate: "Estimate") -> bool:
+def has_simultaneous_interval(estimate: "Estimate") -> bool:
     """Return whether the interval that is printed is adjusted for several comparisons."""
     return estimate.interval_adjusted is not None and bool(estimate.test and (estimate.test.family_size or 1) > 1)
 
@@ -218,7 +218,7 @@ def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportio
     digits = digits_to_distinguish([estimate.estimate, *(bounds or ())], 2)
     parts = [format_equation(symbol, format_value(estimate.estimate, digits))]
     if estimate.interval and bounds:
-        kind_of_interval = "simultaneous CI" if is_simultaneous(estimate) else "CI"
+        kind_of_interval = "simultaneous CI" if has_simultaneous_interval(estimate) else "CI"
         parts.append(f"{100 * estimate.interval.level:g}% {kind_of_interval} {format_interval(bounds, kind, digits)}")
     if is_not_tested(estimate):
         parts.append("not tested")

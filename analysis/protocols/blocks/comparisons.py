@@ -55,7 +55,7 @@ class Comparison:
             "population": self.population, "hypothesis": self.hypothesis,
         }  # fmt: skip
 
-    def named(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
+    def tag_estimate(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
         """Return the estimate with its comparison and estimand (``key``) in its settings."""
         return replace(
             estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": estimand, **settings}
@@ -184,7 +184,7 @@ def planned_comparisons(
     ]
 
 
-def adjust_pvalues_as_in_paper(
+def adjust_pvalues_and_add_verdicts_as_in_paper(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], block_name: str, context: AnalysisContext
 ) -> tuple["Estimate", ...]:
     """Return the paper's estimates with p-values adjusted by Holm's method in each family of the block, and with verdicts."""

@@ -22,7 +22,7 @@ from .cells import (
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
 from .margin_sentences import format_limit, margin_claim_and_reason
-from .warning_sentences import claim_warnings
+from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -57,13 +57,13 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "contrast": conclusion.name,
                 "role": contrast["role"],
                 "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
-                "text": text + _expectation_sentence(conclusion, outcome) + population_sentence(estimate),
+                "text": text + _expectation_sentence(conclusion, outcome) + population_mismatch_sentence(estimate),
                 "apa": _apa_line(conclusion),
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
                 "hypothesis": claim_of(estimate).get("hypothesis", DIFFERENCE_HYPOTHESIS),
-                "warnings": claim_warnings(estimate.warnings),
+                "warnings": gravest_warnings_with_sentences(estimate.warnings),
             }
         )
     return sentences
@@ -139,7 +139,7 @@ def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
     return f", for exactly these {n_prompts} {item}s" if n_prompts else f", for exactly these {item}s"
 
 
-def population_sentence(estimate: "Estimate") -> str:
+def population_mismatch_sentence(estimate: "Estimate") -> str:
     """Return a sentence if the design declared another population than the claim's, or none; otherwise ''."""
     if estimate.estimate is None or not population_phrase(estimate):
         return ""
@@ -217,7 +217,7 @@ def _numbers_sentence(conclusion: Conclusion) -> str:
 
 
 def is_unpaired(estimate: "Estimate") -> bool:
-    """Return whether the comparison is unpaired: no annotator judged both side by side (``analysis.stats.unpaired``)."""
+    """Return whether the estimate compares two samples (``analysis.stats.unpaired``): too few people judged both systems."""
     return estimate.settings.get("comparison") == "not side by side"
 
 

@@ -18,7 +18,7 @@ from .cells import (
     pvalue_cell,
     significance_stars,
 )
-from .warning_sentences import claim_warnings
+from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate, ResultWarning
@@ -81,7 +81,7 @@ def build_table(
         "columns": columns,
         "rows": [{column["key"]: row.get(column["key"]) for column in columns} for row in rows],
         "note": note,
-        "warnings": claim_warnings(warnings),
+        "warnings": gravest_warnings_with_sentences(warnings),
     }
 
 

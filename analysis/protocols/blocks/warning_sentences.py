@@ -165,7 +165,7 @@ def warning_sentence(warning: "ResultWarning") -> str:
     return sentence(warning) if callable(sentence) else _FORMATTER.vformat(sentence, (), warning.detail)
 
 
-def claim_warnings(warnings: Iterable["ResultWarning"]) -> list[dict[str, str]]:
+def gravest_warnings_with_sentences(warnings: Iterable["ResultWarning"]) -> list[dict[str, str]]:
     """Return the warnings to print beside a claim: at most three, the gravest first, each with its sentence."""
     shown = [warning for warning in warnings if warning.code not in INTERNAL]
     codes = {warning.code for warning in shown}

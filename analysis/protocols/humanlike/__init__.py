@@ -88,13 +88,13 @@ def _section_blocks(
 def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext) -> "HumanLikeness":
     from analysis.stats import detection
 
-    rows = judgements.rows(cell)
+    rows = judgements.cell_rows(cell)
     return detection.human_likeness(
         *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
         threshold=judgements.threshold,
         confident_ratings=(judgements.low, judgements.high),
         level=context.level,
-        resamples=context.resamples,
+        sensitivity_resamples=context.resamples,
         rng=context.rng("cell", judgements.section.position, cell.key),
     )
 
@@ -113,7 +113,7 @@ class PaperCellResults:
 def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisContext) -> PaperCellResults:
     from analysis.stats import agreement, detection
 
-    rows = judgements.rows(cell, is_paper=True)
+    rows = judgements.cell_rows(cell, is_paper=True)
     rating, truth, correct, annotators, text, says = column_arrays(
         rows, "rating", "is_machine", "correct", "annotator", "text", "says"
     )
@@ -126,7 +126,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
                 points,
                 level_of_measurement=kind,
                 level=context.level,
-                mode="paper",
+                mode_label="paper",
                 unit="text",
                 resamples=min(AGREEMENT_RESAMPLES, context.resamples),
                 analysis=f"humanlike.alpha_{kind}",
@@ -146,7 +146,10 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
 
 
 def _paper_tests(
-    judgements: Judgements, paper_results: Mapping[Cell, PaperCellResults], context: AnalysisContext, family_suffix: str
+    judgements: Judgements,
+    results_by_cell: Mapping[Cell, PaperCellResults],
+    context: AnalysisContext,
+    family_suffix: str,
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """Run the paper's tests with Bonferroni over all of them: untrained cells against chance, trained cells against untrained.
 
@@ -155,19 +158,19 @@ def _paper_tests(
     from analysis.stats import basic, multiplicity
 
     planned, estimates = [], {}
-    for cell in paper_results:
-        is_reference = cell.condition == judgements.reference(cell.model)
+    for cell in results_by_cell:
+        is_reference = cell.condition == judgements.reference_condition(cell.model)
         kind = "chance" if is_reference else "training"
         planned.append((kind, cell))
         if is_reference:
-            estimates[kind, cell] = paper_results[cell].accuracy
+            estimates[kind, cell] = results_by_cell[cell].accuracy
         else:
-            untrained = Cell(cell.model, judgements.reference(cell.model), cell.domain)
-            groups = [_annotator_accuracies(judgements.rows(which, is_paper=True)) for which in (cell, untrained)]
+            untrained = Cell(cell.model, judgements.reference_condition(cell.model), cell.domain)
+            groups = [_annotator_accuracies(judgements.cell_rows(which, is_paper=True)) for which in (cell, untrained)]
             estimates[kind, cell] = basic.welch_t_test(
                 *groups,
                 level=context.level,
-                mode="paper",
+                mode_label="paper",
                 analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
             )
@@ -178,7 +181,7 @@ def _paper_tests(
         # Means over domains are adjusted as if there were as many of them as cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
         family = multiplicity.Family(f"humanlike.paper{family_suffix}", (*names, *missing), "bonferroni")
-        judged = multiplicity.adjust_family(
+        judged = multiplicity.adjust_pvalues_and_intervals_of_family(
             {name: estimates[key] for name, key in names.items()}, family, star_scheme=context.star_scheme
         )
         results |= {names[name]: tag_with_cell(estimate, names[name][1]) for name, estimate in judged.items()}
@@ -208,7 +211,9 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
             name = f"humanlike.{part}{family_suffix}" + ("" if keys and keys[0].domain == ALL_DOMAINS else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             cell_estimates = {cell.key: estimates[cell, part] for cell in keys}
-            judged = multiplicity.adjust_family(cell_estimates, family, star_scheme=context.star_scheme)
+            judged = multiplicity.adjust_pvalues_and_intervals_of_family(
+                cell_estimates, family, star_scheme=context.star_scheme
+            )
             estimates |= {
                 (cell, part): multiplicity.adjust_detectable_difference(
                     judged[cell.key], family, significance=1 - context.level
@@ -226,15 +231,15 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
     )
 
 
-def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block:
+def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Block:
     accuracies = [
-        tag_with_cell(paper.accuracy, cell) for cell, paper in paper_results.items() if ("chance", cell) not in tests
+        tag_with_cell(paper.accuracy, cell) for cell, paper in results_by_cell.items() if ("chance", cell) not in tests
     ]
     figures = []
-    is_one_domain = len({cell.domain for cell in paper_results} - {ALL_DOMAINS}) == 1
-    figure_cells = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
-    for number, cell in enumerate((cell for cell in figure_cells if len(judgements.rows(cell, is_paper=True))), 1):
-        rows = judgements.rows(cell, is_paper=True)
+    is_one_domain = len({cell.domain for cell in results_by_cell} - {ALL_DOMAINS}) == 1
+    figure_cells = [cell for cell in results_by_cell if not (is_one_domain and cell.domain != ALL_DOMAINS)]
+    for number, cell in enumerate((cell for cell in figure_cells if len(judgements.cell_rows(cell, is_paper=True))), 1):
+        rows = judgements.cell_rows(cell, is_paper=True)
         figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
@@ -243,12 +248,12 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
         estimates=(
             *tests.values(),
             *accuracies,
-            *(p.alpha for p in paper_results.values()),
-            *(p.alpha_points for p in paper_results.values()),
+            *(p.alpha for p in results_by_cell.values()),
+            *(p.alpha_points for p in results_by_cell.values()),
         ),
         tables=[
-            layouts.paper_untrained_annotators_table(judgements, paper_results, tests, title_suffix),
-            layouts.paper_training_table(judgements, paper_results, tests, title_suffix),
+            layouts.paper_untrained_annotators_table(judgements, results_by_cell, tests, title_suffix),
+            layouts.paper_conditions_table(judgements, results_by_cell, tests, title_suffix),
         ],
         figures=figures,
     )
@@ -261,19 +266,19 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
     level, estimates = context.level, []
     for model in judgements.models:
         scores = _annotator_scores(judgements.model_rows(model, is_paper=True))
-        untrained = scores[scores["condition"] == judgements.reference(model)]
+        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.one_way_anova(
                 *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.anova"
             )
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
                 *column_arrays(scores, "accuracy", "condition"),
                 method="tukey_hsd",
                 level=level,
                 analysis="humanlike.tukey",
-                mode="paper",
+                mode_label="paper",
             )
             estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
@@ -295,12 +300,12 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
     level, estimates = context.level, []
     for model in judgements.models:
         scores = _annotator_scores(judgements.model_rows(model))
-        untrained = scores[scores["condition"] == judgements.reference(model)]
+        untrained = scores[scores["condition"] == judgements.reference_condition(model)]
         if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.welch_anova(
                 *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.welch_anova"
             )
-            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference_condition(model))))
         if len(judgements.conditions(model)) > 1:
             pairs = groups.pairwise_comparisons(
                 *column_arrays(scores, "accuracy", "condition"),

@@ -47,7 +47,7 @@ class PlannedCells:
     def conditions(self, model: str) -> tuple[str, ...]:
         return tuple(cell.condition for cell in self.cells if cell.model == model)
 
-    def reference(self, model: str) -> str:
+    def reference_condition(self, model: str) -> str:
         """Return the condition that others are compared with: no training, or else the first."""
         return self.conditions(model)[0]
 
@@ -82,10 +82,10 @@ class Judgements:
     def conditions(self, model: str) -> tuple[str, ...]:
         return self.design.conditions(model)
 
-    def reference(self, model: str) -> str:
-        return self.design.reference(model)
+    def reference_condition(self, model: str) -> str:
+        return self.design.reference_condition(model)
 
-    def rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
+    def cell_rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
         rows = self.paper if is_paper else self.kept
         rows = rows[(rows["model"] == cell.model) & (rows["condition"] == cell.condition)]
         return rows if cell.domain == ALL_DOMAINS else rows[rows["domain"] == cell.domain]

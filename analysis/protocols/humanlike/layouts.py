@@ -10,10 +10,12 @@ from analysis.protocols.blocks.cells import contrast_of, interval_bounds, pvalue
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
 
-from .judgements import ALL_DOMAINS, PAPER_ALPHA, column_arrays
+from .judgements import ALL_DOMAINS, PAPER_ALPHA, Cell, Judgements, column_arrays
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
+
+    from . import PaperCellResults
 
 PAPER_COLUMNS = (
     "overall|Overall acc.|probability; overall_sign|Sign.|text; domain|Domain|text; accuracy|Acc.|probability; sign|Sign. |text; "
@@ -86,8 +88,8 @@ def sensitivity_and_criterion_figure(estimates: Mapping, cells: Sequence[Any], t
     )
 
 
-def _paper_row(judgements, cell, paper_results, tests, kind: str) -> dict[str, Any]:
-    paper = paper_results[cell]
+def _paper_row(judgements, cell, results_by_cell, tests, kind: str) -> dict[str, Any]:
+    paper = results_by_cell[cell]
     measures = paper.measures
     test = tests.get((kind, cell))
     return {
@@ -106,30 +108,40 @@ def _significance_mark(test: Any) -> str:
     return "*" if after is not None and after < PAPER_ALPHA else ""
 
 
-def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> list[dict[str, Any]]:
+def _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, kind: str) -> list[dict[str, Any]]:
     """Return the rows of cells by domain. The first row also has the mean over domains, and is the only row without domains."""
     rows = []
     for pooled_cell in cells:
         domain_cells = [
             cell
-            for cell in paper_results
+            for cell in results_by_cell
             if (cell.model, cell.condition) == (pooled_cell.model, pooled_cell.condition) and cell.domain != ALL_DOMAINS
         ]
-        test = tests.get((kind, pooled_cell))
-        overall = {"overall": paper_results[pooled_cell].accuracy.estimate, "overall_sign": _significance_mark(test)}
+        test = tests_by_kind_and_cell.get((kind, pooled_cell))
+        overall = {"overall": results_by_cell[pooled_cell].accuracy.estimate, "overall_sign": _significance_mark(test)}
         for number, cell in enumerate(domain_cells or [pooled_cell]):
-            rows.append(_paper_row(judgements, cell, paper_results, tests, kind) | (overall if number == 0 else {}))
+            rows.append(
+                _paper_row(judgements, cell, results_by_cell, tests_by_kind_and_cell, kind)
+                | (overall if number == 0 else {})
+            )
     return rows
 
 
-def paper_untrained_annotators_table(judgements, paper_results, tests, title_suffix: str) -> Table:
+def paper_untrained_annotators_table(
+    judgements: Judgements,
+    results_by_cell: Mapping[Cell, "PaperCellResults"],
+    tests_by_kind_and_cell: Mapping[tuple[str, Cell], "Estimate"],
+    title_suffix: str,
+) -> Table:
     """Return the paper's Table 1: untrained annotators, by machine system and domain."""
-    cells = [cell for cell in judgements.cells_over_domains if cell.condition == judgements.reference(cell.model)]
+    cells = [
+        cell for cell in judgements.cells_over_domains if cell.condition == judgements.reference_condition(cell.model)
+    ]
     return build_table(
         "paper_table_1",
         f"As in the paper's Table 1: annotators without training{title_suffix}",
         f"model|Model|text; {PAPER_COLUMNS}",
-        _rows_with_overall(judgements, cells, paper_results, tests, "chance"),
+        _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "chance"),
         "sure",
         "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
         "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are treated as "
@@ -137,15 +149,20 @@ def paper_untrained_annotators_table(judgements, paper_results, tests, title_suf
     )
 
 
-def paper_training_table(judgements, paper_results, tests, title_suffix: str) -> Table:
-    """Return the paper's Table 2: the conditions of each machine system that has several."""
+def paper_conditions_table(
+    judgements: Judgements,
+    results_by_cell: Mapping[Cell, "PaperCellResults"],
+    tests_by_kind_and_cell: Mapping[tuple[str, Cell], "Estimate"],
+    title_suffix: str,
+) -> Table:
+    """Return the paper's Table 2: the training conditions of each machine system that has several."""
     cells = [cell for cell in judgements.cells_over_domains if len(judgements.conditions(cell.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
     return build_table(
         "paper_table_2",
         f"As in the paper's Table 2: by training{title_suffix}",
         f"{head}condition|Training|text; {PAPER_COLUMNS}",
-        _rows_with_overall(judgements, cells, paper_results, tests, "training"),
+        _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "training"),
         "sure",
         "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
         "p < .05. Accuracy mixes better judgement with a leaning to “machine”: see d' and c above.",

@@ -113,7 +113,7 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
         for condition in design.conditions(model)[1:]:
             for estimand in ESTIMANDS:
                 compared = Comparison(
-                    section.position, condition, design.reference(model), question=model if several else ""
+                    section.position, condition, design.reference_condition(model), question=model if several else ""
                 )
                 add(estimand, compared, partial(_conditions_of_model, model=model))
     return list(comparisons.values())
@@ -125,13 +125,13 @@ def _conditions_of_model(judgements: Judgements, *, model: str) -> "tuple[DataFr
 
 
 def _models_in_reference(judgements: Judgements) -> "tuple[DataFrame, Series[Any] | str]":
-    references = [judgements.reference(model) for model in judgements.models]
+    references = [judgements.reference_condition(model) for model in judgements.models]
     rows = judgements.kept[judgements.kept["condition"].isin(references)]
     return rows, rows["model"]
 
 
 def _everybody_of_cell(judgements: Judgements, *, cell: Cell) -> "tuple[DataFrame, Series[Any] | str]":
-    return judgements.rows(cell), cell.key
+    return judgements.cell_rows(cell), cell.key
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
@@ -155,7 +155,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
             annotators,
             text,
             level=level,
-            resamples=context.resamples,
+            sensitivity_resamples=context.resamples,
             rng=rng,
             analysis=f"humanlike.planned_{estimand}",
         )
@@ -186,7 +186,7 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
     null = 0.5 if estimand == "accuracy" and comparison.y == CHANCE else 0.0
     tost = comparison.equivalence_tests(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
-    return comparison.named(estimate, estimand, null=null)
+    return comparison.tag_estimate(estimate, estimand, null=null)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
@@ -264,7 +264,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         domains = {cell.domain for cell in judgements.cells if cell.model == model} - {ALL_DOMAINS}
         if len(domains) < 2 or rows["domain"].nunique() < 2 or rows["condition"].nunique() < 2:
             continue
-        reference = judgements.reference(model)
+        reference = judgements.reference_condition(model)
         if reference not in set(rows["condition"]):
             continue
         correct, condition, domain, annotators, text = column_arrays(

@@ -135,7 +135,7 @@ def _difference_estimate(
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
     """Return the estimate with its comparison, and with a TOST if there is a margin."""
     sensitivity = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0))
-    return comparison.named(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
+    return comparison.tag_estimate(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:

@@ -190,7 +190,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         "n_below": int((score == 0).sum()),
     }
     estimate = replace(estimate, sensitivity=others, detail=detail)
-    return comparison.named(estimate, SHARE, null=0.5)
+    return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
@@ -273,7 +273,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         )
     )
     textbook = agreement.kendall_w(
-        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
+        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode_label="paper"
     )
     return [
         Block(

@@ -17,7 +17,7 @@ from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
     ComparedByBlock,
     Comparison,
-    adjust_pvalues_as_in_paper,
+    adjust_pvalues_and_add_verdicts_as_in_paper,
     read_contrasts,
 )
 from analysis.protocols.blocks.references import planted_references_of
@@ -87,9 +87,9 @@ def _compared_estimates(question_ratings: Sequence[QuestionRatings], context: An
     for ratings in question_ratings:
         for compared in ratings.comparisons:
             chance, points = superiority_and_difference(ratings, compared, context)
-            above.append((compared, compared.named(chance, SUPERIORITY)))
+            above.append((compared, compared.tag_estimate(chance, SUPERIORITY)))
             points, compared = add_planned_points_equivalence_test(ratings, compared, points)
-            differences.append((compared, compared.named(points, DIFFERENCE, scored=ratings.score_unit)))
+            differences.append((compared, compared.tag_estimate(points, DIFFERENCE, scored=ratings.score_unit)))
     utilities = [
         (compared, utility_difference(ratings.utilities, compared, context.level))
         for ratings in question_ratings
@@ -110,12 +110,14 @@ def _comparison_blocks(
     means = [
         (
             compared,
-            compared.named(paper_paired_difference(ratings, compared, context), DIFFERENCE, scored=ratings.score_unit),
+            compared.tag_estimate(
+                paper_paired_difference(ratings, compared, context), DIFFERENCE, scored=ratings.score_unit
+            ),
         )
         for ratings in question_ratings
         for compared in ratings.comparisons
     ]
-    paper = adjust_pvalues_as_in_paper(means, "rating.paper", context)
+    paper = adjust_pvalues_and_add_verdicts_as_in_paper(means, "rating.paper", context)
     return [
         Block(
             SUPERIORITY_BLOCK,

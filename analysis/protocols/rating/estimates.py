@@ -74,7 +74,7 @@ def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate
 
     if difference.estimate is None:
         return difference
-    guard = ratings.rounding_reversal_guard(difference.estimate, step=question_ratings.step)
+    guard = ratings.rounding_reversal_guard(difference.estimate, step=question_ratings.point_distance)
     return replace(difference, detail={**difference.detail, "reversal_guard": guard.as_dict()})
 
 

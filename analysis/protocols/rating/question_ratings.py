@@ -48,7 +48,7 @@ class QuestionRatings:
     superiority_keys: frozenset[str]
 
     @property
-    def step(self) -> float:
+    def point_distance(self) -> float:
         """The distance between two neighbouring points."""
         return (self.ends[1] - self.ends[0]) / (self.scale.maximum - self.scale.minimum)
 

@@ -104,7 +104,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
         sensitivity=(*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0)),
         warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
     )
-    return comparison.named(estimate, UTILITY, null=0.0)
+    return comparison.tag_estimate(estimate, UTILITY, null=0.0)
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:

@@ -15,7 +15,7 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, ProtocolAnalysis, register
 from . import layouts
-from .answers import ESTIMAND, SectionAnswers, read_section_answers_by_annotator, section_comparisons
+from .answers import ESTIMAND, SectionAnswers, planned_then_unplanned_comparisons, read_section_answers_by_annotator
 from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
 from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
@@ -31,7 +31,7 @@ class SPAAnalysis(ProtocolAnalysis):
     build_overview = staticmethod(build_overview)
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
-        comparisons = [compared for section in sections for compared in section_comparisons(section)]
+        comparisons = [compared for section in sections for compared in planned_then_unplanned_comparisons(section)]
         return {"spa.pairs": [compared for compared in comparisons if compared.is_planned]}
 
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
@@ -68,13 +68,13 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     kept_answers = answers.kept
     title, level = answers.title, context.level
     symmetry = tuple(
-        compared.named(
+        compared.tag_estimate(
             spa.naming_order_effect(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level), ESTIMAND
         )
         for column, compared in enumerate(answers.comparisons)
     )
     asymmetry = tuple(
-        compared.named(
+        compared.tag_estimate(
             spa.gap_preference_correlation(kept_answers.xy[:, column], kept_answers.yx[:, column], level=level),
             ESTIMAND,
         )

@@ -36,13 +36,13 @@ class SectionAnswers:
     @property
     def kept(self) -> "SectionAnswers":
         """Return the answers of the annotators in the recommended estimates."""
-        return self.chosen(self.people["is_kept"].to_numpy(bool))
+        return self.select_annotators(self.people["is_kept"].to_numpy(bool))
 
-    def chosen(self, mask) -> "SectionAnswers":
+    def select_annotators(self, mask) -> "SectionAnswers":
         return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
 
 
-def section_comparisons(section: Any) -> list[Comparison]:
+def planned_then_unplanned_comparisons(section: Any) -> list[Comparison]:
     """Return the comparisons of a section: the planned ones, then the other pairs that its questions name."""
     contrasts = read_contrasts(section)
     directions: dict[tuple[frozenset, str], tuple[str, str]] = {}
@@ -72,7 +72,7 @@ def read_section_answers_by_annotator(frame: "DataFrame", section: Any) -> Secti
     import numpy as np
 
     rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
-    comparisons = section_comparisons(section)
+    comparisons = planned_then_unplanned_comparisons(section)
     # Each person is one unit. Use their last batch that counts, because it has the most exposure.
     people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)

@@ -60,7 +60,7 @@ def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["E
     estimates = []
     for rule, mask in masks.items():
         for column, compared in enumerate(answers.comparisons):
-            change = compared.named(changes[rule][compared.key], ESTIMAND)
+            change = compared.tag_estimate(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
                 # The two groups have different people, so an ordinary two-group comparison is correct here.
                 against = basic.welch_t_test(

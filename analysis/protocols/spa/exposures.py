@@ -56,7 +56,7 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
     if not steps:
         return []
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
-    judged = multiplicity.adjust_family(steps, family, star_scheme=context.star_scheme)
+    judged = multiplicity.adjust_pvalues_and_intervals_of_family(steps, family, star_scheme=context.star_scheme)
     changes = (*judged.values(), *trends)
     return [
         Block(

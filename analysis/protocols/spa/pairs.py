@@ -8,7 +8,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import are_from_several_sections, comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import adjust_pvalues_as_in_paper
+from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts_as_in_paper
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
@@ -24,7 +24,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
     compared = [comparison for section in answers for comparison in section.comparisons]
     recommended_pairs = [estimate for pairs, _ in estimates_by_section for estimate in pairs]
     recommended = (yield {"spa.pairs": list(zip(compared, recommended_pairs, strict=True))})["spa.pairs"]
-    paper = adjust_pvalues_as_in_paper(
+    paper = adjust_pvalues_and_add_verdicts_as_in_paper(
         list(zip(compared, [estimate for _, pairs in estimates_by_section for estimate in pairs], strict=True)),
         "spa.paper",
         context,
@@ -98,8 +98,8 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         tost = compared.equivalence_tests(estimate, null=0.5)
         warnings = (*estimate.warnings, *unknown)
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost), warnings=warnings)
-        recommended.append(compared.named(estimate, ESTIMAND))
-    kept_answers = answers.chosen(answers.people["is_kept_paper"].to_numpy(bool))
+        recommended.append(compared.tag_estimate(estimate, ESTIMAND))
+    kept_answers = answers.select_annotators(answers.people["is_kept_paper"].to_numpy(bool))
     paper = []
     for column, compared in enumerate(answers.comparisons):
         stated, estimand = kept_answers.xy[:, column], None
@@ -109,5 +109,5 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
                 "1 - mean over annotators of P[y > x], asked with y named first",
             )
         estimate = spa.pair_preference_paper(stated, is_after_tau=context.is_after_tau, level=level)
-        paper.append(compared.named(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
+        paper.append(compared.tag_estimate(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
     return recommended, paper

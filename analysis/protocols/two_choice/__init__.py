@@ -18,7 +18,7 @@ from ..blocks.comparisons import Comparison
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
 from .effort import labels_paid_and_strategy_replay_blocks
-from .labels import section_comparisons
+from .labels import planned_comparisons_then_other_pairs
 from .preference import preference_blocks
 from .stopping import primary_comparison_stopping_statuses
 
@@ -29,7 +29,11 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
     needs_planned_labels = True
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
-        return {"choice.preference": [compared for section in sections for compared in section_comparisons(section)]}
+        return {
+            "choice.preference": [
+                compared for section in sections for compared in planned_comparisons_then_other_pairs(section)
+            ]
+        }
 
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all sections of pairwise choices. Families span all sections."""

@@ -84,7 +84,7 @@ def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisC
         ("Gwet's AC1 by system", agreement.ac1_system),
     )
     return tuple(
-        comparison_labels.comparison.named(
+        comparison_labels.comparison.tag_estimate(
             replace(estimate, estimand=label, detail={**estimate.detail, **shares}), PREFERENCE
         )
         for label, estimate in coded
@@ -100,7 +100,7 @@ def _side_effect_estimates(comparison_labels: ComparisonLabels, context: Analysi
     effect = choice.preference_share_difference_by_position(
         rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
     )
-    return (comparison_labels.comparison.named(effect, PREFERENCE),)
+    return (comparison_labels.comparison.tag_estimate(effect, PREFERENCE),)
 
 
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:

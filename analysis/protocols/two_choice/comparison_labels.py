@@ -8,7 +8,13 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
 
-from .labels import FinalAnswers, comparison_rows_with_values, final_item_answers, section_comparisons, third_label_mask
+from .labels import (
+    FinalAnswers,
+    comparison_rows_with_values,
+    final_item_answers,
+    planned_comparisons_then_other_pairs,
+    third_label_mask,
+)
 from .stopping import primary_comparison_stopping_statuses
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ def read_comparison_labels(
     n_submitted = section_rows.loc[section_rows["is_submitted"] & ~section_rows["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(section_rows["pair"])) if pair.count("\x1f") == 1]
     labels_by_comparison = []
-    for compared in section_comparisons(section, shown_pairs=pairs):
+    for compared in planned_comparisons_then_other_pairs(section, other_pairs=pairs):
         rows = comparison_rows_with_values(section_rows, compared)
         given_rows = rows[rows["is_given"] & rows["is_submitted"]]
         given_rows = given_rows.assign(is_third=third_label_mask(given_rows, section))

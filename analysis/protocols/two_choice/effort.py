@@ -103,7 +103,7 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
                 **common,
             )
         )
-    return tuple(comparison_labels.comparison.named(estimate, PREFERENCE) for estimate in estimates)
+    return tuple(comparison_labels.comparison.tag_estimate(estimate, PREFERENCE) for estimate in estimates)
 
 
 def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
@@ -127,10 +127,12 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     strategies: list[Strategy] = [choice.Strategy(*settings) for settings in REPLAYED_STRATEGIES]
     # With one label per item there is nothing to draw.
     fewest = max(MIN_ITEMS, int((n_labels > 1).sum()) / 2)
-    replayed = [strategy for strategy in strategies if (n_labels >= max(2, strategy.most)).sum() >= fewest]
+    replayed = [
+        strategy for strategy in strategies if (n_labels >= max(2, strategy.max_labels_per_item)).sum() >= fewest
+    ]
     if not replayed:
         return []
-    enough = n_labels >= max(2, *(strategy.most for strategy in replayed))
+    enough = n_labels >= max(2, *(strategy.max_labels_per_item for strategy in replayed))
     rule = sequential.hoeffding_boundaries(int(enough.sum()), delta=delta)
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
@@ -146,7 +148,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
             replays[mode].append(
-                comparison_labels.comparison.named(
+                comparison_labels.comparison.tag_estimate(
                     replace(summary, settings={**summary.settings, "system": strategy_label}), PREFERENCE
                 )
             )

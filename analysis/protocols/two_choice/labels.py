@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
 
 
-def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
+def planned_comparisons_then_other_pairs(
+    section: Any, *, other_pairs: Sequence[frozenset[str]] = ()
+) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     comparisons: list[Comparison] = []
     contrasts = read_contrasts(section)
@@ -27,7 +29,7 @@ def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] =
         planned = planned_comparisons(contrasts, section, question.criterion, question.key, PREFERENCE)
         planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
         comparisons += planned
-        for pair in shown_pairs:
+        for pair in other_pairs:
             if pair not in planned_pairs:
                 x, y = sorted(pair)
                 comparisons.append(Comparison(section.position, x, y, question.criterion, question.key))
@@ -104,7 +106,7 @@ def final_item_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
         values = np.where(share > 0.5, 1.0, np.where(share < 0.5, 0.0, np.nan))
         return FinalAnswers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
     is_retired = np.isin(items, numbers[rows["is_retired"].to_numpy(bool)])
-    n_needed = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
+    n_needed = {"majority": strategy.max_labels_per_item, "max_three": 3}.get(strategy.name, 1)
     # Use as many labels as the strategy needs, in order of arrival. An extra label from a replacement is not used.
     item_indices = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
     used = item_indices < n_needed

@@ -29,12 +29,12 @@ VERDICTS = {
 def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> ComparingAnalysis:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     compared = [
-        (labels.comparison, labels.comparison.named(_recommended_estimate(labels, context), PREFERENCE))
+        (labels.comparison, labels.comparison.tag_estimate(_recommended_estimate(labels, context), PREFERENCE))
         for labels in comparisons
     ]
     recommended = (yield {"choice.preference": compared})["choice.preference"]
     paper = tuple(
-        comparison_labels.comparison.named(paper_decision_estimate(comparison_labels), PREFERENCE)
+        comparison_labels.comparison.tag_estimate(paper_decision_estimate(comparison_labels), PREFERENCE)
         for comparison_labels in comparisons
     )
     return [

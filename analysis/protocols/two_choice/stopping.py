@@ -14,7 +14,12 @@ from studies.protocols import REGISTRY
 
 from .. import StoppingStatus
 from ..families import declared_family_sizes
-from .labels import comparison_pair_key, comparison_rows_with_values, final_item_answers, section_comparisons
+from .labels import (
+    comparison_pair_key,
+    comparison_rows_with_values,
+    final_item_answers,
+    planned_comparisons_then_other_pairs,
+)
 
 N_SIMULATIONS = 200
 
@@ -22,7 +27,9 @@ N_SIMULATIONS = 200
 def primary_comparison_stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
     """Return the status of the section's rule for each primary comparison, from ``analysis.data.planned_labels``."""
     settings = REGISTRY[section.protocol].cleaned_settings(section)
-    primary = [comparison for comparison in section_comparisons(section) if comparison.role == "primary"]
+    primary = [
+        comparison for comparison in planned_comparisons_then_other_pairs(section) if comparison.role == "primary"
+    ]
     if settings["stopping"] == "first":
         return [paper_stopping_status(planned_labels, section, comparison) for comparison in primary]
     if settings["stopping"] == "anytime":

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from analysis.stats.agreement._counts import (
     PairableUnits,
-    bootstrap_units,
     count_pairable_patterns_by_cluster,
+    estimate_with_unit_bootstrap,
     pairwise_agreement_and_prevalence,
 )
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level, vector
@@ -32,7 +32,7 @@ def krippendorff_alpha(
     rng: np.random.Generator,
     analysis: str = "krippendorff_alpha",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
 
@@ -60,7 +60,7 @@ def krippendorff_alpha(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -98,7 +98,7 @@ def krippendorff_alpha(
         "analysis": analysis,
         "estimand": f"Krippendorff's alpha ({name})",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": units.n_units,
         "n_rows": int(marginals.sum()),
         "settings": {
@@ -123,7 +123,7 @@ def krippendorff_alpha(
         return _alphas(patterns, drawn, distances)
 
     together = None if clusters is None else count_pairable_patterns_by_cluster(counts, clusters, patterns)
-    return bootstrap_units(
+    return estimate_with_unit_bootstrap(
         float(estimate), weights, alphas, rng=rng, pattern_counts_by_cluster=together, detail=detail, **common
     )
 

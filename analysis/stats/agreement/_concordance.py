@@ -15,7 +15,7 @@ def kendall_w(
     *,
     analysis: str = "concordance",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Kendall's W: agreement of n rankings of K systems, with Friedman's test.
 
@@ -24,7 +24,7 @@ def kendall_w(
     scores : array_like, shape (n, K)
         Each annotator's scores or ranks of all systems. Only the order within a row counts; ties get mid-ranks. A row
         with a missing value is left out (`detail["n_incomplete"]`).
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -61,7 +61,7 @@ def kendall_w(
         "analysis": analysis,
         "estimand": "Kendall's W",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n,
         "n_rows": n * k,
         "detail": detail,

@@ -91,7 +91,7 @@ def count_pairable_patterns_by_cluster(
     return counts_flat.reshape(n_clusters, len(patterns)).astype(np.float64)
 
 
-def bootstrap_units(
+def estimate_with_unit_bootstrap(
     estimate: float,
     pattern_counts: IntArray,
     statistic: Callable[[FloatArray], FloatArray],
@@ -102,8 +102,8 @@ def bootstrap_units(
 ) -> Estimate:
     """Return the estimate with the percentile interval over resampled units.
 
-    `weights` counts the units of each pattern. With `by_cluster` (see `count_pairable_patterns_by_cluster`) whole clusters of
-    units are resampled.
+    `pattern_counts` counts the units of each pattern. With `pattern_counts_by_cluster` (see
+    `count_pairable_patterns_by_cluster`) whole clusters of units are resampled.
     """
     n_units, level, resamples = int(pattern_counts.sum()), common["settings"]["level"], common["settings"]["resamples"]
     n_clusters = n_units if pattern_counts_by_cluster is None else len(pattern_counts_by_cluster)

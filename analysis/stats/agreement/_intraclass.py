@@ -21,7 +21,7 @@ def intraclass_correlation(
     level: float = 0.95,
     analysis: str = "intraclass_correlation",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Intraclass correlation: the share of the variance of scores that is between items, with its F interval.
 
@@ -37,7 +37,7 @@ def intraclass_correlation(
         Whether the coefficient is that of the mean of the k annotators instead of one annotator's score.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -88,7 +88,7 @@ def intraclass_correlation(
         "analysis": analysis,
         "estimand": f"intraclass correlation ({kind}) of {score_name}",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_items,
         "n_rows": n_rows,
         "settings": {"kind": kind, "average": average, "level": level},

@@ -6,7 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import PairableUnits, bootstrap_units, pairwise_agreement_and_prevalence
+from analysis.stats.agreement._counts import (
+    PairableUnits,
+    estimate_with_unit_bootstrap,
+    pairwise_agreement_and_prevalence,
+)
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
 from analysis.stats.results import Estimate
 
@@ -19,7 +23,7 @@ def fleiss_kappa(
     rng: np.random.Generator,
     analysis: str = "fleiss_kappa",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Fleiss' kappa for any number of raters per item, with a bootstrap interval over items.
 
@@ -34,7 +38,7 @@ def fleiss_kappa(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -69,7 +73,7 @@ def fleiss_kappa(
         rng=rng,
         analysis=analysis,
         unit=unit,
-        mode=mode,
+        mode=mode_label,
     )
 
 
@@ -81,7 +85,7 @@ def gwet_ac1(
     rng: np.random.Generator,
     analysis: str = "gwet_ac1",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Gwet's AC1: agreement corrected for chance, stable if one category prevails.
 
@@ -95,7 +99,7 @@ def gwet_ac1(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -129,7 +133,7 @@ def gwet_ac1(
         rng=rng,
         analysis=analysis,
         unit=unit,
-        mode=mode,
+        mode=mode_label,
     )
 
 
@@ -185,4 +189,4 @@ def _chance_corrected(
             return np.where(1 - by_chance < MIN_SPREAD, np.nan, (agreeing - by_chance) / (1 - by_chance))
 
     estimate = (float(agreed[0]) - chance) / (1 - chance)
-    return bootstrap_units(estimate, weights, coefficients, rng=rng, detail=detail, **common)
+    return estimate_with_unit_bootstrap(estimate, weights, coefficients, rng=rng, detail=detail, **common)

@@ -47,7 +47,7 @@ def agreement_by_position_and_by_system(
     resamples: int = 999,
     rng: np.random.Generator,
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> PositionSystemAgreement:
     """Agreement on choices between two systems, coded by place on the screen and by system.
 
@@ -65,7 +65,7 @@ def agreement_by_position_and_by_system(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    unit, mode : str, optional
+    unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -111,7 +111,13 @@ def agreement_by_position_and_by_system(
         raise ValueError(f"annotators: row {twice} judges an item that this annotator judged before")
     by_place, place_names = category_counts_by_unit(item_codes, places)
     by_system, system_names = category_counts_by_unit(item_codes, chosen)
-    options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng, "unit": unit, "mode": mode}
+    options: dict[str, Any] = {
+        "level": level,
+        "resamples": resamples,
+        "rng": rng,
+        "unit": unit,
+        "mode_label": mode_label,
+    }
     kappa_position = fleiss_kappa(by_place, analysis="fleiss_kappa.by_position", **options)
     kappa_system = fleiss_kappa(by_system, analysis="fleiss_kappa.by_system", **options)
     return PositionSystemAgreement(

@@ -19,7 +19,7 @@ def split_half_reliability(
     rng: np.random.Generator,
     analysis: str = "split_half_reliability",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Split-half reliability: how well the mean scores of half of the annotators predict those of the other half.
 
@@ -35,7 +35,7 @@ def split_half_reliability(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -66,7 +66,7 @@ def split_half_reliability(
         "analysis": analysis,
         "estimand": "split-half reliability of the items' means (Spearman-Brown)",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_items,
         "n_rows": int(is_observed.sum()),
         "settings": {"level": level, "splits": splits, "resamples": resamples},

@@ -21,7 +21,7 @@ def proportion(
     analysis: str = "proportion",
     estimand: str = "proportion",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Share of independent units, with Wilson's interval and the exact binomial test.
 
@@ -33,7 +33,7 @@ def proportion(
         Value of the null hypothesis. There is no test if None.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -63,7 +63,7 @@ def proportion(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n,
         "n_rows": n,
         "settings": {"null": null, "level": level},

@@ -25,7 +25,7 @@ def sign_test(
     level: float = 0.95,
     analysis: str = "sign_test",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Share of units above `null` among the units that differ from it, and the exact test that it is one half.
 
@@ -37,7 +37,7 @@ def sign_test(
         Value of the null hypothesis.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -63,7 +63,7 @@ def sign_test(
             analysis=analysis,
             estimand=estimand,
             unit=unit,
-            mode=mode,
+            mode=mode_label,
             n=0,
             status="zero_variance",
             reason="every value equals the null",
@@ -71,7 +71,14 @@ def sign_test(
             settings={"null": null, "level": level},
         )
     share = proportion(
-        above, above + below, null=0.5, level=level, analysis=analysis, estimand=estimand, unit=unit, mode=mode
+        above,
+        above + below,
+        null=0.5,
+        level=level,
+        analysis=analysis,
+        estimand=estimand,
+        unit=unit,
+        mode_label=mode_label,
     )
     test = None if share.test is None else replace(share.test, name="sign_test")
     return replace(share, test=test, detail={**share.detail, **detail}, settings={"null": null, "level": level})
@@ -85,7 +92,7 @@ def wilcoxon(
     correction: bool = False,
     analysis: str = "wilcoxon",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Wilcoxon's signed-rank test that the values are symmetric about `null`.
 
@@ -99,7 +106,7 @@ def wilcoxon(
         Treatment of values equal to the null.
     correction : bool, default False
         Whether to apply the continuity correction.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -134,7 +141,7 @@ def wilcoxon(
         "analysis": analysis,
         "estimand": f"rank-biserial correlation: symmetry about {null:g}, not the mean",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": len(observed),
         "n_rows": len(observed),
         "detail": {"n_zeros": n_zeros, "n_missing": n_missing},
@@ -170,7 +177,7 @@ def sign_flip_test(
     rng: np.random.Generator,
     analysis: str = "sign_flip",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Permutation test of the mean that flips the signs of (value - null).
 
@@ -184,7 +191,7 @@ def sign_flip_test(
         Number of random flips. If all 2^n flips are no more than this, they are enumerated.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -204,7 +211,7 @@ def sign_flip_test(
     (0.25, True)
     """
     observed, n_missing = drop_and_count_missing(values, "values")
-    common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode_label}
     settings = {"null": null, "resamples": resamples}
     edge = degenerate_mean_estimate(
         observed, n_rows=len(observed), settings=settings, detail={"n_missing": n_missing}, **common

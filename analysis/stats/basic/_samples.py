@@ -148,7 +148,7 @@ def paired_t_test(
     analysis: str = "paired",
     estimand: str = "mean difference x - y",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Mean of x - y over the units that have both values, and the paired t test that it is 0.
 
@@ -158,7 +158,7 @@ def paired_t_test(
         Values; row i of both is the same unit. NaN is missing.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -191,7 +191,7 @@ def paired_t_test(
         analysis=analysis,
         estimand=estimand,
         unit=unit,
-        mode=mode,
+        mode=mode_label,
     )
     test = None if result.test is None else replace(result.test, name="paired_t")
     counts = {"n_complete": int(is_complete.sum()), "n_dropped": int((~is_complete).sum())}
@@ -206,7 +206,7 @@ def welch_t_test(
     analysis: str = "welch",
     estimand: str = "difference of means x - y",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Difference of the means of two independent groups, and Welch's t test that it is 0.
 
@@ -216,7 +216,7 @@ def welch_t_test(
         One value per unit; NaN is missing.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -241,7 +241,7 @@ def welch_t_test(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_x + n_y,
         "n_rows": n_x + n_y,
         "settings": {"null": 0.0, "level": level},

@@ -68,7 +68,7 @@ class BestWorstAnswers:
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)
         return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(shown_systems))
 
-    def win_matrix(self) -> BoolArray:
+    def has_beaten_matrix(self) -> BoolArray:
         """Return whether the row system was chosen over the column system at least once."""
         rows, columns = np.nonzero(self.is_shown)
         has_won = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)
@@ -110,10 +110,10 @@ def maxdiff_score_rows(
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
     """
-    return score_rows(BestWorstAnswers.from_arrays(sets, best, worst, n_systems))
+    return maxdiff_score_rows_of_checked_answers(BestWorstAnswers.from_arrays(sets, best, worst, n_systems))
 
 
-def score_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
+def maxdiff_score_rows_of_checked_answers(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
     """Return `maxdiff_score_rows` of answers that were checked."""
     answers, columns = np.nonzero(checked_answers.is_shown)
     systems = checked_answers.systems[answers, columns]

@@ -8,7 +8,11 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import IntArray
-from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_cluster_codes, score_rows
+from analysis.stats.best_worst._answers import (
+    BestWorstAnswers,
+    maxdiff_score_rows_of_checked_answers,
+    person_and_prompt_cluster_codes,
+)
 from analysis.stats.results import Estimate, Record
 
 
@@ -40,7 +44,7 @@ def maxdiff_scores(
     level: float = 0.95,
     analysis: str = "best_worst.counts",
     unit: str = "annotator",
-    mode: str = "paper",
+    mode_label: str = "paper",
 ) -> MaxDiffScores:
     """Best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
@@ -54,7 +58,7 @@ def maxdiff_scores(
         Number of systems.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -83,7 +87,7 @@ def maxdiff_scores(
     """
     checked_answers = BestWorstAnswers.from_arrays(sets, best, worst, n_systems)
     people_codes, n_people, prompt_codes = person_and_prompt_cluster_codes(people, prompts, len(checked_answers.best))
-    answers, systems, values = score_rows(checked_answers)
+    answers, systems, values = maxdiff_score_rows_of_checked_answers(checked_answers)
     n_shown = checked_answers.shown_counts()
     first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (checked_answers.best, checked_answers.worst))
     scores = []
@@ -95,7 +99,7 @@ def maxdiff_scores(
             "bounds": (-1.0, 1.0),
             "estimand": f"times best less times worst of system {system}, per time shown",
             "unit": unit,
-            "mode": mode,
+            "mode": mode_label,
         }
         score = clusters.clustered_mean(own, people_codes[rows], analysis=analysis, **common)
         others = list(score.sensitivity)

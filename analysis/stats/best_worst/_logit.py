@@ -13,7 +13,7 @@ from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prom
 from analysis.stats.best_worst._model import fit_logit
 from analysis.stats.best_worst._spread import Clustering, first_with_rest_as_sensitivity, person_and_prompt_clusterings
 from analysis.stats.bradley_terry import connected_components, reachability
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record
 
 
@@ -78,7 +78,7 @@ def best_worst_logit(
     level: float = 0.95,
     analysis: str = "best_worst.logit",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> BestWorstLogit:
     """Strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
 
@@ -92,7 +92,7 @@ def best_worst_logit(
         Number of systems.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -115,7 +115,7 @@ def best_worst_logit(
     The covariance is the jackknife over people (CV3) by one Newton step, with G* - 1 degrees of freedom. It is undefined
     if one person's answers alone connect a system; the estimates then have no interval (`not_identified`). With fewer
     than six people there is no test. With five prompts or more, contrasts are about people and prompts:
-    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_ways`; those about
+    V = V_a + V_i - V_ai, at least V_a and V_i, with the degrees of freedom of `clusters.combine_two_way_variances`; those about
     people only are their sensitivity. Over people only, the omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1.
 
     References
@@ -138,14 +138,14 @@ def best_worst_logit(
     of_present = np.ix_(present, present)
     common: dict[str, Any] = {
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_people,
         "n_clusters": n_people,
         "n_rows": len(answers.best),
         "settings": {"model": "best_worst", "method": "cv3", "level": level},
         "analysis": analysis,
     }
-    beats = answers.win_matrix()[of_present]
+    beats = answers.has_beaten_matrix()[of_present]
     groups = connected_components(beats) if len(present) else ()
     components = tuple(tuple(present[list(group)].tolist()) for group in groups)
     status, reason = _problem(len(answers.best), components, beats)
@@ -202,7 +202,9 @@ def best_worst_logit(
     )
     pairs = {f"{x} > {y}": result.difference(x, y) for x, y in combinations(present.tolist(), 2)}
     family = Family(f"{analysis}.pairs", tuple(pairs))
-    return replace(result, pairs=tuple(adjust_family(pairs, family, star_scheme=None).values()))
+    return replace(
+        result, pairs=tuple(adjust_pvalues_and_intervals_of_family(pairs, family, star_scheme=None).values())
+    )
 
 
 def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], beats: npt.NDArray[np.bool_]) -> tuple[str, str]:

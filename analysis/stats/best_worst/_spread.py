@@ -54,7 +54,7 @@ class Clustering:
         variances, df = [_variance(covariance, weights) for covariance in self.covariances], self.df
         if self.is_two_way:
             by_people, by_prompts, combined = variances
-            spread, df = clusters.combine_two_ways(
+            spread, df = clusters.combine_two_way_variances(
                 (by_people, by_prompts), by_people + by_prompts - combined, (self.dfs[0], self.dfs[1])
             )
             common["detail"] = {**common.get("detail", {}), **spread.detail()}

@@ -15,8 +15,8 @@ from analysis.stats.bootstrap._draws import (
 )
 from analysis.stats.bootstrap._intervals import (
     bca_interval,
+    bootstrap_ratio_interval,
     estimate_with_percentile_interval,
-    interval_from_draws,
     leave_one_out_ratios,
     percentile_interval,
 )
@@ -35,7 +35,7 @@ __all__ = [
     "bootstrap_mean",
     "bootstrap_ratios",
     "unnormalised_dirichlet_weights",
-    "interval_from_draws",
+    "bootstrap_ratio_interval",
     "leave_one_out_ratios",
     "monte_carlo_error",
     "multinomial_weights",

@@ -156,7 +156,7 @@ def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
         return np.asarray((np.sum(sums) - sums) / (np.sum(counts) - counts))
 
 
-def interval_from_draws(
+def bootstrap_ratio_interval(
     estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, method: str, level: float
 ) -> Interval | None:
     """Bootstrap interval of one ratio.
@@ -186,7 +186,7 @@ def interval_from_draws(
 
     Examples
     --------
-    >>> interval_from_draws(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
+    >>> bootstrap_ratio_interval(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
     True
     """
     if method not in ("bca", "percentile"):

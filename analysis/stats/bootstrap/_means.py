@@ -16,7 +16,7 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.bootstrap._draws import RESAMPLES, bootstrap_ratios, ratio_draws, unnormalised_dirichlet_weights
-from analysis.stats.bootstrap._intervals import interval_from_draws, percentile_interval
+from analysis.stats.bootstrap._intervals import bootstrap_ratio_interval, percentile_interval
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -32,7 +32,7 @@ def bootstrap_mean(
     analysis: str = "bootstrap_mean",
     estimand: str = "mean",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Mean of the values with a bootstrap interval over clusters (annotators).
 
@@ -52,7 +52,7 @@ def bootstrap_mean(
         Source of the random draws.
     bounds : tuple[float, float], optional
         Ends of the scale.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
     estimand : str, default 'mean'
         Description of the estimated number.
@@ -81,7 +81,7 @@ def bootstrap_mean(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n_rows": len(observed),
         "settings": {"method": method, "level": level, "resamples": resamples, "bounds": bounds},
     }
@@ -100,8 +100,8 @@ def bootstrap_mean(
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", **common)
     draws = bootstrap_ratios(sums, counts, resamples=resamples, rng=rng)
-    interval = interval_from_draws(mean, draws, sums, counts, method=method, level=level)
-    bet = None if bounds is None else betting.ratio_interval(sums, counts, level=level, bounds=bounds)
+    interval = bootstrap_ratio_interval(mean, draws, sums, counts, method=method, level=level)
+    bet = None if bounds is None else betting.betting_ratio_interval(sums, counts, level=level, bounds=bounds)
     if interval is None:
         return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
     warnings: tuple[ResultWarning, ...] = ()
@@ -150,7 +150,7 @@ def bayesian_bootstrap_probability_above(
     rng: np.random.Generator,
     analysis: str = "bayesian_bootstrap",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Posterior probability that the mean exceeds `null`, by the Bayesian bootstrap.
 
@@ -166,7 +166,7 @@ def bayesian_bootstrap_probability_above(
         Number of draws.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -187,7 +187,7 @@ def bayesian_bootstrap_probability_above(
         "analysis": analysis,
         "estimand": f"posterior probability that the mean exceeds {null:g}",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n_rows": len(observed),
         "settings": {"null": null, "level": level, "resamples": resamples},
     }

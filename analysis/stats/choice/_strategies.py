@@ -39,7 +39,7 @@ class Strategy(Record):
             raise ValueError(f"workers: only a majority has several, not {self.name!r}")
 
     @property
-    def most(self) -> int:
+    def max_labels_per_item(self) -> int:
         """Return the largest number of labels that an item can need."""
         return 3 if self.name == "max_three" else self.workers
 
@@ -132,14 +132,14 @@ def item_decisions(
     order = np.argsort(positions, kind="stable")
     sizes = np.bincount(positions, minlength=n_items)
     label_number = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    table = np.full((n_items, max(strategy.most, 1)), np.nan)
-    used = label_number < strategy.most
+    table = np.full((n_items, max(strategy.max_labels_per_item, 1)), np.nan)
+    used = label_number < strategy.max_labels_per_item
     table[positions[order][used], label_number[used]] = labels[order][used]
 
     votes, against = np.nansum(table, axis=1), np.nansum(1 - table, axis=1)
     n_used = np.sum(~np.isnan(table), axis=1)
     n_paid = n_used
-    need = strategy.most // 2 + 1
+    need = strategy.max_labels_per_item // 2 + 1
     if strategy.name == "max_three":
         # If the first two agree, a third label was not requested.
         agree = table[:, 0] == table[:, 1]
@@ -188,12 +188,14 @@ def probabilities_from_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, stra
         raise ValueError("wins: not whole numbers in 0..n_labels")
     if strategy.name == "fixed":
         raise ValueError("strategy: no annotator labelled every item, so the fixed worker cannot be replayed")
-    few = np.flatnonzero(n < strategy.most)
+    few = np.flatnonzero(n < strategy.max_labels_per_item)
     if len(few):
-        raise ValueError(f"n_labels: row {int(few[0])} has {n[few[0]]:g} labels, fewer than {strategy.most}")
+        raise ValueError(
+            f"n_labels: row {int(few[0])} has {n[few[0]]:g} labels, fewer than {strategy.max_labels_per_item}"
+        )
     zero = np.zeros_like(k)
     if strategy.name != "max_three":
-        drawn = strategy.most
+        drawn = strategy.max_labels_per_item
         votes = np.arange(drawn // 2 + 1, drawn + 1)
         ways = special.comb(k[:, None], votes) * special.comb((n - k)[:, None], drawn - votes)
         return RequestProbabilities(ways.sum(axis=1) / special.comb(n, drawn), zero, zero, drawn)

@@ -130,7 +130,7 @@ def probabilities_from_agents(
     validate_within_bounds(difficulties.ravel(), (-1.0, 1.0), "difficulties")
     if np.isnan(capabilities).any() or np.isnan(difficulties).any():
         raise ValueError("capabilities: an annotator or a request without a number has no chance")
-    drawn = 1 if strategy.name == "max_three" and replacement else strategy.most
+    drawn = 1 if strategy.name == "max_three" and replacement else strategy.max_labels_per_item
     if len(capabilities) < drawn:
         raise ValueError(f"capabilities: {len(capabilities)} annotators where {drawn} are asked")
     if strategy.name == "fixed":
@@ -295,7 +295,9 @@ def simulate_effort_of_new_agents(
             own = rng.uniform(low, high, (size, 1))
             return RequestProbabilities((1 + own * difficulties) / 2, np.zeros(1), np.zeros(1), 1)
         # Annotators of an infinite pool vote independently, each with the mean capability.
-        return probabilities_from_agents(Agents(np.full(strategy.most, (low + high) / 2), difficulties), strategy)
+        return probabilities_from_agents(
+            Agents(np.full(strategy.max_labels_per_item, (low + high) / 2), difficulties), strategy
+        )
 
     return simulate_effort_to_decision(
         draw_law,

@@ -6,14 +6,14 @@ the answers, CR1 intervals can cover as little as 62 % of the time. No interval 
 """
 
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
-from analysis.stats.clusters._means import clustered_mean, curve_test, t_estimate
+from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate
 from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
-    combine_two_ways,
+    combine_two_way_variances,
     cr1_variance,
     cv3_variance,
     two_way_jackknife,
@@ -46,13 +46,13 @@ __all__ = [
     "TOO_FEW_ITEMS",
     "TwoWayVariance",
     "variance_components",
-    "combine_two_ways",
+    "combine_two_way_variances",
     "abs_skewness_of_clustered_mean",
     "cluster_warnings",
     "clustered_mean",
     "clustered_regression",
     "cr1_variance",
-    "curve_test",
+    "confidence_curve_test",
     "cv3_variance",
     "effective_n_clusters",
     "t_estimate",

@@ -88,7 +88,7 @@ def t_estimate(
     return Estimate(
         estimate=estimate,
         interval=curve.interval(level),
-        test=curve_test(curve, null) if null is not None and tested else None,
+        test=confidence_curve_test(curve, null) if null is not None and tested else None,
         _curve=curve,
         **common,
     )
@@ -219,7 +219,7 @@ def clustered_mean(
         return Estimate(
             estimate=mean,
             interval=curve.interval(level),
-            test=curve_test(curve, null) if null is not None and n_clusters >= TOO_FEW_CLUSTERS else None,
+            test=confidence_curve_test(curve, null) if null is not None and n_clusters >= TOO_FEW_CLUSTERS else None,
             sensitivity=(by_cluster,),
             warnings=warnings,
             detail={**detail, "se": se, "df": df, "skewness": skewness},
@@ -243,7 +243,7 @@ def clustered_mean(
     )
 
 
-def curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest:
+def confidence_curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest:
     """Return the two-sided test of `null` by a confidence curve.
 
     Parameters
@@ -260,7 +260,7 @@ def curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest:
 
     Examples
     --------
-    >>> round(curve_test(TCurve(0.6, 0.05, 9.0), 0.5).pvalue, 4)
+    >>> round(confidence_curve_test(TCurve(0.6, 0.05, 9.0), 0.5).pvalue, 4)
     0.0766
     """
     return HypothesisTest(

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS
 from analysis.stats.clusters._means import t_estimate
-from analysis.stats.clusters._variances import _summed, combine_two_ways
+from analysis.stats.clusters._variances import _summed, combine_two_way_variances
 from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, TOO_FEW_ITEMS, cluster_warnings, two_way_warnings
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -100,7 +100,7 @@ class ModelJackknife:
         largest = np.max(np.abs(self.lost @ contrast), initial=0.0)
         return bool(largest <= MIN_PART * float(np.linalg.norm(contrast)))
 
-    def shares(self, contrast: FloatArray) -> FloatArray:
+    def information_shares(self, contrast: FloatArray) -> FloatArray:
         """Return each cluster's share of the information about `contrast` (k,); shape (G,), sum 1."""
         weights = self.inverse @ contrast
         informed = np.maximum(np.einsum("gij,i,j->g", self.own, weights, weights), 0.0)
@@ -108,11 +108,11 @@ class ModelJackknife:
 
     def df(self, contrast: FloatArray) -> float:
         """Return the degrees of freedom of the t distribution of `contrast` (k,)."""
-        return max(1.0, 1 / float(np.sum(self.shares(contrast) ** 2)) - 1)
+        return max(1.0, 1 / float(np.sum(self.information_shares(contrast) ** 2)) - 1)
 
     def n_informed(self, contrast: FloatArray) -> int:
         """Return the number of clusters whose rows inform `contrast` (k,)."""
-        return int(np.count_nonzero(self.shares(contrast) > MIN_PART))
+        return int(np.count_nonzero(self.information_shares(contrast) > MIN_PART))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class ModelSpread:
         detail: dict[str, Any] = {"n_informed": n_informed}
         if self.prompts is not None and self.pair_moves is not None:
             of_pairs = float(np.sum((self.pair_moves @ contrast) ** 2))
-            spread, df = combine_two_ways(
+            spread, df = combine_two_way_variances(
                 (variance, self.prompts.variance(contrast)), of_pairs, (df, self.prompts.df(contrast))
             )
             n_prompts = self.prompts.n_informed(contrast)

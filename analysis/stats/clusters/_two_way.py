@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import MIN_SPREAD, label_codes_where, validate_level, validate_within_bounds, vector
-from analysis.stats.clusters._means import curve_test, weights_of_rows
+from analysis.stats.clusters._means import confidence_curve_test, weights_of_rows
 from analysis.stats.clusters._variances import two_way_jackknife
 from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
@@ -145,7 +145,7 @@ def two_way_clustered_mean(
     return Estimate(
         estimate=mean,
         interval=curve.interval(level),
-        test=curve_test(curve, null) if null is not None and has_enough else None,
+        test=confidence_curve_test(curve, null) if null is not None and has_enough else None,
         warnings=warnings,
         settings=settings,
         _curve=curve,

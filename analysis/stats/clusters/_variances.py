@@ -197,10 +197,10 @@ def two_way_jackknife(
     pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(values))
     residuals = weights * (values - float(np.sum(weights * values)) / total) * len(values) / total
     by_pair = cr1_variance(residuals, pairs)
-    return combine_two_ways((parts[0], parts[1]), by_pair, (dfs[0], dfs[1]))
+    return combine_two_way_variances((parts[0], parts[1]), by_pair, (dfs[0], dfs[1]))
 
 
-def combine_two_ways(
+def combine_two_way_variances(
     parts: tuple[float, float], by_pair: float, dfs: tuple[float, float]
 ) -> tuple[TwoWayVariance, float]:
     """Combine the variances over annotators and over items, and their degrees of freedom.
@@ -222,7 +222,7 @@ def combine_two_ways(
 
     Examples
     --------
-    >>> spread, df = combine_two_ways((2.0, 1.0), 0.5, (9.0, 4.0))
+    >>> spread, df = combine_two_way_variances((2.0, 1.0), 0.5, (9.0, 4.0))
     >>> spread.variance, round(df, 2)
     (2.5, 9.0)
     """

@@ -32,7 +32,7 @@ def cohen_kappa(
     level: float = 0.95,
     analysis: str = "cohen_kappa",
     unit: str = "item",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Cohen's kappa of two coders of the same units, plain or weighted, with its interval.
 
@@ -49,7 +49,7 @@ def cohen_kappa(
         Interval: tanh(atanh(kappa) -/+ z se / (1 - kappa^2)), within -1..1, or kappa -/+ z se.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -110,7 +110,7 @@ def cohen_kappa(
         "analysis": analysis,
         "estimand": "Cohen's kappa" if weights is None else "weighted kappa",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n,
         "n_rows": 2 * n,
         "settings": {
@@ -169,7 +169,7 @@ def label_set_alpha(
     rng: np.random.Generator,
     analysis: str = "coding.alpha",
     unit: str = "comment",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Krippendorff's alpha of coders who may apply several labels to a comment, with a bootstrap over comments.
 
@@ -187,7 +187,7 @@ def label_set_alpha(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -228,7 +228,7 @@ def label_set_alpha(
         rng=rng,
         analysis=analysis,
         unit=unit,
-        mode=mode,
+        mode_label=mode_label,
     )
     counts = {
         "n_empty": sum(label_set == frozenset() for label_set in sets),
@@ -255,7 +255,7 @@ def kappa_by_label(
     rng: np.random.Generator,
     analysis: str = "coding.label",
     unit: str = "comment",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Kappa of each label of the codebook (applied or not), over coders.
 
@@ -273,7 +273,7 @@ def kappa_by_label(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -311,7 +311,7 @@ def kappa_by_label(
     is_coded = np.array([label_set is not None for label_set in sets], dtype=np.bool_)
     names, coder_codes = np.unique(coder_codes[is_coded], return_inverse=True)
     positions, n_units = label_codes(positions[is_coded], "units", int(is_coded.sum()))
-    common: dict[str, Any] = {"level": level, "analysis": analysis, "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"level": level, "analysis": analysis, "unit": unit, "mode_label": mode_label}
     results = []
     for label in labels:
         applied = np.array([label in label_set for label_set in sets if label_set is not None], dtype=np.bool_)

@@ -87,7 +87,7 @@ def label_shares_by_category(
     rng: np.random.Generator,
     analysis: str = "coding.category_share",
     unit: str = "comment",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Share of the labels given (not of the comments) in each category of the codebook; the shares sum to 1.
 
@@ -107,7 +107,7 @@ def label_shares_by_category(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -142,7 +142,7 @@ def label_shares_by_category(
         "analysis": analysis,
         "estimand": "share of label assignments",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": int(np.sum(totals > 0)),
         "n_rows": int(totals.sum()),
     }
@@ -167,7 +167,7 @@ def category_share_differences(
     rng: np.random.Generator,
     analysis: str = "coding.category_share_difference",
     unit: str = "comment",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Differences of the categories' shares between two conditions, x - y, with a bootstrap over comments.
 
@@ -185,7 +185,7 @@ def category_share_differences(
         Number of resamples.
     rng : numpy.random.Generator
         Source of the random draws.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -211,7 +211,7 @@ def category_share_differences(
         "analysis": analysis,
         "estimand": "difference of shares of label assignments x - y",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": int(np.sum(x_counts.sum(axis=1) > 0) + np.sum(y_counts.sum(axis=1) > 0)),
         "n_rows": int(x_counts.sum() + y_counts.sum()),
     }

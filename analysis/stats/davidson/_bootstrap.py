@@ -112,7 +112,7 @@ def davidson_bootstrap(
     """
     validate_level(level)
     labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems)
-    wins, ties = labels.tables()
+    wins, ties = labels.win_and_tie_tables()
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,
@@ -211,7 +211,7 @@ def _refitted(counts: PairCounts, start: FloatArray) -> tuple[FloatArray, FloatA
     n = len(counts.wins)
     step = max(1, CELLS // max(1, len(counts.first)))
     blocks = [
-        fit_parameters_by_table(counts.rows(np.arange(low, min(n, low + step))), start=start)
+        fit_parameters_by_table(counts.select_tables(np.arange(low, min(n, low + step))), start=start)
         for low in range(0, n, step)
     ]
     values = np.concatenate(blocks)

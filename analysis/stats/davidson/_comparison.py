@@ -122,7 +122,7 @@ def fit_davidson(
     """
     validate_level(level)
     labels = PairedComparisonLabels.from_arrays(first, second, outcomes, annotators, n_systems, prompts)
-    wins, ties = labels.tables()
+    wins, ties = labels.win_and_tie_tables()
     common: dict[str, Any] = {
         "analysis": analysis,
         "unit": unit,
@@ -172,7 +172,7 @@ def fit_davidson_to_counts(
     level: float = 0.95,
     analysis: str = "choice.davidson",
     unit: str = "label",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> PairedComparison:
     """Davidson's model from tables of counts, for independent labels.
 
@@ -182,7 +182,7 @@ def fit_davidson_to_counts(
         How often the row was preferred to the column, and how often neither was (symmetric).
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -202,7 +202,7 @@ def fit_davidson_to_counts(
         raise ValueError(f"ties: shape {tied.shape} where wins has {won.shape}")
     if not np.array_equal(tied, tied.T):
         raise ValueError("ties: not symmetric")
-    return _of_counts(won, tied, "davidson", level, analysis, unit, mode)
+    return _of_counts(won, tied, "davidson", level, analysis, unit, mode_label)
 
 
 def fit_bradley_terry_to_counts(
@@ -211,7 +211,7 @@ def fit_bradley_terry_to_counts(
     level: float = 0.95,
     analysis: str = "choice.bradley_terry",
     unit: str = "label",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> PairedComparison:
     """Bradley and Terry's model from a table of wins, for independent labels.
 
@@ -223,7 +223,7 @@ def fit_bradley_terry_to_counts(
     (1.098612, 0.365148)
     """
     won = checked_square_counts(wins, "wins")
-    return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode)
+    return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode_label)
 
 
 def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:

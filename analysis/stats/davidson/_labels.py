@@ -46,7 +46,7 @@ class PairedComparisonLabels:
         rows = x[is_observed], y[is_observed], labels[is_observed]
         return cls(*rows, annotator_codes, n_annotators, n_systems, prompt_codes)
 
-    def tables(self) -> tuple[FloatArray, FloatArray]:
+    def win_and_tie_tables(self) -> tuple[FloatArray, FloatArray]:
         """Return the wins of the row over the column, and the ties (symmetric); both (K, K)."""
         wins, ties = self._tables(np.zeros_like(self.annotators), 1)
         return wins[0], ties[0]

@@ -77,7 +77,7 @@ class PairProbabilities:
         """Return the expected score of the first system of each pair; a tie counts half."""
         return self.won if self.tied is None else self.won + self.tied / 2
 
-    def rows(self, table_indices: IntArray) -> "PairProbabilities":
+    def select_tables(self, table_indices: IntArray) -> "PairProbabilities":
         """Return the probabilities of the selected tables."""
         tied = None if self.tied is None else self.tied[table_indices]
         return PairProbabilities(
@@ -124,7 +124,7 @@ class PairCounts:
         of_pairs = tied.take(cells, axis=1) if ties.any() else None
         return cls(first, second, k, won.take(cells, axis=1), won.take(second * k + first, axis=1), of_pairs)
 
-    def rows(self, table_indices: IntArray) -> "PairCounts":
+    def select_tables(self, table_indices: IntArray) -> "PairCounts":
         """Return the counts of the selected tables."""
         if len(table_indices) == len(self.wins):
             return self
@@ -180,11 +180,10 @@ class PairCounts:
         apart = parameters.take(self.first, axis=1) - parameters.take(self.second, axis=1)
         return PairProbabilities.at(apart, None if self.ties is None else parameters[:, -1:])
 
-    def height(self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float) -> FloatArray:
+    def penalised_log_likelihood(self, parameters: FloatArray, chances: PairProbabilities, ridge: float) -> FloatArray:
         """Return the log-likelihood of each table, minus the penalty of the prior."""
         log_likelihood = (
-            (self.wins - self.losses) * pair_probabilities.strength_differences / 2
-            - self.n_labels * pair_probabilities.log_total
+            (self.wins - self.losses) * chances.strength_differences / 2 - self.n_labels * chances.log_total
         ).sum(axis=1)
         if self.ties is not None:
             log_likelihood += np.where(
@@ -192,7 +191,7 @@ class PairCounts:
             )
         return np.asarray(log_likelihood - ridge * np.sum(parameters[:, :-1] ** 2, axis=1) / 2)
 
-    def slope(self, parameters: FloatArray, ridge: float) -> FloatArray:
+    def gradient(self, parameters: FloatArray, ridge: float) -> FloatArray:
         """Return the derivatives by the strengths and by log nu; shape (B, K + 1)."""
         if len(parameters) >= MANY_TABLES:
             return self._gradient_by_first(parameters, ridge)
@@ -201,7 +200,7 @@ class PairCounts:
     def gradient_given_probabilities(
         self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float
     ) -> FloatArray:
-        """Return the same derivatives as `slope` if the probabilities are already known."""
+        """Return the same derivatives as `gradient` if the probabilities are already known."""
         gradient = np.zeros_like(parameters)
         gained, lost = self._sums(self.points - self.n_labels * pair_probabilities.expected_score)
         gradient[:, :-1] = gained - lost - ridge * parameters[:, :-1]
@@ -224,7 +223,7 @@ class PairCounts:
         return table.reshape(-1, k, k)
 
     def _gradient_by_first(self, values: FloatArray, ridge: float) -> FloatArray:
-        """Return the derivatives of `slope` for many tables, one system with all later opponents at a time."""
+        """Return the derivatives of `gradient` for many tables, one system with all later opponents at a time."""
         worth, gradient = np.exp(values[:, :-1]), np.zeros_like(values)
         gradient[:, :-1] = -ridge * values[:, :-1]
         root, nu = np.sqrt(worth), np.exp(values[:, -1:])
@@ -283,11 +282,11 @@ def fit_parameters_by_table(counts: PairCounts, *, ridge: float = 0.0, start: Fl
         values[is_settled], rest = near[is_settled], np.flatnonzero(~is_settled)
     if not ridge:
         # A converged table has a maximum. Of the others, search only those that can have one.
-        is_there = counts.rows(rest).has_maximum()
+        is_there = counts.select_tables(rest).has_maximum()
         values[rest[~is_there]] = np.nan
         rest = rest[is_there]
     if len(rest):
-        some = counts.rows(rest)
+        some = counts.select_tables(rest)
         values[rest, :k] = some.initial_strengths()
         values[rest] = _by_newton(some, values[rest], ridge)
     return values
@@ -309,7 +308,7 @@ def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 
         log_nu if is_tied else None,
         of_all.won,
         tied,
-        float(counts.height(values, pair_probabilities, 0.0)[0]),
+        float(counts.penalised_log_likelihood(values, pair_probabilities, 0.0)[0]),
         counts.information(pair_probabilities, 0.0)[0],
     )
 
@@ -335,8 +334,8 @@ def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[Floa
     is_settled = np.zeros(len(near), dtype=np.bool_)
     active = np.arange(len(near))
     for _ in range(MAX_CHORD_STEPS):
-        some = counts.rows(active)
-        step = some.slope(near[active], ridge) @ inverse
+        some = counts.select_tables(active)
+        step = some.gradient(near[active], ridge) @ inverse
         step[~some.has_ties, -1] = 0.0
         near[active] += step
         size = np.abs(step).max(axis=1)
@@ -360,7 +359,7 @@ def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArr
             break
         size = np.abs(step).max(axis=1)
         if some.ties is not None or 2 * size.max() > SAFE_STEP:
-            _shorten(some, points, step, some.height(points, chances, ridge), ridge)
+            _shorten(some, points, step, some.penalised_log_likelihood(points, chances, ridge), ridge)
         points = points + step
         far = np.ptp(points[:, :k], axis=1) > DIVERGED
         far |= some.has_ties & (np.abs(points[:, k]) > DIVERGED)
@@ -370,7 +369,7 @@ def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArr
         if len(going) == 0:
             break
         if len(going) < len(active):
-            active, points, some = active[going], points[going], some.rows(going)
+            active, points, some = active[going], points[going], some.select_tables(going)
     return solutions
 
 
@@ -392,7 +391,7 @@ def _shorten(counts: PairCounts, points: FloatArray, step: FloatArray, height: F
     for _ in range(HALVINGS):
         # A step that is far too long can overflow; its height is then undefined.
         with np.errstate(over="ignore", invalid="ignore"):
-            next_height = counts.height(points + step, counts.probabilities(points + step), ridge)
+            next_height = counts.penalised_log_likelihood(points + step, counts.probabilities(points + step), ridge)
         # At the maximum rounding can lower the height slightly; only a real fall halves the step.
         fell = ~(next_height >= least)
         if not fell.any():

@@ -116,7 +116,7 @@ def graded_auc(
         moves += np.where(truths > 0, 0.0, (placements[1][point_codes] - estimate) / n_human)
         pairs, _ = label_codes(annotator_codes * n_items + item_codes, "pairs", n_rows)
         by_pair = float(np.sum(np.bincount(pairs, moves) ** 2))
-        spread, df = clusters.combine_two_ways((variance, by_item[0]), by_pair, (df, by_item[1]))
+        spread, df = clusters.combine_two_way_variances((variance, by_item[0]), by_pair, (df, by_item[1]))
         variance, method = spread.variance, "two_way_cv3_t"
         detail |= {**spread.detail(), "n_items": n_items}
     common["settings"] = {

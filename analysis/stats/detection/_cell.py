@@ -43,7 +43,7 @@ def human_likeness(
     threshold: float = 2.5,
     confident_ratings: tuple[float, float] = (1, 4),
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> HumanLikeness:
@@ -63,8 +63,8 @@ def human_likeness(
         Points of the scale that count as confident.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
+        Number of resamples of the sensitivity analyses.
     rng : numpy.random.Generator
         Source of the random draws.
     unit : str, optional
@@ -79,21 +79,24 @@ def human_likeness(
     --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, truth = np.repeat(np.arange(50), 4), np.tile([0, 1], 100)
-    >>> cell = human_likeness(rng.integers(1, 5, 200), truth, annotators, rng.integers(0, 30, 200), rng=rng, resamples=99)
+    >>> ratings, texts = rng.integers(1, 5, 200), rng.integers(0, 30, 200)
+    >>> cell = human_likeness(ratings, truth, annotators, texts, rng=rng, sensitivity_resamples=99)
     >>> cell.measures.n, cell.accuracy.n, cell.accuracy_paper.test.df
     (200, 50, 49)
     """
     says = ratings_to_machine_answers(ratings, threshold=threshold)
     correct = score_correct_answers(says, is_machine)
     plain: dict[str, Any] = {"level": level, "unit": unit}
-    drawn: dict[str, Any] = {**plain, "resamples": resamples, "rng": rng}
+    drawn: dict[str, Any] = {**plain, "sensitivity_resamples": sensitivity_resamples, "rng": rng}
     return HumanLikeness(
         measures=detection_measures(ratings, is_machine, threshold=threshold, confident_ratings=confident_ratings),
         accuracy_paper=mean_annotator_accuracy(correct, annotators, **plain),
         accuracy=clustered_accuracy(correct, annotators, items, **plain),
         sensitivity=marginal_d_prime(says, is_machine, annotators, items, **drawn),
         criterion=marginal_criterion(says, is_machine, annotators, items, **drawn),
-        auc=graded_auc(ratings, is_machine, annotators, items, sensitivity_resamples=resamples, rng=rng, **plain),
+        auc=graded_auc(
+            ratings, is_machine, annotators, items, sensitivity_resamples=sensitivity_resamples, rng=rng, **plain
+        ),
         share_human=share_answered_human(says, annotators, items, **plain),
         bias=human_answer_bias(says, is_machine, annotators, items, **plain),
     )

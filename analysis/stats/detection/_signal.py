@@ -49,7 +49,7 @@ def marginal_d_prime(
     items: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     analysis: str = "humanlike.sensitivity",
     unit: str = "annotator",
@@ -66,8 +66,8 @@ def marginal_d_prime(
         Labels of each row's annotator and text.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
+        Number of resamples of the sensitivity analyses.
     rng : numpy.random.Generator
         Source of the random draws.
     analysis, unit : str, optional
@@ -90,13 +90,22 @@ def marginal_d_prime(
     --------
     >>> rng = np.random.default_rng(0)
     >>> truth, annotators = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> result = marginal_d_prime(rng.random(400) < np.where(truth, 0.7, 0.3), truth, annotators, rng=rng, resamples=199)
+    >>> said_machine = rng.random(400) < np.where(truth, 0.7, 0.3)
+    >>> result = marginal_d_prime(said_machine, truth, annotators, rng=rng, sensitivity_resamples=199)
     >>> result.estimand, round(result.estimate, 1), [other.analysis.split(".")[-1] for other in result.sensitivity]
     ("marginal d' (pooled over annotators)", 1.0, ['bootstrap', 'random_criterion', 'stratified'])
     """
     options: dict[str, Any] = {"level": level, "unit": unit}
     result = _marginal(
-        SENSITIVITY, answered_machine, is_machine, annotators, items, resamples, rng, analysis=analysis, **options
+        SENSITIVITY,
+        answered_machine,
+        is_machine,
+        annotators,
+        items,
+        sensitivity_resamples,
+        rng,
+        analysis=analysis,
+        **options,
     )
     if not result.sensitivity:
         return result
@@ -118,7 +127,7 @@ def marginal_criterion(
     items: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,
-    resamples: int = bootstrap.RESAMPLES,
+    sensitivity_resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
     analysis: str = "humanlike.criterion",
     unit: str = "annotator",
@@ -135,8 +144,8 @@ def marginal_criterion(
         Labels of each row's annotator and text.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
+    sensitivity_resamples : int, default bootstrap.RESAMPLES
+        Number of resamples of the sensitivity analyses.
     rng : numpy.random.Generator
         Source of the random draws.
     analysis, unit : str, optional
@@ -152,7 +161,7 @@ def marginal_criterion(
     --------
     >>> rng = np.random.default_rng(1)
     >>> truth, annotators = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> marginal_criterion(rng.random(400) < 0.3, truth, annotators, rng=rng, resamples=199).interval.low > 0
+    >>> marginal_criterion(rng.random(400) < 0.3, truth, annotators, rng=rng, sensitivity_resamples=199).interval.low > 0
     True
     """
     return _marginal(
@@ -161,7 +170,7 @@ def marginal_criterion(
         is_machine,
         annotators,
         items,
-        resamples,
+        sensitivity_resamples,
         rng,
         analysis=analysis,
         level=level,

@@ -18,7 +18,7 @@ def one_way_anova(
     level: float = 0.95,
     analysis: str = "one_way_anova",
     unit: str = "annotator",
-    mode: str = "paper",
+    mode_label: str = "paper",
 ) -> Estimate:
     """Eta squared, the share of the variance between groups, and the F test that all means are equal.
 
@@ -30,7 +30,7 @@ def one_way_anova(
         Label of each unit's group.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -58,8 +58,8 @@ def one_way_anova(
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(min_group_size=1)
+    common = sample.common(analysis, "eta squared", unit, mode_label, level)
+    problem = sample.undefined_status_and_reason(min_group_size=1)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     k, n = len(sample.sizes), int(sample.sizes.sum())
@@ -91,7 +91,7 @@ def welch_anova(
     level: float = 0.95,
     analysis: str = "welch_anova",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Welch's F test that all groups have the same mean, for unequal variances; the estimate is eta squared.
 
@@ -103,7 +103,7 @@ def welch_anova(
         Label of each unit's group. Every group needs two values that differ.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -128,8 +128,8 @@ def welch_anova(
     """
     validate_level(level)
     sample = GroupSample.from_arrays(values, groups)
-    common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(min_group_size=2)
+    common = sample.common(analysis, "eta squared", unit, mode_label, level)
+    problem = sample.undefined_status_and_reason(min_group_size=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     constant = np.flatnonzero(sample.variances < MIN_SPREAD**2)

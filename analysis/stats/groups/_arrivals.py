@@ -30,7 +30,7 @@ def arrival_order(
     resamples: int = 9999,
     analysis: str = "arrival",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Arrivals:
     """Mean place of each condition in the order of arrival, and the test of equal orders.
 
@@ -44,7 +44,7 @@ def arrival_order(
         Draws the permutations.
     resamples : int, default 9999
         Number of permutations if a condition has fewer than five annotators.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the records.
 
     Returns
@@ -84,7 +84,7 @@ def arrival_order(
     names, codes = np.unique(np.asarray(conditions, dtype=str)[is_known], return_inverse=True)
     n, sizes = int(is_known.sum()), np.bincount(codes, minlength=len(names))
     ranks = stats.rankdata(times[is_known])
-    common: dict[str, Any] = {"unit": unit, "mode": mode}
+    common: dict[str, Any] = {"unit": unit, "mode": mode_label}
     means = np.bincount(codes, weights=(ranks - 0.5) / n, minlength=len(names)) / sizes if n else np.empty(0)
     places = tuple(
         Estimate(

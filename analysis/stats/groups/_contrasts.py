@@ -48,7 +48,7 @@ def cell_contrast(
     analysis: str = "cell_contrast",
     estimand: str = "contrast of cell means",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Contrast sum_c w_c g(mean of cell c), clustered by annotator and, if given, by item, with a t test.
 
@@ -72,7 +72,7 @@ def cell_contrast(
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale of the values. The interval is clipped to the possible range of the contrast.
-    analysis, estimand, unit, mode : str, optional
+    analysis, estimand, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -122,7 +122,7 @@ def cell_contrast(
         "analysis": analysis,
         "estimand": estimand,
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": rows.n_annotators,
         "n_clusters": rows.n_clusters,
         "n_rows": len(rows.values),
@@ -200,7 +200,7 @@ def condition_by_domain_model(
     bounds: tuple[float, float] | None = None,
     analysis: str = "condition_model",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> ConditionModel:
     """Condition x domain model: cell means, effects of conditions and their interaction with domains, clustered.
 
@@ -220,7 +220,7 @@ def condition_by_domain_model(
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale. The interval is clipped to them.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -262,7 +262,7 @@ def condition_by_domain_model(
     cells = arms * n_domains + domain_codes
     annotator_codes, _ = label_codes(np.asarray(annotators), "annotators", len(array))
     item_codes = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
-    common: dict[str, Any] = {"link": link, "level": level, "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"link": link, "level": level, "unit": unit, "mode_label": mode_label}
 
     def contrast(weights: dict[int, float], named: dict[str, Any], **fields: Any) -> Estimate:
         result = cell_contrast(array, cells, weights, annotator_codes, item_codes, **common, **fields)
@@ -307,7 +307,7 @@ def condition_by_domain_model(
     for row, cell_weights in enumerate(shift):
         for cell, weight in cell_weights.items():
             hypotheses[row, cell] = weight
-    interaction = _joint(rows, hypotheses, link, level, f"{analysis}.interaction", unit, mode)
+    interaction = _joint(rows, hypotheses, link, level, f"{analysis}.interaction", unit, mode_label)
     return ConditionModel(cells=tuple(means), effects=tuple(gains), by_domain=tuple(by_domain), interaction=interaction)
 
 

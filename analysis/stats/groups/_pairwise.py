@@ -23,7 +23,7 @@ def pairwise_comparisons(
     level: float = 0.95,
     analysis: str = "pairwise",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> tuple[Estimate, ...]:
     """Differences between all pairs of groups, with simultaneous intervals and p-values.
 
@@ -37,7 +37,7 @@ def pairwise_comparisons(
         Unequal or pooled variances; the paper uses "tukey_hsd".
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -73,7 +73,7 @@ def pairwise_comparisons(
     sample = GroupSample.from_arrays(values, groups)
     k = len(sample.names)
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    problem = sample.problem(min_group_size=2)
+    problem = sample.undefined_status_and_reason(min_group_size=2)
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     df_within = float(sample.sizes.sum()) - k
     if problem is None and within < MIN_SPREAD * max(1.0, df_within):
@@ -85,7 +85,7 @@ def pairwise_comparisons(
             "analysis": analysis,
             "estimand": "difference of means x - y",
             "unit": unit,
-            "mode": mode,
+            "mode": mode_label,
             "n": n_x + n_y,
             "n_rows": n_x + n_y,
             "settings": {"x": str(sample.names[i]), "y": str(sample.names[j]), "method": method, "level": level},

@@ -56,7 +56,7 @@ class GroupSample:
             },
         }
 
-    def problem(self, *, min_group_size: int) -> tuple[str, str] | None:
+    def undefined_status_and_reason(self, *, min_group_size: int) -> tuple[str, str] | None:
         """Return a status and reason if a group has fewer than `min_group_size` values or there is only one group."""
         if not np.any(self.sizes):
             return "no_data", "no value to analyse"

@@ -35,7 +35,7 @@ def share_difference(
     level: float = 0.95,
     analysis: str = "share_difference",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Difference of two shares of independent units, with Newcombe's interval and Fisher's exact test.
 
@@ -45,7 +45,7 @@ def share_difference(
         Successes and units of both groups.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -84,7 +84,7 @@ def share_difference(
         "analysis": analysis,
         "estimand": "difference of shares x - y",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n_x + n_y,
         "n_rows": n_x + n_y,
         "settings": {"null": 0.0, "level": level},
@@ -112,7 +112,7 @@ def independence_test(
     rng: np.random.Generator | None = None,
     analysis: str = "independence",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """Cramer's V of a table of counts, and the test that rows and columns are independent.
 
@@ -124,7 +124,7 @@ def independence_test(
         Number of random tables.
     rng : numpy.random.Generator, optional
         Draws the random tables. Without it the p-value is asymptotic (warning `small_expected`).
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -161,7 +161,7 @@ def independence_test(
         "analysis": analysis,
         "estimand": "Cramer's V",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": n,
         "n_rows": n,
         "settings": {"resamples": resamples},
@@ -220,7 +220,7 @@ def differential_attrition(
     rng: np.random.Generator | None = None,
     analysis: str = "attrition",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Attrition:
     """Differences between conditions in the share of annotators who were lost.
 
@@ -236,7 +236,7 @@ def differential_attrition(
         Confidence level of the interval, between 0 and 1.
     resamples, rng : int, optional
         As in `independence_test`.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -277,7 +277,7 @@ def differential_attrition(
     base = names[0] if reference is None and names else str(reference)
     if names and base not in names:
         raise ValueError(f"reference: {base!r} is not one of the conditions")
-    common: dict[str, Any] = {"level": level, "unit": unit, "mode": mode}
+    common: dict[str, Any] = {"level": level, "unit": unit, "mode_label": mode_label}
     shares, differences = [], {}
     for name, n, gone in zip(names, started, lost, strict=True):
         share = basic.proportion(gone, n, analysis=f"{analysis}.share", estimand="share lost", **common)
@@ -290,8 +290,10 @@ def differential_attrition(
     table = np.array([lost, np.subtract(started, lost)], dtype=np.float64).T.reshape(len(names), 2)
     return Attrition(
         shares=tuple(shares),
-        differences=tuple(multiplicity.adjust_family(differences, family, star_scheme=None).values()),
+        differences=tuple(
+            multiplicity.adjust_pvalues_and_intervals_of_family(differences, family, star_scheme=None).values()
+        ),
         test=independence_test(
-            table, resamples=resamples, rng=rng, analysis=f"{analysis}.independence", unit=unit, mode=mode
+            table, resamples=resamples, rng=rng, analysis=f"{analysis}.independence", unit=unit, mode_label=mode_label
         ),
     )

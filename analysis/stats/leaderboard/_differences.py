@@ -10,7 +10,7 @@ import numpy.typing as npt
 from analysis.stats import clusters
 from analysis.stats.arrays import label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, ContrastTerm, ScoreRows, contrast_variance
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate
 
 
@@ -167,5 +167,7 @@ def differences_from_reference_in_points(
         )
         for other in others
     }
-    after = adjust_family(differences, Family("leaderboard.reference", tuple(differences)), star_scheme=None)
+    after = adjust_pvalues_and_intervals_of_family(
+        differences, Family("leaderboard.reference", tuple(differences)), star_scheme=None
+    )
     return {other: after[str(other)] for other in others}

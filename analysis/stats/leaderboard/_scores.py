@@ -121,7 +121,7 @@ def system_score_in_points(
         SCALE * group_sums(rows.annotators, weights * rows.values, n),
         group_sums(rows.annotators, weights, n),
     )
-    bet = betting.ratio_interval(sums, counts, level=level, bounds=BOUNDS)
+    bet = betting.betting_ratio_interval(sums, counts, level=level, bounds=BOUNDS)
     se = SCALE * math.sqrt(spread.variance)
     if se < MIN_SPREAD * SCALE:
         reason = "the annotators' answers do not differ, so the standard error is 0"
@@ -216,7 +216,7 @@ def _sensitivities(
         group_sums(rows.annotators, weights, n),
     )
     draws = bootstrap.ratio_draws(sums[:, None], counts[:, None], bootstrap.multinomial_weights(n, resamples, rng))
-    interval = bootstrap.interval_from_draws(estimate, draws[:, 0], sums, counts, method="bca", level=level)
+    interval = bootstrap.bootstrap_ratio_interval(estimate, draws[:, 0], sums, counts, method="bca", level=level)
     resampled = Estimate(
         analysis=f"{analysis}.bootstrap",
         estimand="score, 0 to 100: mean over items",

@@ -40,7 +40,7 @@ class BetaMixture(Record):
         return tuple(alpha / (alpha + beta) for alpha, beta in zip(self.alphas, self.betas, strict=True))
 
     @property
-    def best(self) -> int:
+    def best_component(self) -> int:
         """Return the component of the annotators who are not noisy: the one with the highest mean."""
         return int(np.argmax(self.means))
 
@@ -132,7 +132,7 @@ def not_best_class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trial
     if len(prior.weights) < 2:
         raise ValueError("prior: the class criterion needs at least two components")
     weights = _component_posterior(prior, *checked_successes_and_trials(successes, trials))
-    others = [k for k in range(len(prior.weights)) if k != prior.best]
+    others = [k for k in range(len(prior.weights)) if k != prior.best_component]
     # The sum over the others keeps its digits when it is tiny; one minus the best does not.
     return np.asarray(np.sum(weights[:, others], axis=1), dtype=np.float64)
 

@@ -10,7 +10,7 @@ from analysis.stats.multiplicity._families import (
     Family,
     Gate,
     adjust_detectable_difference,
-    adjust_family,
+    adjust_pvalues_and_intervals_of_family,
     pvalue_stars,
 )
 from analysis.stats.multiplicity._pvalues import (
@@ -28,7 +28,7 @@ __all__ = [
     "Family",
     "Gate",
     "adjust_detectable_difference",
-    "adjust_family",
+    "adjust_pvalues_and_intervals_of_family",
     "behind_gate",
     "benjamini_hochberg",
     "bonferroni",

@@ -77,7 +77,7 @@ def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
     return "" if pvalue is None else "*" * sum(pvalue < threshold for threshold in STAR_SCHEMES[scheme])
 
 
-def adjust_family(
+def adjust_pvalues_and_intervals_of_family(
     estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
 ) -> dict[str, Estimate]:
     """Add the adjusted p-values, intervals that agree with them, and the family's name and size to the estimates.
@@ -113,7 +113,7 @@ def adjust_family(
     --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> family = Family("spa.primary", ("a > b", "c > b"))
-    >>> result = adjust_family({"a > b": one_sample_t_test([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
+    >>> result = adjust_pvalues_and_intervals_of_family({"a > b": one_sample_t_test([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
     >>> result.test.family_size, round(result.test.pvalue_adjusted / result.test.pvalue, 6)
     (2, 2.0)
     """

@@ -8,7 +8,7 @@ import numpy as np
 from analysis.stats import choice, choice_simulation, generators
 from analysis.stats.planning._clustered import clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
-from analysis.stats.planning._search import plan_by_simulation, simulate_runs
+from analysis.stats.planning._search import plan_by_simulation, simulate_with_plan_options
 from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 from analysis.stats.sequential import Boundaries
 
@@ -68,7 +68,7 @@ def simulate_strategy_power_and_effort(
         winner = effort.winner.astype(np.float64)
         return Outcomes(winner, effort.n_requests.astype(np.float64), effort.n_labels.astype(np.float64), winner)
 
-    outcomes = simulate_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
+    outcomes = simulate_with_plan_options(generate, analyse, n_requests * strategy.max_labels_per_item, chosen, rng)
     side = 1.0 if mean_difficulty > 0 else -1.0
     is_right = outcomes.estimate == side if mean_difficulty else outcomes.estimate != 0
     labels = outcomes.high

@@ -9,7 +9,7 @@ from analysis.stats import clusters, generators, ratings
 from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import plan_by_simulation
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
+from analysis.stats.planning._simulation import Outcomes, one_sample_t_test_outcomes
 
 
 def simulate_rating_power(
@@ -171,7 +171,7 @@ def simulate_expected_utility_power(
             is_maximum=positions == per - 1,
         ).values.reshape(runs, n_annotators, per)[..., : per - 2]
         means = rescaled.reshape(runs, n_annotators, n_each, 2).mean(axis=2)
-        return one_sample_outcomes(means[..., 0] - means[..., 1], null=0.0, level=1 - chosen.significance)
+        return one_sample_t_test_outcomes(means[..., 0] - means[..., 1], null=0.0, level=1 - chosen.significance)
 
     return plan_by_simulation(
         generate,

@@ -28,10 +28,10 @@ def plan_by_simulation(
 ) -> Plan:
     """Return the plan of one comparison by simulation, with the least effect in 0..`largest` if asked for."""
     level = options.significance / options.tests
-    outcomes = simulate_runs(generate(effect), analyse, n_answers, options, rng)
+    outcomes = simulate_with_plan_options(generate(effect), analyse, n_answers, options, rng)
     detectable, warnings = least_detectable_effect_if_requested(
         lambda other, seeded, hooks: float(
-            np.mean(simulate_runs(generate(other), analyse, n_answers, hooks, seeded).pvalue < level)
+            np.mean(simulate_with_plan_options(generate(other), analyse, n_answers, hooks, seeded).pvalue < level)
         ),
         largest,
         options,
@@ -53,7 +53,7 @@ def plan_by_simulation(
     )
 
 
-def simulate_runs(
+def simulate_with_plan_options(
     generate: Callable[[int, np.random.Generator], T],
     analyse: Callable[[T], Outcomes],
     n_answers: int,

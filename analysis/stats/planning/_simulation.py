@@ -80,7 +80,7 @@ def simulate(
 
     Examples
     --------
-    >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_outcomes, n_answers=30, runs=400,
+    >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_t_test_outcomes, n_answers=30, runs=400,
     ...                     rng=np.random.default_rng(0))
     >>> bool(np.mean(outcomes.pvalue < 0.05) > 0.6)
     True
@@ -162,7 +162,7 @@ def outcomes_from_estimates(estimates: Iterable[Estimate]) -> Outcomes:
     return Outcomes(*table.T)
 
 
-def one_sample_outcomes(
+def one_sample_t_test_outcomes(
     values: npt.ArrayLike,
     *,
     null: float = 0.5,
@@ -193,7 +193,7 @@ def one_sample_outcomes(
     Examples
     --------
     >>> values = np.random.default_rng(0).normal(0.6, 0.2, (3, 30))
-    >>> ours, theirs = one_sample_outcomes(values), basic.one_sample_t_test(values[1], null=0.5)
+    >>> ours, theirs = one_sample_t_test_outcomes(values), basic.one_sample_t_test(values[1], null=0.5)
     >>> bool(abs(ours.pvalue[1] - theirs.pvalue) < 1e-12)
     True
     """

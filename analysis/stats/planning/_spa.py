@@ -13,9 +13,9 @@ from analysis.stats.planning._search import (
     least_detectable_effect_if_requested,
     mean_estimate_and_width,
     nan_mean_or_none,
-    simulate_runs,
+    simulate_with_plan_options,
 )
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
+from analysis.stats.planning._simulation import Outcomes, one_sample_t_test_outcomes
 from analysis.stats.results import MODES
 
 
@@ -89,7 +89,7 @@ def simulate_spa_power(
 
     def analyse(simulated: generators.SpaAnswers) -> Outcomes:
         values = _spa_values(simulated, mode, tau)
-        analyse_pair = clustered_mean_outcomes if mode == "recommended" and tau is None else one_sample_outcomes
+        analyse_pair = clustered_mean_outcomes if mode == "recommended" and tau is None else one_sample_t_test_outcomes
         pair_outcomes = [
             analyse_pair(values[:, :, pair], level=1 - chosen.significance, bounds=spa.BOUNDS, margin=margin)
             for pair in range(values.shape[2])
@@ -102,11 +102,12 @@ def simulate_spa_power(
         is_found = _holm_found(outcomes.pvalue, chosen)
         return float(np.mean(is_found[:, real])) if real.any() else float(np.mean(is_found.any(axis=1)))
 
-    simulated_outcomes = simulate_runs(generate(None), analyse, size, chosen, rng)
+    simulated_outcomes = simulate_with_plan_options(generate(None), analyse, size, chosen, rng)
     is_found = _holm_found(simulated_outcomes.pvalue, chosen)
     detectable, warnings = least_detectable_effect_if_requested(
         lambda distance, seeded, hooks: share(
-            simulate_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(probabilities), dtype=np.bool_)
+            simulate_with_plan_options(generate(distance), analyse, size, hooks, seeded),
+            np.ones(len(probabilities), dtype=np.bool_),
         ),
         0.5,
         chosen,

@@ -5,7 +5,7 @@ from scipy import special
 
 from analysis.stats.arrays import validate_level, validate_share
 from analysis.stats.power._means import power_from_tails
-from analysis.stats.power._regions import binomial_pmf, likely_outcomes, sign_critical
+from analysis.stats.power._regions import binomial_outcomes_within_reach, binomial_pmf, sign_test_critical_counts
 from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 from analysis.stats.power._shares import MAX_EXACT_N
 
@@ -54,8 +54,8 @@ def paired_proportions_power(only_x: float, only_y: float, n: int, *, significan
         raise ValueError(f"only_x: with only_y it makes {discordant:g}, which is not in 0..1 or nothing to count")
     if n < 1:
         raise ValueError(f"n: {n} is less than 1")
-    seen = likely_outcomes(n, discordant)
-    critical = sign_critical(seen, significance)
+    seen = binomial_outcomes_within_reach(n, discordant)
+    critical = sign_test_critical_counts(seen, significance)
     share = only_x / discordant
     is_possible = critical <= seen
     below, above = np.zeros(len(seen)), np.zeros(len(seen))

@@ -14,7 +14,7 @@ REACH = 9.0
 TIE = 1e-7
 
 
-def likely_outcomes(n: int, p: float) -> IntArray:
+def binomial_outcomes_within_reach(n: int, p: float) -> IntArray:
     """Return the outcomes of a binomial that are within reach of its mean; see REACH."""
     half = REACH * math.sqrt(n * p * (1 - p)) + REACH**2
     return np.arange(max(0, math.floor(n * p - half)), min(n, math.ceil(n * p + half)) + 1, dtype=np.int64)
@@ -44,7 +44,7 @@ def _rejected(likelihood: FloatArray, significance: float) -> npt.NDArray[np.boo
 
 def binomial_rejection_region(n: int, null: float, significance: float) -> tuple[int, int]:
     """Return the ends of the rejection region: at most `low` (-1: none) and at least `high` (n + 1: none) successes."""
-    k = likely_outcomes(n, null)
+    k = binomial_outcomes_within_reach(n, null)
     is_rejected = _rejected(binomial_pmf(k, n, null), significance)
     accepted = k[~is_rejected]
     low, high = int(accepted[0]) - 1, int(accepted[-1]) + 1
@@ -76,7 +76,7 @@ def _log_choose(n: int, k: IntArray) -> FloatArray:
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def sign_critical(n: IntArray, significance: float) -> IntArray:
+def sign_test_critical_counts(n: IntArray, significance: float) -> IntArray:
     """Return the least c with P(S >= c) <= significance / 2 for S binomial(n, 1/2); n + 1 if no c does."""
     low, high = n // 2, n + 1
     while np.any(high - low > 1):

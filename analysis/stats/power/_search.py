@@ -35,7 +35,7 @@ def validate_n_tests(tests: int) -> None:
 def least_effect(
     power_at: Callable[[float], float], target_power: float, *, first_guess: float, largest: float
 ) -> float:
-    """Return the least effect in 0..end with the wanted power, for a power that grows with the effect."""
+    """Return the least effect in 0..`largest` with the wanted power, for a power that grows with the effect."""
     validate_level(target_power)
     if power_at(0.0) >= target_power:
         return 0.0

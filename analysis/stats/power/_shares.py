@@ -7,10 +7,10 @@ from scipy import special
 from analysis.stats.arrays import validate_level, validate_share
 from analysis.stats.power._means import power_from_tails
 from analysis.stats.power._regions import (
+    binomial_outcomes_within_reach,
     binomial_pmf,
     binomial_rejection_region,
     fisher_rejection_region,
-    likely_outcomes,
 )
 from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 
@@ -188,7 +188,7 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
     for name, n in (("n_x", n_x), ("n_y", n_y)):
         if n < 1:
             raise ValueError(f"{name}: {n} is less than 1")
-    of_x, of_y = likely_outcomes(n_x, p_x), likely_outcomes(n_y, p_y)
+    of_x, of_y = binomial_outcomes_within_reach(n_x, p_x), binomial_outcomes_within_reach(n_y, p_y)
     low, high = fisher_rejection_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
     row = of_x[:, None] + of_y[None, :] - (of_x[0] + of_y[0])
     is_rejected = (of_x[:, None] <= low[row]) | (of_x[:, None] >= high[row])

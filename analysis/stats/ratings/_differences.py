@@ -61,7 +61,7 @@ def paired_difference_paper(
     0.25
     """
     return basic.paired_t_test(
-        x, y, level=level, analysis=analysis, estimand="mean difference of ratings x - y", unit=unit, mode="paper"
+        x, y, level=level, analysis=analysis, estimand="mean difference of ratings x - y", unit=unit, mode_label="paper"
     )
 
 

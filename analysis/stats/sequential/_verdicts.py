@@ -171,7 +171,7 @@ def sequential_test(
             status="failed",
             reason="drift: no mean fits all units so far, so they do not share one",
             estimate=float(np.mean(series[:n])),
-            interval=sequence.at(n),
+            interval=sequence.interval_after(n),
             warnings=(ResultWarning("drift", "block", {"at": drift_at}),),
             **common,
         )
@@ -181,7 +181,7 @@ def sequential_test(
             verdict = "budget_exhausted"
         estimate = Estimate(
             estimate=float(np.mean(series[:n])),
-            interval=sequence.at(n),
+            interval=sequence.interval_after(n),
             test=HypothesisTest(
                 name=f"{process}_e_process",
                 null=null,

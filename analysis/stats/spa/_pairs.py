@@ -56,7 +56,7 @@ def pair_preference_paper(
 
     References
     ----------
-    Section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjust_family`).
+    Section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjust_pvalues_and_intervals_of_family`).
 
     Examples
     --------
@@ -226,7 +226,7 @@ def pair_preferences_recommended(
             )
         sensitivity = list(result.sensitivity)
         if result.n >= 2:
-            sensitivity += shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
+            sensitivity += shared.sensitivity_estimates(column, level=level, analysis=analysis, unit=unit)
         warnings = [*result.warnings, *_order_warnings(counts), *batch_warnings]
         common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:

@@ -21,7 +21,7 @@ class Resamples:
     is_exact: bool
     resamples: int
 
-    def sensitivity(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
+    def sensitivity_estimates(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
         """Return the sensitivity analyses of one pair."""
         observed = self.values[:, column]
         is_observed = ~np.isnan(observed)
@@ -39,7 +39,7 @@ class Resamples:
             )
             flip = {"test": test, "detail": {"is_exact": self.is_exact}}
             ones = np.ones(n)
-            bca = bootstrap.interval_from_draws(
+            bca = bootstrap.bootstrap_ratio_interval(
                 mean, self.bootstrap[:, column], observed, ones, method="bca", level=level
             )
             interval = {"interval": bca}

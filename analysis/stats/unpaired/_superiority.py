@@ -41,7 +41,7 @@ def probability_of_superiority(
     sensitivity_resamples: int = bootstrap.RESAMPLES,
     analysis: str = "rating.superiority_unpaired",
     unit: str = "annotator",
-    mode: str = "recommended",
+    mode_label: str = "recommended",
 ) -> Estimate:
     """P(x > y) + P(x = y) / 2 for ratings of two systems by different annotators, and the test of one half.
 
@@ -62,7 +62,7 @@ def probability_of_superiority(
         Confidence level of the interval, between 0 and 1.
     sensitivity_resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
-    analysis, unit, mode : str, optional
+    analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
     Returns
@@ -99,7 +99,7 @@ def probability_of_superiority(
         if x_annotators is None or y_annotators is None:
             raise ValueError("x_annotators: prompts are given, so annotators must be given too")
         rows = _TwoSamples.from_arrays(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
-        return _two_way_superiority(rows, systems, level=level, analysis=analysis, unit=unit, mode=mode)
+        return _two_way_superiority(rows, systems, level=level, analysis=analysis, unit=unit, mode=mode_label)
     if rng is None:
         raise ValueError("rng: the bootstrap over annotators needs a generator")
     first, who_x = _ratings(x, x_annotators, "x")
@@ -114,7 +114,7 @@ def probability_of_superiority(
         "analysis": analysis,
         "estimand": "probability that a rating of x is above one of y, ties half (different annotators)",
         "unit": unit,
-        "mode": mode,
+        "mode": mode_label,
         "n": groups_x + groups_y,
         "n_clusters": groups_x + groups_y,
         "n_rows": len(first) + len(second),
@@ -147,7 +147,7 @@ def probability_of_superiority(
         _resampled(
             first, second, of_x, of_y, estimate, level=level, resamples=sensitivity_resamples, rng=rng, common=common
         ),
-        _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode),
+        _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode_label),
     )
     df_x, df_y = (max(1.0, clusters.effective_n_clusters(sizes) - 1) for sizes in (size_x, size_y))
     parts = part_x**2 / df_x + part_y**2 / df_y

@@ -15,7 +15,7 @@ from analysis.stats.arrays import (
     validate_level,
     vector,
 )
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import MODES, Estimate, HypothesisTest, Record, ResultWarning, json_safe
 from analysis.stats.unpaired._superiority import _mann_whitney
 
@@ -184,7 +184,9 @@ def _pairs(
     # A planned pair without data still counts in the family.
     absent = n_planned * (n_planned - 1) // 2 - len(keys)
     family = Family(f"{analysis}.pairs", (*keys.values(), *(f"absent {number}" for number in range(absent))))
-    after = adjust_family({keys[pair]: estimate for pair, estimate in pairs.items()}, family, star_scheme=None)
+    after = adjust_pvalues_and_intervals_of_family(
+        {keys[pair]: estimate for pair, estimate in pairs.items()}, family, star_scheme=None
+    )
     return {pair: after[key] for pair, key in keys.items()}
 
 

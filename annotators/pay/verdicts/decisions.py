@@ -51,7 +51,7 @@ class WorkUnderReview:
         return REGISTRY[self.recruitment.channel].rejection_policy
 
     @property
-    def about(self) -> dict:
+    def verdict_columns(self) -> dict:
         return {"submission": self.submission, "assignment": self.assignment}
 
 
@@ -168,7 +168,8 @@ def effective_approval(work: WorkUnderReview) -> Verdict | None:
 
 def _find_approval(work: WorkUnderReview) -> Verdict | None:
     approvals = Verdict.objects.filter(kind=Kind.APPROVE)
-    return (approvals.filter(submission=work.submission) if work.submission else approvals.filter(**work.about)).first()
+    same_work = {"submission": work.submission} if work.submission else work.verdict_columns
+    return approvals.filter(**same_work).first()
 
 
 def _latest_approval_order(submission: PanelSubmission | None) -> PanelOrder | None:
@@ -225,7 +226,7 @@ def reject_work(work: WorkUnderReview, category: str, message: str, by, note: st
         work = _lock_and_reload(work)
         evidence, _, message = validate_rejection(work, category, message, note)
         verdict = Verdict.objects.create(
-            **work.about,
+            **work.verdict_columns,
             kind=Kind.REJECT,
             category=category,
             message=message,
@@ -259,7 +260,7 @@ def approve_work(work: WorkUnderReview, by) -> Verdict:
             raise ActionRefused("The work is not finished, and no panel shows it. Wait until it is submitted.")
         if work.submission and work.submission.state not in SENT_STATES:
             _require_renewable_credit(work)
-        verdict = _find_approval(work) or Verdict.objects.create(**work.about, kind=Kind.APPROVE, by=by)
+        verdict = _find_approval(work) or Verdict.objects.create(**work.verdict_columns, kind=Kind.APPROVE, by=by)
         code = work.assignment.code if work.assignment else ""
         audit.record("approve", study=work.recruitment.study, by=by, assignment_code=code)
         submission = work.submission

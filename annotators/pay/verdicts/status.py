@@ -63,7 +63,9 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
     verdicts = list(Verdict.objects.filter(assignment=assignment).select_related("appeal").order_by("-pk"))
     payments = list(Payment.objects.filter(assignment=assignment).order_by("pk"))
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    has_panel = bool(channel and (channel.secrets or channel.takes_file(recruitment) or channel.rejection_policy))
+    has_panel = bool(
+        channel and (channel.secrets or channel.can_read_export_file(recruitment) or channel.rejection_policy)
+    )
     is_known = bool(
         submission or verdicts or [payment for payment in payments if payment.state != Payment.State.CANCELLED]
     )

@@ -69,12 +69,12 @@ class WayBack:
     instructions: str = ""
 
     @property
-    def is_one(self) -> bool:
+    def has_content(self) -> bool:
         """Return whether there is anything to show to the person."""
         return bool(self.code or self.url or self.instructions)
 
     @property
-    def host(self) -> str:
+    def origin(self) -> str:
         """The origin that the page's form-action must allow."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
@@ -94,7 +94,7 @@ class Channel:
     # Whether the panel shows its submissions, by its service or by a file.
     shows_submissions = True
     # Whether ``service`` credits ("approve") everyone who reaches the last page, without a person's decision.
-    # ``external_ids`` hold the sign-up as "session". After the credit, people return by ``plain_way_back``.
+    # ``external_ids`` hold the sign-up as "session". After the credit, people return by ``way_back_if_already_credited``.
     credits_on_completion = False
     # Whether ``service`` can publish.
     publishes = False
@@ -128,7 +128,7 @@ class Channel:
         """
         return WayBack(code=receipt)
 
-    def plain_way_back(self, recruitment) -> WayBack:
+    def way_back_if_already_credited(self, recruitment) -> WayBack:
         """Return the way back for a person whose credit the service has already granted."""
         return WayBack()
 
@@ -140,7 +140,7 @@ class Channel:
         """
         return None
 
-    def reserved_seconds(self, recruitment) -> int:
+    def min_reserved_seconds(self, recruitment) -> int:
         """Return the minimum time for which a place is kept after its claim.
 
         If above 0, people work over days and have a page that lists their parts.
@@ -182,7 +182,7 @@ class Channel:
         """
         return None
 
-    def takes_file(self, recruitment) -> bool:
+    def can_read_export_file(self, recruitment) -> bool:
         """Return whether ``read_export`` can read the exported file of this link's panel. Pages then offer the import."""
         return False
 

@@ -98,7 +98,7 @@ class Connect(Channel):
             else ["There is no redirect address or code for people who complete. Add it in the link's settings."]
         )
 
-    def takes_file(self, recruitment):
+    def can_read_export_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):

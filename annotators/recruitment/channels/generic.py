@@ -174,7 +174,7 @@ class Generic(Channel):
                 )
         return problems
 
-    def takes_file(self, recruitment):
+    def can_read_export_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):

@@ -66,7 +66,7 @@ class Invitation(Channel):
             return Arrival(problem="This invitation is no longer valid. Please write to the researcher.")
         return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
 
-    def reserved_seconds(self, recruitment):
+    def min_reserved_seconds(self, recruitment):
         return int(recruitment.settings.get("days") or 0) * 86_400
 
     def links(self, recruitment, base):

@@ -92,7 +92,7 @@ class PanelService:
 
     operations: frozenset[str] = frozenset()
 
-    def check(self) -> str:
+    def describe_account(self) -> str:
         """Describe the account and its balance briefly, as proof that the secrets are right."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class PanelService:
         """Return the account's available funds; None if the panel does not say."""
         return None
 
-    def cost(self, task: str) -> "ChargedFees | None":
+    def charged_fees(self, task: str) -> "ChargedFees | None":
         """Return the fees charged for a task so far; None if unknown or not understood."""
         return None
 
@@ -116,7 +116,7 @@ class PanelService:
         """Subscribe to notifications at this address. Return the secret that signs them. Idempotent."""
         raise RequestRefused("This panel sends no notifications. heval asks it regularly instead.")
 
-    def do(self, order: Order) -> dict[str, Any]:
+    def carry_out(self, order: Order) -> dict[str, Any]:
         """Carry out the order. Return the parts of the answer to store (``{"task": id}`` for a published task)."""
         if order.operation not in self.operations:
             raise RequestRefused(
@@ -124,7 +124,7 @@ class PanelService:
             )
         return getattr(self, order.operation)(order.values, order.token)
 
-    def look(self, order: Order) -> dict[str, Any] | None:
+    def find_order_result(self, order: Order) -> dict[str, Any] | None:
         """Return the result of an order whose reply was lost; None if it was not carried out and may be sent again.
 
         Raises ResultUnclear if the panel cannot say. A person then decides.

@@ -12,7 +12,7 @@ from django.utils import timezone
 from annotators.models import Assignment, PanelOrder, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.links import LinkState, link_state
+from annotators.recruitment.links import LinkState, recruitment_link_state
 from annotators.recruitment.signals import collect_alerts
 from studies.models import Batch
 
@@ -92,7 +92,7 @@ def _quiet_alerts(recruitment: Recruitment) -> Iterator[Alert]:
     tasks = PanelTask.objects.filter(recruitment=recruitment, closed_at=None).aggregate(
         n=Sum("places"), at=Max("made_at")
     )
-    if link_state(study, recruitment) is not LinkState.OPEN or tasks["at"] is None:
+    if recruitment_link_state(study, recruitment) is not LinkState.OPEN or tasks["at"] is None:
         return
     claims = Batch.objects.filter(study=study, number__lt=study.open_to).aggregate(
         wanted=Sum("wanted"), claimed=Sum("claimed")
@@ -155,7 +155,7 @@ def cached_funds(recruitment: Recruitment) -> Funds | None:
 def refresh_cached_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
     """Store the fees that the panel charged for these tasks, with the time. If some tasks are missing, store no sum."""
     try:
-        reported_fees = [service.cost(task) for task in tasks]
+        reported_fees = [service.charged_fees(task) for task in tasks]
     except (RequestRefused, ResultUnclear, PanelBusy):
         return
     known_fees = [fee for fee in reported_fees if fee is not None]

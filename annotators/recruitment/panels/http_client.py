@@ -75,7 +75,7 @@ class PanelHttpClient:
         """Send a request that changes nothing, so it may be repeated after any failure."""
         return self._request("GET", path, None, accepts, is_order=False)[0]
 
-    def order(self, method: str, path: str, body: bytes | None = None, *, accepts="application/json") -> bytes:
+    def send_order(self, method: str, path: str, body: bytes | None = None, *, accepts="application/json") -> bytes:
         """Send a request that changes something. Raises PanelBusy only if nothing was done, ResultUnclear if that is unknown."""
         return self._request(method, path, body, accepts, is_order=True)[0]
 

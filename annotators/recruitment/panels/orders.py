@@ -201,14 +201,14 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tupl
     result = None
     if was_sent:
         try:
-            result = service.look(order_to_send)
+            result = service.find_order_result(order_to_send)
         except (RequestRefused, ResultUnclear) as error:
             return _end_order(order, State.UNCLEAR, str(error)), True
         except PanelBusy as error:
             return _postpone_lookup(order, error, error.seconds), isinstance(error, OrderNotReady)
     if result is None:
         try:
-            result = service.do(order_to_send)
+            result = service.carry_out(order_to_send)
         except RequestRefused as error:
             return _end_order(order, State.REFUSED, str(error)), True
         except PanelBusy as error:

@@ -107,7 +107,7 @@ def import_panel_file_and_release_places(
     """Import submissions from the panel's exported file. Raises ValueError if the file is not readable."""
     check_permission_or_404(by, Action.PANEL, recruitment.study)
     channel = REGISTRY.get(recruitment.channel)
-    if channel is None or not channel.takes_file(recruitment):
+    if channel is None or not channel.can_read_export_file(recruitment):
         raise ValueError(
             "This link accepts no exported file. Enter the file's columns in the link's settings, if its "
             "channel supports files."

@@ -45,7 +45,7 @@ class StandIn(LoopbackServer):
     def open_account(self, currency: str) -> None:
         """Prepare an account with enough money, in this currency if the panel has several."""
 
-    def person(self, number: int) -> str:
+    def nth_person_id(self, number: int) -> str:
         """Return the id of the panel's n-th person."""
         raise NotImplementedError
 
@@ -57,7 +57,7 @@ class StandIn(LoopbackServer):
         """Let the person accept the newest task."""
         raise NotImplementedError
 
-    def sent(self, visit: AcceptedTask, way_back: ShownWayBack) -> str:
+    def use_way_back(self, visit: AcceptedTask, way_back: ShownWayBack) -> str:
         """Let the person use the way back. Return the panel's objection as a sentence; '' if accepted."""
         raise NotImplementedError
 
@@ -68,11 +68,11 @@ class StandIn(LoopbackServer):
         """Let the panel's time for the task run out."""
         raise NotImplementedError
 
-    def standing(self, visit: AcceptedTask) -> str:
+    def submission_state(self, visit: AcceptedTask) -> str:
         """Return the state of the visit, one of the panel's states, even if the panel's service does not show it."""
         raise NotImplementedError
 
-    def bonus(self, visit: AcceptedTask) -> Decimal:
+    def paid_bonus_total(self, visit: AcceptedTask) -> Decimal:
         """Return the payments beside the reward."""
         return Decimal(0)
 
@@ -98,7 +98,7 @@ class LinkOnlyStandIn(StandIn):
     def __init__(self, link):
         self._link, self._states = link, {}
 
-    def person(self, number):
+    def nth_person_id(self, number):
         return str(number)
 
     def accept_task(self, person):
@@ -106,7 +106,7 @@ class LinkOnlyStandIn(StandIn):
         self._states[session] = WORKING
         return AcceptedTask(person, session, address)
 
-    def sent(self, visit, way_back):
+    def use_way_back(self, visit, way_back):
         if not (way_back.code or way_back.url):
             return "The last page shows neither a code nor an address, so people cannot prove their work."
         if unfilled := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
@@ -120,5 +120,5 @@ class LinkOnlyStandIn(StandIn):
     def expire_task(self, visit):
         self._states[visit.session] = EXPIRED
 
-    def standing(self, visit):
+    def submission_state(self, visit):
         return self._states[visit.session]

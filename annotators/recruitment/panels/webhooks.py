@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from annotators.models import PanelEvent, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from studies.services.rate_limits import is_rate_limited
+from studies.services.rate_limits import count_and_check_rate_limit
 
 from . import ForgedMessage, incremental_sync
 from .secrets import WEBHOOK_SECRET, decrypt_panel_secret
@@ -34,7 +34,7 @@ def receive_webhook(request, key) -> HttpResponse:
     )
     if recruitment is None or channel is None or not secret:
         raise Http404("There is no webhook at this address.")
-    if is_rate_limited(f"webhook:{recruitment.pk}", MAX_PER_MINUTE):
+    if count_and_check_rate_limit(f"webhook:{recruitment.pk}", MAX_PER_MINUTE):
         return HttpResponse(status=429, headers={"Retry-After": "60"})
     try:
         message = channel.read_message(secret, request.headers, request.body)

@@ -89,7 +89,7 @@ class LinesField(forms.CharField):
     def format_line(self, part: Any) -> str:
         return str(part)
 
-    def read(self, line: str, number: int) -> Any:
+    def parse_line(self, line: str, number: int) -> Any:
         return line
 
     def clean(self, value):
@@ -99,7 +99,7 @@ class LinesField(forms.CharField):
         except TextRefused as refused:
             raise ValidationError(str(refused)) from None
         lines = [line.strip() for line in text.split("\n")]
-        return [self.read(line, number) for number, line in enumerate(lines, 1) if line]
+        return [self.parse_line(line, number) for number, line in enumerate(lines, 1) if line]
 
     def has_changed(self, initial, data):
         try:
@@ -125,7 +125,7 @@ class OptionsField(LinesField):
         key, label = (part[name].replace("|", r"\|") for name in ("key", "label"))
         return f"{key} | {label}{' | screens out' if part.get('screens_out') else ''}"
 
-    def read(self, line, number):
+    def parse_line(self, line, number):
         parts = [part.strip().replace(r"\|", "|") for part in _BAR.split(line)]
         if len(parts) == 1:
             parts = [_key_of(parts[0]), parts[0]]

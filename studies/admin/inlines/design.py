@@ -85,8 +85,8 @@ class ArmInline(StudyRowsInline):
 
 class SectionInline(StudyRowsInline):
     model = Section
-    fields = ("position", "protocol_words", "purpose", "m", "asked", "open_link")
-    readonly_fields = ("protocol_words", "asked", "open_link")
+    fields = ("position", "protocol_label", "purpose", "m", "question_count", "open_link")
+    readonly_fields = ("protocol_label", "question_count", "open_link")
     formset = OrderedFormSet
     form_class = SystemForm
     verbose_name_plural = "sections, in the order that annotators see"
@@ -101,12 +101,12 @@ class SectionInline(StudyRowsInline):
         return super().get_queryset(request).prefetch_related("questions")
 
     @admin.display(description="protocol")
-    def protocol_words(self, section):
+    def protocol_label(self, section):
         protocol = REGISTRY.get(section.protocol)
         return protocol.label if protocol else f"{section.protocol} (not installed)"
 
     @admin.display(description="questions")
-    def asked(self, section):
+    def question_count(self, section):
         return len(section.questions.all())
 
     @admin.display(description="")

@@ -76,13 +76,13 @@ class QuestionInline(ExtraRowsMixin, InlinePermissions, admin.StackedInline):
                 return self.fieldsets
             (title, first), *others = self.fieldsets
             return ((title, first | {"fields": tuple(name for name in first["fields"] if name != ("x", "y"))}), *others)
-        return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "asked_as", "required", "help")}),)
+        return ((None, {"fields": (("key", "criterion"), "text", ("x", "y"), "scale_text", "required", "help")}),)
 
     def get_readonly_fields(self, request, obj=None):
-        return () if self.has_change_permission(request, obj) else ("asked_as",)
+        return () if self.has_change_permission(request, obj) else ("scale_text",)
 
     @admin.display(description="kind of answer")
-    def asked_as(self, question):
+    def scale_text(self, question):
         return scale_summary_text(question.scale)
 
     def get_formset(self, request, obj=None, **kwargs):

@@ -35,12 +35,12 @@ class SectionPrompts:
             for system in systems:
                 self.by_system.setdefault(system, set()).add(prompt)
 
-    def count_separate_sets(self) -> int:
+    def count_batch_groups_sharing_no_prompt(self) -> int:
         """Return the largest number of groups of batches that share no prompt with each other."""
         sets = dict(enumerate({number for number in prompts if number is not None} for prompts in self.sets))
         return len(set(group_batches_by_shared_prompts({n: shown for n, shown in sets.items() if shown}).values()))
 
-    def count(self, contrast: Contrast) -> int:
+    def count_prompts_of_compared_systems(self, contrast: Contrast) -> int:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
         systems = [contrast.x_id, contrast.y_id] if contrast.x_id and contrast.y_id else list(self.by_system)
         return len(set().union(*(self.by_system.get(system, set()) for system in systems)))
@@ -70,7 +70,7 @@ def population_problems(
             name = f"too_few_prompts_for_claim:{contrast}:{section.position}"
             where = f"{contrast}, section {section.position}"
             if not REGISTRY[section.protocol].has_directed_questions:
-                if 0 < (n := shown.count(contrast)) < FEWEST_PROMPTS:
+                if 0 < (n := shown.count_prompts_of_compared_systems(contrast)) < FEWEST_PROMPTS:
                     yield Problem(
                         f"{where}: with {n} prompt{'' if n == 1 else 's'} the result is about exactly these. Add prompts to reach "
                         "five, or choose “exactly these prompts”.",
@@ -78,7 +78,7 @@ def population_problems(
                         False,
                         name,
                     )
-            elif 0 < (n := shown.count_separate_sets()) < FEWEST_PROMPTS:
+            elif 0 < (n := shown.count_batch_groups_sharing_no_prompt()) < FEWEST_PROMPTS:
                 # Such answers concern all that a person read, so sets that share no prompt are counted and not prompts.
                 yield Problem(
                     f"{where}: batches have {n} set{'' if n == 1 else 's'} that share{'s' if n == 1 else ''} no prompt, fewer than five. Add "
@@ -122,7 +122,7 @@ def _describe_population(
     at_least = "at least " if n_read < n_wanted else ""
     protocol = REGISTRY[section.protocol]
     if protocol.has_directed_questions:
-        sets = shown.count_separate_sets()
+        sets = shown.count_batch_groups_sharing_no_prompt()
         if sets < FEWEST_PROMPTS:
             found = (
                 "all batches share prompts" if sets == 1 else f"the batches form only {sets} sets that share no prompt"
@@ -135,7 +135,7 @@ def _describe_population(
             f"the batches form {at_least}{sets} sets that share no prompt, so the result can be about people and prompts like these. "
             "More sets make its interval narrower."
         )
-    prompts = shown.count(contrast)
+    prompts = shown.count_prompts_of_compared_systems(contrast)
     people = round(shown.n_batches * section.study.annotators_per_batch * n_wanted / n_read)
     seen = (
         f"{at_least}{prompts} prompt{'' if prompts == 1 else 's'} and {people} {'person' if people == 1 else 'people'}"

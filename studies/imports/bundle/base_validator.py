@@ -23,7 +23,7 @@ class BaseValidator:
             # A name may contain half of a surrogate pair, which no page can show.
             self.problems.append(f"{path}: {text}".encode("utf-8", "replace").decode())
 
-    def rows(self, value: dict[str, Any], name: str, path: str = "") -> list[tuple[str, Any]]:
+    def listed_rows_with_paths(self, value: dict[str, Any], name: str, path: str = "") -> list[tuple[str, Any]]:
         listed = value.get(name)
         where = f"{path}.{name}" if path else name
         if not isinstance(listed, list):
@@ -43,18 +43,18 @@ class BaseValidator:
             self.add_problem(f"{path}.{name}" if path else name, "is missing.")
         return not (unknown or missing)
 
-    def columns(
+    def check_columns(
         self, model: type[models.Model], value: dict[str, Any], names: tuple[str, ...], path: str
     ) -> dict[str, Any]:
         """Return the values of these columns, each with the type, length and choice of its column."""
         fields = {name: model._meta.get_field(name) for name in names}
         return {
-            name: self.column(field, value[name], f"{path}.{name}")
+            name: self.check_column(field, value[name], f"{path}.{name}")
             for name, field in fields.items()
             if isinstance(field, models.Field)
         }
 
-    def column(self, field: models.Field, value: Any, path: str) -> Any:
+    def check_column(self, field: models.Field, value: Any, path: str) -> Any:
         try:
             value = json_to_column_value(field, value, path)
             if isinstance(field, models.JSONField):
@@ -67,19 +67,19 @@ class BaseValidator:
             self.add_problem(path, " ".join(error.messages))
         return None
 
-    def reference(self, value: Any, known: Any, path: str, noun: str) -> Any:
+    def check_reference(self, value: Any, known: Any, path: str, noun: str) -> Any:
         """Return the value if it is one of the known names or numbers, or None."""
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
             self.add_problem(path, f"there is no {noun} {value!r:.60}.")
             return None
         return value
 
-    def references(self, value: Any, known: Any, path: str, noun: str) -> list[Any]:
+    def check_references(self, value: Any, known: Any, path: str, noun: str) -> list[Any]:
         if not isinstance(value, list):
             self.add_problem(path, "must be a list.")
             return []
         for number, name in enumerate(value):
-            self.reference(name, known, f"{path}[{number}]", noun)
+            self.check_reference(name, known, f"{path}[{number}]", noun)
         if not self.problems and len(set(value)) < len(value):
             self.add_problem(path, "contains the same name twice.")
         return value
@@ -92,6 +92,6 @@ class BaseValidator:
             self.add_problem(path, f"{name!r:.60} occurs twice (names must differ in more than case and blanks).")
         seen.add(key)
 
-    def stop(self) -> None:
+    def raise_if_problems(self) -> None:
         if self.problems:
             raise BundleRefused(self.problems)

@@ -27,17 +27,17 @@ class BundleValidator(DesignValidator):
             "schema", "study", "systems", "arms", "sections", "contrasts", "comparison_families", "exclusion_rules", "prompts", "outputs", "items",
             "batches", "images",
         ))  # fmt: skip
-        self.stop()
+        self.raise_if_problems()
         self.check_study()
         self.check_systems_and_arms()
         self.check_sections()
         self.check_contrasts_and_rules()
-        self.stop()  # stimuli refer to systems, and there are many of them
+        self.raise_if_problems()  # stimuli refer to systems, and there are many of them
         self._check_images()
         self._check_stimuli()
-        self.stop()
+        self.raise_if_problems()
         self._check_items_and_batches()
-        self.stop()
+        self.raise_if_problems()
 
     def _check_images(self) -> None:
         self.images: dict[str, bytes] = {}
@@ -64,19 +64,19 @@ class BundleValidator(DesignValidator):
     def _check_stimuli(self) -> None:
         self.prompts: dict[str, dict[str, Any]] = {}
         seen: set = set()
-        for path, row in self.rows(self.value, "prompts"):
+        for path, row in self.listed_rows_with_paths(self.value, "prompts"):
             if self.check_object(row, path, PROMPT_FIELDS):
-                columns = self.columns(Prompt, row, PROMPT_FIELDS, path)
+                columns = self.check_columns(Prompt, row, PROMPT_FIELDS, path)
                 self.check_unique(seen, columns["key"], f"{path}.key")
                 self._check_media(columns["media"], path)
                 self.prompts[str(columns["key"])] = columns
         self.outputs: dict[tuple[str, str, int], dict[str, Any]] = {}
-        for path, row in self.rows(self.value, "outputs"):
+        for path, row in self.listed_rows_with_paths(self.value, "outputs"):
             if not self.check_object(row, path, (*OUTPUT_FIELDS, "system", "prompt")):
                 continue
-            columns = self.columns(Output, row, OUTPUT_FIELDS, path)
-            system = self.reference(row["system"], self.systems, f"{path}.system", "system")
-            prompt = self.reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
+            columns = self.check_columns(Output, row, OUTPUT_FIELDS, path)
+            system = self.check_reference(row["system"], self.systems, f"{path}.system", "system")
+            prompt = self.check_reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
             self._check_media(columns["media"], path)
             if bool(columns["text"]) + bool(columns["media"]) + bool(columns["is_empty"]) != 1:
                 self.add_problem(path, "must have exactly one of text, media and is_empty.")
@@ -92,12 +92,12 @@ class BundleValidator(DesignValidator):
     def _check_items_and_batches(self) -> None:
         self.items: dict[tuple[int, int], dict[str, Any]] = {}
         contents: set = set()
-        for path, row in self.rows(self.value, "items"):
+        for path, row in self.listed_rows_with_paths(self.value, "items"):
             if not self.check_object(row, path, (*ITEM_FIELDS, "section", "prompt", "outputs", "expected")):
                 continue
-            columns = self.columns(Item, row, ITEM_FIELDS, path)
-            section = self.reference(row["section"], self.sections, f"{path}.section", "section")
-            prompt = self.reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
+            columns = self.check_columns(Item, row, ITEM_FIELDS, path)
+            section = self.check_reference(row["section"], self.sections, f"{path}.section", "section")
+            prompt = self.check_reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
             outputs = self._item_outputs(row, path)
             content = (section, prompt, columns["kind"], tuple(sorted(map(str, outputs))))
             if (section, columns["number"]) in self.items or content in contents:
@@ -112,16 +112,16 @@ class BundleValidator(DesignValidator):
         self.batches: list[dict[str, Any]] = []
         keys: set = set()
         numbers: set = set()
-        for path, row in self.rows(self.value, "batches"):
+        for path, row in self.listed_rows_with_paths(self.value, "batches"):
             if not self.check_object(row, path, (*BATCH_FIELDS, "arm", "items")):
                 continue
-            columns = self.columns(Batch, row, BATCH_FIELDS, path)
-            self.reference(row["arm"], self.arms, f"{path}.arm", "arm")
+            columns = self.check_columns(Batch, row, BATCH_FIELDS, path)
+            self.check_reference(row["arm"], self.arms, f"{path}.arm", "arm")
             self.check_unique(numbers, columns["number"], f"{path}.number")
             if columns["key"]:
                 self.check_unique(keys, columns["key"], f"{path}.key")
             item_keys = []
-            for where, key in self.rows(row, "items", path):
+            for where, key in self.listed_rows_with_paths(row, "items", path):
                 is_key = isinstance(key, list) and all(type(part) is int for part in key)
                 if is_key and tuple(key) in self.items:
                     item_keys.append(tuple(key))
@@ -133,7 +133,7 @@ class BundleValidator(DesignValidator):
 
     def _item_outputs(self, row: dict[str, Any], path: str) -> list[tuple[str, str, int]]:
         keys = []
-        for where, key in self.rows(row, "outputs", path):
+        for where, key in self.listed_rows_with_paths(row, "outputs", path):
             is_key = isinstance(key, list) and len(key) == 3 and all(isinstance(part, str | int) for part in key)
             if not is_key or tuple(key) not in self.outputs:
                 self.add_problem(where, "must be [system, prompt, sample] of one of outputs.")
@@ -147,11 +147,13 @@ class BundleValidator(DesignValidator):
         questions = self.sections[section]["questions"] if section in self.sections else {}
         expected: list[dict[str, Any]] = []
         seen: set = set()
-        for where, answer in self.rows(row, "expected", path):
+        for where, answer in self.listed_rows_with_paths(row, "expected", path):
             if not self.check_object(answer, where, (*EXPECTED_FIELDS, "question", "exposure")):
                 continue
-            columns = self.columns(Expected, answer, EXPECTED_FIELDS, where)
-            question = self.reference(answer["question"], questions, f"{where}.question", "question of this section")
+            columns = self.check_columns(Expected, answer, EXPECTED_FIELDS, where)
+            question = self.check_reference(
+                answer["question"], questions, f"{where}.question", "question of this section"
+            )
             self.check_unique(seen, question, f"{where}.question")
             exposure, low, high = answer["exposure"], columns["low"], columns["high"]
             is_range = low is not None and high is not None and low <= high and exposure is None

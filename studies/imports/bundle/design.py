@@ -38,7 +38,7 @@ class DesignValidator(BaseValidator):
         self.study: dict[str, Any] = {}
         if not self.check_object(study, "study", STUDY_FIELDS):
             return
-        self.study = self.columns(Study, study, STUDY_FIELDS, "study")
+        self.study = self.check_columns(Study, study, STUDY_FIELDS, "study")
         if study["preparation"]:
             try:
                 Preparation.from_json(study["preparation"])
@@ -51,24 +51,24 @@ class DesignValidator(BaseValidator):
     def check_systems_and_arms(self) -> None:
         self.systems: dict[str, dict[str, Any]] = {}
         seen: set = set()
-        for path, row in self.rows(self.value, "systems"):
+        for path, row in self.listed_rows_with_paths(self.value, "systems"):
             row = _without_flag(row)
             if self.check_object(row, path, SYSTEM_FIELDS):
-                columns = self.columns(System, row, SYSTEM_FIELDS, path)
+                columns = self.check_columns(System, row, SYSTEM_FIELDS, path)
                 self.check_unique(seen, columns["name"], f"{path}.name")
                 self.systems[columns["name"]] = columns
         self.arms: dict[str, tuple[dict[str, Any], list[str]]] = {}
         seen = set()
-        for path, row in self.rows(self.value, "arms"):
+        for path, row in self.listed_rows_with_paths(self.value, "arms"):
             if self.check_object(row, path, (*ARM_FIELDS, "systems")):
-                columns = self.columns(Arm, row, ARM_FIELDS, path)
+                columns = self.check_columns(Arm, row, ARM_FIELDS, path)
                 self.check_unique(seen, columns["name"], f"{path}.name")
-                system_names = self.references(row["systems"], self.systems, f"{path}.systems", "system")
+                system_names = self.check_references(row["systems"], self.systems, f"{path}.systems", "system")
                 self.arms[columns["name"]] = columns, system_names
 
     def check_sections(self) -> None:
         self.sections: dict[int, dict[str, Any]] = {}
-        rows = self.rows(self.value, "sections")
+        rows = self.listed_rows_with_paths(self.value, "sections")
         positions = {
             row["position"] for _, row in rows if isinstance(row, dict) and isinstance(row.get("position"), int)
         }
@@ -76,10 +76,10 @@ class DesignValidator(BaseValidator):
         for path, row in rows:
             if not self.check_object(row, path, (*SECTION_FIELDS, "reuses", "arms", "questions")):
                 continue
-            columns = self.columns(Section, row, SECTION_FIELDS, path)
+            columns = self.check_columns(Section, row, SECTION_FIELDS, path)
             self.check_unique(seen, columns["position"], f"{path}.position")
             if row["reuses"] is not None:
-                self.reference(
+                self.check_reference(
                     row["reuses"], [p for p in positions if p != row["position"]], f"{path}.reuses", "other section"
                 )
             protocol = REGISTRY.get(columns["protocol"])
@@ -88,7 +88,7 @@ class DesignValidator(BaseValidator):
             self.sections[row["position"] if isinstance(row["position"], int) else -1] = {
                 "columns": columns,
                 "reuses": row["reuses"],
-                "arms": self.references(row["arms"], self.arms, f"{path}.arms", "arm"),
+                "arms": self.check_references(row["arms"], self.arms, f"{path}.arms", "arm"),
                 "questions": self._questions(row, path),
             }
 
@@ -96,10 +96,10 @@ class DesignValidator(BaseValidator):
         questions: dict[str, dict[str, Any]] = {}
         keys: set = set()
         positions: set = set()
-        for where, row in self.rows(section, "questions", path):
+        for where, row in self.listed_rows_with_paths(section, "questions", path):
             if not self.check_object(row, where, (*QUESTION_FIELDS, "x", "y")):
                 continue
-            columns = self.columns(Question, row, QUESTION_FIELDS, where)
+            columns = self.check_columns(Question, row, QUESTION_FIELDS, where)
             self._check_scale(row["scale"], f"{where}.scale")
             self._check_skip_reasons(row["skip_reasons"], f"{where}.skip_reasons")
             self.check_unique(keys, columns["key"], f"{where}.key")
@@ -165,7 +165,7 @@ class DesignValidator(BaseValidator):
         x, y = row["x"], row["y"]
         for name, value in (("x", x), ("y", y)):
             if value is not None:
-                self.reference(value, self.systems, f"{path}.{name}", "system")
+                self.check_reference(value, self.systems, f"{path}.{name}", "system")
         if (x is None) != (y is None):
             self.add_problem(path, "must have both x and y, or neither.")
         elif x is not None and x == y:
@@ -175,16 +175,16 @@ class DesignValidator(BaseValidator):
     def check_contrasts_and_rules(self) -> None:
         self.contrasts: list[dict[str, Any]] = []
         seen: set = set()
-        for path, row in self.rows(self.value, "contrasts"):
+        for path, row in self.listed_rows_with_paths(self.value, "contrasts"):
             if isinstance(row, dict):
                 row = LATER_CONTRAST_FIELDS | row
             names = (*CONTRAST_FIELDS, *LATER_CONTRAST_FIELDS)
             if not self.check_object(row, path, (*names, "section", "x", "y")):
                 continue
-            columns = self.columns(Contrast, row, names, path)
+            columns = self.check_columns(Contrast, row, names, path)
             x, y = self._pair(row, path)
             if row["section"] is not None:
-                self.reference(row["section"], self.sections, f"{path}.section", "section")
+                self.check_reference(row["section"], self.sections, f"{path}.section", "section")
             conditions = (columns["x_condition"], columns["y_condition"])
             if bool(conditions[0]) != bool(conditions[1]) or (conditions[0] and (conditions[0] == conditions[1] or x)):
                 self.add_problem(path, "must compare two systems, or two different conditions, or neither.")
@@ -201,9 +201,9 @@ class DesignValidator(BaseValidator):
         self._check_families()
         self.rules: list[dict[str, Any]] = []
         named: set = set()
-        for path, row in self.rows(self.value, "exclusion_rules"):
+        for path, row in self.listed_rows_with_paths(self.value, "exclusion_rules"):
             if self.check_object(row, path, RULE_FIELDS):
-                columns = self.columns(ExclusionRule, row, RULE_FIELDS, path)
+                columns = self.check_columns(ExclusionRule, row, RULE_FIELDS, path)
                 self.check_unique(named, columns["rule"], f"{path}.rule")
                 if columns["rule"] in RULES and RULES[columns["rule"]].settings_form is not None:
                     self._check_settings(RULES[columns["rule"]].settings_form, row["settings"], f"{path}.settings")
@@ -212,9 +212,9 @@ class DesignValidator(BaseValidator):
     def _check_families(self) -> None:
         self.families: list[dict[str, Any]] = []
         seen: set = set()
-        for path, row in self.rows(self.value, "comparison_families"):
+        for path, row in self.listed_rows_with_paths(self.value, "comparison_families"):
             if self.check_object(row, path, FAMILY_FIELDS):
-                columns = self.columns(ComparisonFamily, row, FAMILY_FIELDS, path)
+                columns = self.check_columns(ComparisonFamily, row, FAMILY_FIELDS, path)
                 self.check_unique(seen, columns["name"], f"{path}.name")
                 self.families.append(columns)
         if fault := order_fault({row["name"]: row["after"] for row in self.families}):

@@ -33,14 +33,14 @@ class GatheredBatch:
     places: list[GatheredPlacement] = field(default_factory=list)
     by_position: dict[tuple[int, object], GatheredPlacement] = field(default_factory=dict)
 
-    def ordered(self) -> list[GatheredPlacement]:
+    def ordered_placements(self) -> list[GatheredPlacement]:
         """Return the places by section, then by position if the file gives positions, or else in the order of the file."""
         return sorted(self.places, key=lambda placement: (placement.section, placement.position or 0))
 
     def digest_lines(self) -> list[list]:
         return [
             [self.arm, number, placement.section, placement.prompt, system, sample]
-            for number, placement in enumerate(self.ordered())
+            for number, placement in enumerate(self.ordered_placements())
             for system, sample in placement.outputs.items()
         ]
 
@@ -173,7 +173,7 @@ class BatchCollector:
             return None
         return placement
 
-    def finish(self, report: ImportReport, existing: dict[str, bytes], systems: set[str]) -> None:
+    def check_and_count(self, report: ImportReport, existing: dict[str, bytes], systems: set[str]) -> None:
         """Check each complete batch, and count the new ones."""
         count = report.counts["batches"]
         incomplete: list[str] = []
@@ -202,7 +202,7 @@ class BatchCollector:
                 count.changed += 1
         self._add_findings(report, incomplete, sizes, uncovered)
 
-    def changed(self, existing: dict[str, bytes]) -> Iterator[GatheredBatch]:
+    def changed_batches(self, existing: dict[str, bytes]) -> Iterator[GatheredBatch]:
         """Yield the batches that are new or differ from the study's."""
         for batch in self.batches.values():
             if existing.get(batch.key) != batch_digest(batch.digest_lines()):

@@ -37,17 +37,17 @@ class RecordReader:
         self.count = 0
         self.ignored: dict[str, None] = {}
 
-    def layout(self, columns: tuple[str, ...]) -> ColumnLayout:
+    def parse_layout(self, columns: tuple[str, ...]) -> ColumnLayout:
         raise NotImplementedError
 
-    def record(self, row: Row, layout: Any) -> Any:
+    def parse_row(self, row: Row, layout: Any) -> Any:
         """Return the row as a record, or None if it has a problem, which is noted."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
         for row in self.rows:
             self.count += 1
-            layout = self.layout(tuple(row.values))
+            layout = self.parse_layout(tuple(row.values))
             if layout.problem:
                 self.problems.add(row.number, None, layout.problem)
                 if self.count == 1:  # the header's fault: all rows below it have it too
@@ -55,7 +55,7 @@ class RecordReader:
                 continue
             if layout.ignored and len(self.ignored) < MAX_LISTED_IGNORED:
                 self.ignored |= dict.fromkeys(layout.ignored)
-            record = self.record(row, layout)
+            record = self.parse_row(row, layout)
             if record is not None:
                 yield record
 

@@ -149,10 +149,10 @@ class StimulusReader(RecordReader):
         super().__init__(rows, problems)
         self.options = options
 
-    def layout(self, columns: tuple[str, ...]) -> StimulusLayout:
+    def parse_layout(self, columns: tuple[str, ...]) -> StimulusLayout:
         return parse_stimulus_columns(columns)
 
-    def record(self, row: Row, layout: StimulusLayout) -> StimulusRow | None:
+    def parse_row(self, row: Row, layout: StimulusLayout) -> StimulusRow | None:
         before = self.problems.count
         prompt = self.read_or_add_problem(row, lambda: _prompt(row.values, layout))
         outputs = list(self._outputs(row, layout))

@@ -60,7 +60,7 @@ class ImportedImages:
         return sorted(self._archive.images - used_members)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def storing_used_images(self) -> Iterator[None]:
         """Store the images for annotators. Write the rows that name them inside this context."""
         folder = Path(self._temporary_folder.name) if self._temporary_folder else Path()
         with storing_images(sorted(set(self._names.values())), lambda name: image_path(folder, name).read_bytes()):

@@ -285,7 +285,7 @@ class ImportPlan:
         if self.journal is not None:
             self.journal.write(json.dumps(operation) + "\n")
 
-    def finish(self) -> None:
+    def complete_report(self) -> None:
         """Complete the report after all rows are read."""
         report = self.report
         report.counts["systems"].new = len(self.new_systems)
@@ -299,8 +299,8 @@ class ImportPlan:
                     f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Add systems that the study does not have yet”.",
                 )
         if self.batch_collector:
-            self.batch_collector.finish(report, self.stored.batches, set(self.systems))
-            for batch in self.batch_collector.changed(self.stored.batches):
+            self.batch_collector.check_and_count(report, self.stored.batches, set(self.systems))
+            for batch in self.batch_collector.changed_batches(self.stored.batches):
                 if batch.key in self.stored.batches:
                     self._note_change(ImportChange(batch.row, f"batch {batch.key}"), None)
         report.changes = self._described_changes()

@@ -73,7 +73,7 @@ def import_stimuli_file(
             if number % PROGRESS_EVERY == 0:
                 progress(number, 0, f"Reading row {number:,} ({size / 1e6:,.0f} MB)")
         report.rows = entries.count
-        plan.finish()
+        plan.complete_report()
         add_file_findings(study, report, entries, AUDIT_VERB)
         if study.preparation:
             report.add_finding("preparation", "The study's preparation will be applied to the imported texts.")
@@ -84,7 +84,7 @@ def import_stimuli_file(
         if is_dry_run or not report.is_sound or not report.has_changes:
             return report
         progress(report.rows, report.rows, "Writing")
-        with images.kept(), transaction.atomic():
+        with images.storing_used_images(), transaction.atomic():
             write_import_plan(plan)
             audit.record(
                 AUDIT_VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()

@@ -45,11 +45,11 @@ class Upload:
 
     @property
     def path(self) -> Path:
-        return uploads_folder() / f"{self.token}.data"
+        return get_or_create_uploads_folder() / f"{self.token}.data"
 
     def save(self) -> None:
         """Replace the record in one step, so that readers never see a part of it."""
-        new = uploads_folder() / f".{self.token}.{secrets.token_hex(4)}"
+        new = get_or_create_uploads_folder() / f".{self.token}.{secrets.token_hex(4)}"
         new.write_text(json.dumps(asdict(self)), encoding="utf-8")
         os.chmod(new, 0o600)
         os.replace(new, _record(self.token))
@@ -67,7 +67,7 @@ class Upload:
             return False
 
 
-def uploads_folder() -> Path:
+def get_or_create_uploads_folder() -> Path:
     """Return the folder of uploads. It is beside the media folder and never served."""
     path = Path(getattr(settings, "UPLOADS_ROOT", None) or Path(settings.MEDIA_ROOT).parent / "uploads")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def uploads_folder() -> Path:
 
 
 def _record(token: str) -> Path:
-    return uploads_folder() / f"{token}.json"
+    return get_or_create_uploads_folder() / f"{token}.json"
 
 
 def store_upload(
@@ -128,7 +128,7 @@ def get_upload(token: str, study_id: int | None) -> Upload | None:
 def purge_old_files(older_than_seconds: float = RETENTION_SECONDS) -> int:
     """Remove files older than a day. Return their number."""
     before, n = time.time() - older_than_seconds, 0
-    for path in uploads_folder().iterdir():
+    for path in get_or_create_uploads_folder().iterdir():
         with suppress(FileNotFoundError):  # another process purges too
             if path.stat().st_mtime < before:
                 path.unlink()

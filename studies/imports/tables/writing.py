@@ -54,7 +54,9 @@ def write_import_plan(plan: ImportPlan) -> None:
             System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
             _replay(study, plan.journal)
             if plan.batch_collector:
-                _write_batches(study, list(plan.batch_collector.changed(plan.stored.batches)), plan.stored.batches)
+                _write_batches(
+                    study, list(plan.batch_collector.changed_batches(plan.stored.batches)), plan.stored.batches
+                )
             Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     except IntegrityError:
         # Somebody added the same rows by hand after the comparison above.
@@ -171,7 +173,7 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], stored_digests: 
                     prompts[placement.prompt],
                     [outputs[system, placement.prompt, sample] for system, sample in sorted(placement.outputs.items())],
                 )
-                for placement in batch.ordered()
+                for placement in batch.ordered_placements()
             ]
             for batch in chunk
         ]

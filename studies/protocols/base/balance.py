@@ -17,7 +17,7 @@ class ShownCounts:
         self.systems: Counter[int] = Counter()
         self.sets: Counter[Shown] = Counter()
 
-    def pick(self, n_left: Mapping[Shown, int], rng: Random) -> Shown:
+    def pick_and_count(self, n_left: Mapping[Shown, int], rng: Random) -> Shown:
         """Choose the set that was shown least, then the one with the rarest systems, and count it.
 
         ``n_left``: how often each set can still be chosen. Of equal sets, those are taken of which, and of whose systems, most
@@ -43,7 +43,7 @@ class ShownCounts:
         self.systems.update(shown)
         self.sets[shown] += 1
 
-    def pick_systems(self, systems: Sequence[int], size: int, rng: Random) -> list[int]:
+    def pick_and_count_systems(self, systems: Sequence[int], size: int, rng: Random) -> list[int]:
         """Choose this many of the systems, the rarest first and at random among equals, and count them. They keep their order."""
         by_count = sorted(rng.sample(systems, len(systems)), key=self.systems.__getitem__)
         chosen = set(by_count[:size])
@@ -69,7 +69,7 @@ def in_balanced_order(sets: tuple[Shown, ...]) -> tuple[Shown, ...]:
     return tuple(ordered)
 
 
-def draw_positions(items: Sequence[Sequence[Hashable]], rng: Random) -> list[tuple[int, ...]]:
+def draw_balanced_positions(items: Sequence[Sequence[Hashable]], rng: Random) -> list[tuple[int, ...]]:
     """Return the position of each output on its page, such that positions are balanced over the items.
 
     ``items``: the system of each output, for each item. Over the items of one size, each system is at each position equally

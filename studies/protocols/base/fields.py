@@ -94,15 +94,15 @@ class Field:
         """Return what a page would send for an imported row about an output with this text. Raises ColumnRefused."""
         raise NotImplementedError
 
-    def words(self, raw: str, part: str = "") -> str | None:
+    def displayed_text(self, raw: str, part: str = "") -> str | None:
         """Return the sent text (of the input ``part``) in the page's words, or None if no control can show it."""
         return raw
 
-    def plausible(self, robot: Robot, page_field: Any) -> str | None:
+    def robot_answer(self, robot: Robot, page_field: Any) -> str | None:
         """Return what a robot sends for this field by default, or None if it sends nothing."""
         raise NotImplementedError(
-            f"Robots do not know how to answer a {type(self).__name__}: give this field a method `plausible`, or let `plausible` of "
-            "its protocol send its inputs."
+            f"Robots do not know how to answer a {type(self).__name__}: give this field a method `robot_answer`, or let "
+            "`robot_answers` of its protocol send its inputs."
         )
 
 
@@ -146,10 +146,10 @@ class WholeNumberField(Field):
             raise AnswerRefused(f"Please give {self.number_range_text}.")
         return Decimal(number)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         span = self.maximum - self.minimum
         step = robot.round_to if span >= 20 else 1
-        value = self.minimum + robot.share(page_field) * span
+        value = self.minimum + robot.scale_position(page_field) * span
         return str(int(min(self.maximum, max(self.minimum, step * round(value / step)))))
 
 
@@ -189,13 +189,13 @@ class ScalePointsField(Field):
             raise AnswerRefused(self.missing)
         return Decimal(raw)
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         labels = {point.key: point.label for point in self.points}
         return (f"{raw} ({labels[raw]})" if labels[raw] else raw) if raw in labels else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         points = sorted(int(point.key) for point in self.points)
-        return str(points[min(len(points) - 1, int(robot.share(page_field) * len(points)))])
+        return str(points[min(len(points) - 1, int(robot.scale_position(page_field) * len(points)))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,10 @@ class ChoiceField(Field):
             raise AnswerRefused(self.missing)
         return raw
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         return {option.key: option.label for option in self.options}.get(raw)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         """If some answers end participation, return the first of the others, so that the robot can continue."""
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
@@ -247,12 +247,12 @@ class ExposureChoiceField(Field):
         except KeyError:
             raise AnswerRefused(self.missing) from None
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         if self.tie and raw == TIE:
             return self.tie
         return raw if raw in dict(self.exposures) else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return max(self.exposures, key=lambda exposure: robot.liking(exposure[1]))[0]
 
 
@@ -271,10 +271,10 @@ class TickBoxField(Field):
             raise AnswerRefused(self.missing)
         return Decimal(1 if raw else 0)
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         return (self.option.label or "Yes") if raw == "1" else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return "1" if self.required or robot.rng.random() < 0.5 else None
 
 
@@ -303,7 +303,7 @@ class TextField(Field):
             raise AnswerRefused(f"Please write at least {self.minimum_length} characters.")
         return text
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         if not self.required and not robot.is_commenting:
             return None
         text = robot.explanation(self.required)

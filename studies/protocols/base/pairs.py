@@ -84,7 +84,7 @@ def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[
     ]
 
 
-def draw_pairs(
+def draw_pair_items(
     pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
 ) -> list[DrawnItem]:
     """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns.
@@ -101,7 +101,7 @@ def draw_pairs(
     counts = ShownCounts(sets)
     for prompt in pool.prompts[:m]:
         if pool.is_balanced and prompt not in pool.turns:
-            pair = counts.pick(dict.fromkeys(sets, 1), rng)
+            pair = counts.pick_and_count(dict.fromkeys(sets, 1), rng)
         else:
             first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
             if without_repeats and turn >= len(sets):

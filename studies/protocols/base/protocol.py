@@ -49,7 +49,7 @@ class ExampleStudy:
 
 
 class Protocol:
-    """The definition of a protocol. Only ``slug``, ``label`` and ``asks`` are required. ``analysis.protocols`` analyses
+    """The definition of a protocol. Only ``slug``, ``label`` and ``page_fields`` are required. ``analysis.protocols`` analyses
     its answers."""
 
     slug = ""
@@ -143,7 +143,7 @@ class Protocol:
         """
         return None
 
-    def sources(
+    def candidate_systems_by_place(
         self, section, systems: Sequence[int], human_systems: frozenset[int], rng: Random
     ) -> Sequence[tuple[int, ...]]:
         """Return the source systems of each of the m places, if an item shows one output. Otherwise return nothing.
@@ -191,11 +191,11 @@ class Protocol:
         """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
 
-    def asks(self, page: Page) -> dict[str, PageField]:
+    def page_fields(self, page: Page) -> dict[str, PageField]:
         """Return the form fields of a page, by slot."""
         raise NotImplementedError
 
-    def clean(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
+    def complete_data_and_find_errors(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
         """Check rules across fields and return {slot: message}. ``data`` holds the cleaned values and may be extended (mid-ranks).
 
         This is called even if a field was refused. A refused slot is not in ``data`` and keeps its own message. An empty slot
@@ -243,7 +243,7 @@ class Protocol:
         """
         return {}
 
-    def truth(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
+    def expected_answer_text(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
         """Return the expected answer of a practice item in words: a range on the question's scale, or the label of an output."""
         noun = str(page.section.settings.get("noun") or "text").capitalize()
         if isinstance(expected, str):
@@ -252,10 +252,10 @@ class Protocol:
         labels = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
         return " or ".join(labels) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
-    def plausible(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
-        """Return what a robot sends from a page, by input name. The other fields use their own ``plausible``.
+    def robot_answers(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
+        """Return what a robot sends from a page, by input name. The other fields use their own ``robot_answer``.
 
-        Override this if ``clean`` has rules across fields, or if the report must recover what the robots perceive.
+        Override this if ``complete_data_and_find_errors`` has rules across fields, or if the report must recover what the robots perceive.
         """
         return {}
 

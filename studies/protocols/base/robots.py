@@ -1,7 +1,7 @@
 """Robots: plausible answers to any page, for the demo, test runs, rehearsals and tests.
 
-A field gives a plausible answer of its kind (``Field.plausible``). A protocol answers the whole page
-(``Protocol.plausible``) if its rules span fields, or if the report must recover what robots perceive.
+A field gives a plausible answer of its kind (``Field.robot_answer``). A protocol answers the whole page
+(``Protocol.robot_answers``) if its rules span fields, or if the report must recover what robots perceive.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Robot:
         """Return how much the robot likes an output at this moment, for a choice among several."""
         return self.rng.random()
 
-    def share(self, page_field: Any) -> float:
+    def scale_position(self, page_field: Any) -> float:
         """Return an answer's place on its scale, from the lowest (0) to the highest (1)."""
         return self.rng.random()
 
@@ -54,9 +54,9 @@ class Robot:
 
     def answers(self, protocol: Any, page_fields: Mapping[str, Any]) -> dict[str, str]:
         """Return what the robot sends from a page, by input name."""
-        sent = dict(protocol.plausible(page_fields, self))
+        sent = dict(protocol.robot_answers(page_fields, self))
         for slot, ask in page_fields.items():
             names = {f"{slot}.{part}" for part in ask.field.inputs} or {slot}
-            if names.isdisjoint(sent) and (answer := ask.field.plausible(self, ask)) is not None:
+            if names.isdisjoint(sent) and (answer := ask.field.robot_answer(self, ask)) is not None:
                 sent[slot] = answer
         return sent

@@ -129,14 +129,14 @@ class ErrorMarkField(Field):
             raise ColumnRefused("part", message)
         return {"where": where, "category": choice, "severity": level.key, "words": f"{start}-{end}"}
 
-    def words(self, raw, part=""):
+    def displayed_text(self, raw, part=""):
         if part == "where":
             number = int(raw) if re.fullmatch(r"0|[1-9][0-9]{0,3}", raw, re.ASCII) else None
             return None if number is None else f"sentence {number}" if number else "in no sentence"
         options = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
         return raw if options is None else {option.key: option.label for option in options}.get(raw)
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return None  # the protocol's robots found no further error
 
     def parts(self, output) -> tuple[Sentence, ...]:
@@ -153,7 +153,7 @@ class NoErrorsField(TickBoxField):
     def clean(self, raw):
         return Answer(value=Decimal(0)) if TickBoxField.clean(self, raw) else None
 
-    def plausible(self, robot, page_field):
+    def robot_answer(self, robot, page_field):
         return None  # the protocol's robots found errors, otherwise they would have ticked it
 
 
@@ -258,7 +258,7 @@ class Marks(Protocol):
         settings = self.cleaned_settings(section)
         return parse_codebook(settings["categories"], settings["severities"])
 
-    def asks(self, page):
+    def page_fields(self, page):
         (item,) = page.items
         ((label, exposure),) = item.exposures
         settings = self.cleaned_settings(page.section)
@@ -284,7 +284,7 @@ class Marks(Protocol):
                 asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **common)
         return asks
 
-    def clean(self, page, data):
+    def complete_data_and_find_errors(self, page, data):
         """Require marks or "no error", but not both. Refuse double marks and unknown sentences."""
         (item,) = page.items
         ((label, exposure),) = item.exposures
@@ -315,7 +315,7 @@ class Marks(Protocol):
             seen.add(answer)
         return errors
 
-    def plausible(self, page_fields, robot):
+    def robot_answers(self, page_fields, robot):
         """Find more errors in weaker systems, and subtract points for each error."""
         sent: dict[str, str] = {}
         marks = [(slot, ask) for slot, ask in page_fields.items() if isinstance(ask.field, ErrorMarkField)]

@@ -9,7 +9,7 @@ from studies import signals
 from studies.access import Action, check_owner_or_admin_or_404, check_permission_or_404
 from studies.models import Job, audit
 
-from .registry import kind_of, validate_json_value
+from .registry import get_job_kind, validate_json_value
 
 State = Job.State
 ENDED = (State.DONE, State.FAILED, State.CANCELLED)
@@ -20,7 +20,7 @@ def submit(kind: str, *, by, study=None, request_token: str | None = None, **arg
 
     Idempotent: a repeated ``request_token`` returns the same row.
     """
-    kind_of(kind)
+    get_job_kind(kind)
     columns = {"kind": kind, "study": study, "by": by, "arguments": validate_json_value(arguments)}
     if request_token is None:
         job, is_new = Job.objects.create(**columns), True

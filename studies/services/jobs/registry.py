@@ -61,7 +61,7 @@ def kinds() -> dict[str, JobKind]:
     return dict(_kinds)
 
 
-def kind_of(name: str) -> JobKind:
+def get_job_kind(name: str) -> JobKind:
     autodiscover_tasks()
     try:
         return _kinds[name]

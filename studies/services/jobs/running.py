@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce, Now
 from studies.models import Job
 from studies.services.signal_flag import SignalFlag
 
-from .registry import UnknownKind, autodiscover_tasks, kind_of, kinds, validate_json_value
+from .registry import UnknownKind, autodiscover_tasks, get_job_kind, kinds, validate_json_value
 
 logger = logging.getLogger("heval.jobs")
 LEASE_SECONDS = 60
@@ -103,7 +103,7 @@ def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
     progress = ProgressReporter(job.pk, holder)
     logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
     try:
-        kind = kind_of(job.kind)
+        kind = get_job_kind(job.kind)
         with _lease_renewal(progress):
             result = validate_json_value(kind.work(job, progress))
         _end(job, holder, State.DONE, result=result)

@@ -3,7 +3,7 @@
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.report.coding_blocks import build_coding_blocks
 from studies.models import StudyMember
 from tests.builders import user
@@ -20,7 +20,9 @@ def people(study, *names, role="coder"):
 
 def sample_of(study, coders, kind="explanations", rule="union", per_arm=4, **options):
     book = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
-    return draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, by=None, **options)
+    return draw_coding_sample(
+        study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, by=None, **options
+    )
 
 
 def code_all(sample, coder, labels_of):

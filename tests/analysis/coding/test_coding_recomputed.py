@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_coded_samples
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.coding_blocks import build_coding_blocks
@@ -51,7 +51,11 @@ def samples():
     for kind, rule in KINDS:
         book = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
         who = coders if rule == "third" else coders[:2]
-        code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who, by=None), who, book.keys)
+        code(
+            draw_coding_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who, by=None),
+            who,
+            book.keys,
+        )
     withdraw_annotator_and_erase_texts(people[3])
     return read(Study.objects.get(pk=study.pk))
 

@@ -43,7 +43,9 @@ def test_agreement_is_that_of_the_two_by_themselves(study, coders):
     assert rows["Genre"]["estimate"] is None and rows["Genre"]["reason"]
     assert "α, MASI" in next(iter(rows))
     (read,) = read_coded_samples(study, ["live"])
-    assert sum(map(bool, [read.is_work_refused(item) for item in read.pairs])) == 3  # the rule does not touch agreement
+    assert (
+        sum(map(bool, [read.is_work_refused(item) for item in read.items_coded_by_both])) == 3
+    )  # the rule does not touch agreement
 
 
 def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):

@@ -170,7 +170,7 @@ def asked_on_pages(assignment):
     asks = {
         (page.key, ask.question_id, ask.item_id, ask.exposure_id)
         for page, protocol in ((step.page, step.protocol) for step in standing.steps.values())
-        for ask in protocol.asks(page).values()
+        for ask in protocol.page_fields(page).values()
     }
     items = {item.id for step in standing.steps.values() for item in step.page.items}
     exposures = {

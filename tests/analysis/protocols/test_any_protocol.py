@@ -34,7 +34,7 @@ class Pick(Protocol):
     def estimands(self, section):
         return {"share": "share of the choices between x and y that fall on x"}
 
-    def asks(self, page):
+    def page_fields(self, page):
         return {
             page.slot(question, item): PageField(
                 ExposureChoiceField(question.required, exposures=item.exposures),
@@ -71,7 +71,7 @@ class Silent(ProtocolAnalysis):
                 analysis="pick.share",
                 estimand="share of choices for x",
             )
-            found.append(compared.named(share, "share"))
+            found.append(compared.tag_estimate(share, "share"))
         return tuple(found)
 
     def analyse(self, context):

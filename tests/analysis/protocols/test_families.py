@@ -31,7 +31,7 @@ def compared(x, effect, family="primary", n=30, **settings):
     values = (values - values.mean()) / values.std(ddof=1) + effect
     estimate = basic.one_sample_t_test(values, null=0.0)
     tost = comparison.equivalence_tests(estimate, null=0.0)
-    return comparison, comparison.named(replace(estimate, sensitivity=tost), "mean")
+    return comparison, comparison.tag_estimate(replace(estimate, sensitivity=tost), "mean")
 
 
 def adjusted(declared, *, missing=(), **pairs_by_block):

@@ -110,7 +110,7 @@ def test_every_planned_cell_is_there_answered_or_not():
     study = humanlike_draft(machines=("gpt2", "gpt3"), conditions=("none", "examples"), domains=("news", "stories"))
     frame, (section,) = made(study, {"news gpt3 none": (1, 0)}, n=20)
     one = read_judgements(frame, section)
-    assert len(one.cells) == 8 and len(one.cells_over_domains) == 4 and one.reference("gpt2") == "none"
+    assert len(one.cells) == 8 and len(one.cells_over_domains) == 4 and one.reference_condition("gpt2") == "none"
     blocks = analysed("humanlike", frame, [section])
     rows = {(r["model"], r["condition"], r["domain"]): r for r in table(blocks, "detection")["rows"]}
     assert len(rows) == 12 and rows["gpt2", "none", "news"]["d"] is None and rows["gpt2", "none", "news"]["reason"]

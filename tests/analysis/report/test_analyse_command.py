@@ -30,7 +30,7 @@ def test_the_command_prints_the_warnings_below_their_claim():
 
 def test_the_command_prints_no_warning_below_a_claim_without_one(monkeypatch):
     study = finished(user())
-    monkeypatch.setattr("analysis.protocols.blocks.sentences.claim_warnings", lambda warnings: [])
+    monkeypatch.setattr("analysis.protocols.blocks.sentences.gravest_warnings_with_sentences", lambda warnings: [])
     said = StringIO()
     call_command("analyse", str(study.code), "--resamples", "199", stdout=said)
     assert not any(line.startswith("  ") for line in said.getvalue().splitlines())

@@ -20,7 +20,7 @@ def answers(seed=0, n=25, k=4):
 
 def beside(xy, yx, names, **more):
     return axes.preferences_overall_and_by_criterion(
-        xy, yx, question_names=names, rng=np.random.default_rng(0), resamples=199, **more
+        xy, yx, question_names=names, rng=np.random.default_rng(0), sensitivity_resamples=199, **more
     )
 
 

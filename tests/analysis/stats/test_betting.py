@@ -120,7 +120,7 @@ def test_the_sequence_keeps_what_nobody_has_got_rich_against():
     wealth = betting.log_wealth(values, nulls, level=0.9)
     for n in (1, 7, 40, 120):
         kept = nulls[wealth[:, :n].max(axis=1) < math.log(10)]
-        interval = sequence.at(n)
+        interval = sequence.interval_after(n)
         assert_allclose([interval.low, interval.high], [max(0, kept[0] - 0.001), min(1, kept[-1] + 0.001)], atol=1e-12)
     assert np.all(np.diff(sequence.low) >= 0) and np.all(np.diff(sequence.high) <= 0)
     assert sequence.drift_at is None
@@ -135,14 +135,14 @@ def test_the_sequence_mirrors_its_values():
 def test_a_sequence_narrower_than_the_grid_is_not_taken_for_drift():
     sequence = betting.betting_confidence_sequence(np.full(3000, 0.1234567), grid=101)
     assert sequence.drift_at is None
-    last = sequence.at(3000)
+    last = sequence.interval_after(3000)
     assert last.low < 0.1234567 < last.high and last.high - last.low < 0.005
 
 
 def test_a_mean_that_moves_is_drift():
     sequence = betting.betting_confidence_sequence(np.repeat([0.0, 1.0], 200))
     assert 200 < sequence.drift_at < 400
-    assert sequence.at(400) == sequence.at(sequence.drift_at)
+    assert sequence.interval_after(400) == sequence.interval_after(sequence.drift_at)
     assert np.all(sequence.low <= sequence.high)
 
 
@@ -150,7 +150,7 @@ def test_a_sequence_of_nothing_has_no_interval():
     sequence = betting.betting_confidence_sequence([])
     assert len(sequence.low) == 0 and sequence.drift_at is None
     with pytest.raises(ValueError, match="n: 1"):
-        sequence.at(1)
+        sequence.interval_after(1)
     with pytest.raises(ValueError, match="grid"):
         betting.betting_confidence_sequence([0.5], grid=2)
     json.dumps(json_safe(betting.betting_confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
@@ -177,12 +177,12 @@ def test_it_covers_where_a_t_interval_does_not():
 
 def test_units_of_one_weight_are_bet_on_as_their_means():
     sums = np.array([3.0, 1.0, 4.0, 2.0, 4.0, 4.0])
-    even = betting.ratio_interval(sums, np.full(6, 4.0))
+    even = betting.betting_ratio_interval(sums, np.full(6, 4.0))
     assert even == betting.betting_interval(sums / 4)
     # In points, and with a unit of no weight, it is the same interval.
-    points = betting.ratio_interval([0.0, *(100 * sums)], [0.0, *np.full(6, 4.0)], bounds=(0, 100))
+    points = betting.betting_ratio_interval([0.0, *(100 * sums)], [0.0, *np.full(6, 4.0)], bounds=(0, 100))
     assert_allclose([points.low, points.high], [100 * even.low, 100 * even.high])
-    assert betting.ratio_interval([], []) is None and betting.ratio_interval([0], [0]) is None
+    assert betting.betting_ratio_interval([], []) is None and betting.betting_ratio_interval([0], [0]) is None
 
 
 def test_a_ratio_is_bet_on_where_those_who_answer_much_answer_otherwise():
@@ -198,7 +198,7 @@ def test_a_ratio_is_bet_on_where_those_who_answer_much_answer_otherwise():
     for _ in range(runs):
         sums, counts = answers(40)
         interval, other = (
-            betting.ratio_interval(sums, counts, grid=201),
+            betting.betting_ratio_interval(sums, counts, grid=201),
             betting.betting_interval(sums / counts, grid=201),
         )
         assert interval.low <= sums.sum() / counts.sum() <= interval.high
@@ -214,6 +214,6 @@ def test_a_ratio_says_what_is_wrong_with_its_units():
         ([1, 1], [1, -1], "counts"),
     ):
         with pytest.raises(ValueError, match=word):
-            betting.ratio_interval(sums, counts)
+            betting.betting_ratio_interval(sums, counts)
     with pytest.raises(ValueError, match="sums: row 1 is 1.5"):
-        betting.ratio_interval([1, 3], [1, 2])
+        betting.betting_ratio_interval([1, 3], [1, 2])

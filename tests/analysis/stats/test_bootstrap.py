@@ -71,7 +71,7 @@ def test_constant_data_fall_back_from_bca_to_percentile_to_betting():
     result = bootstrap.bootstrap_mean([0.5] * 20, bounds=(0, 1), rng=rng(), resamples=99)
     assert (result.status, result.interval.method) == ("zero_variance", "betting")
     assert bootstrap.bootstrap_mean([0.5] * 20, rng=rng(), resamples=99).interval is None
-    one_jackknife_away = bootstrap.interval_from_draws(
+    one_jackknife_away = bootstrap.bootstrap_ratio_interval(
         0.0, np.array([0.0, 1.0, 2.0]), np.zeros(3), np.ones(3), method="bca", level=0.9
     )
     assert one_jackknife_away.method == "percentile"

@@ -102,7 +102,7 @@ def label_by_label(agents, strategy, rule, runs, draw):
             elif strategy.name == "max_three":
                 asked = draw.integers(len(agents.capabilities), size=3)
             else:
-                asked = draw.choice(len(agents.capabilities), strategy.most, replace=False)
+                asked = draw.choice(len(agents.capabilities), strategy.max_labels_per_item, replace=False)
             chances = (1 + agents.capabilities[asked] * difficulty) / 2
             values.extend((draw.random(len(chances)) < chances).astype(float))
             items.extend([item] * len(chances))

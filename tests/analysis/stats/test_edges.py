@@ -58,7 +58,7 @@ def test_no_variance(value):
     assert is_undefined(bounded, "zero_variance", value) and is_undefined(open_ended, "zero_variance", value)
     assert bounded.interval.method == "betting" and bounded.interval.low < value < bounded.interval.high
     assert open_ended.interval is None
-    family = multiplicity.adjust_family({"a": bounded}, multiplicity.Family("f", ("a",)))
+    family = multiplicity.adjust_pvalues_and_intervals_of_family({"a": bounded}, multiplicity.Family("f", ("a",)))
     assert family["a"].test is None  # and so no stars
 
 
@@ -89,7 +89,9 @@ def test_a_p_of_zero_is_kept_and_printed_as_small():
 
 def test_constant_data_in_the_bootstrap():
     assert bootstrap.bca_interval(1.0, np.ones(99), np.ones(5)) is None
-    assert bootstrap.interval_from_draws(1.0, np.ones(99), np.ones(5), np.ones(5), method="bca", level=0.95) is None
+    assert (
+        bootstrap.bootstrap_ratio_interval(1.0, np.ones(99), np.ones(5), np.ones(5), method="bca", level=0.95) is None
+    )
     found = bootstrap.bootstrap_mean([1.0] * 12, bounds=(0, 1), rng=rng(), resamples=99)
     assert is_undefined(found, "zero_variance", 1.0) and found.interval.method == "betting"
 
@@ -200,7 +202,7 @@ def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
 
 def test_no_machine_or_no_human_text():
     assert detection.signal_detection(3, 2, 0, 0) is None and detection.signal_detection(0, 0, 3, 2) is None
-    found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), resamples=99)
+    found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), sensitivity_resamples=99)
     assert is_undefined(found, "not_identified")
 
 

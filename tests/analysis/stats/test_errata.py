@@ -47,7 +47,7 @@ def test_s1_one_minus_p_is_not_the_probability_of_being_better():
     # Half of all comparisons are of systems that do not differ, the others of .55 against .45.
     draw, runs, n = rng(1), 20_000, 60
     is_real = draw.random(runs) < 0.5
-    found = planning.one_sample_outcomes(draw.normal(np.where(is_real, 0.55, 0.5)[:, None], 0.25, (runs, n)))
+    found = planning.one_sample_t_test_outcomes(draw.normal(np.where(is_real, 0.55, 0.5)[:, None], 0.25, (runs, n)))
     near = (found.pvalue > 0.03) & (found.pvalue < 0.05) & (found.estimate > 0.5)
     better = is_real[near].mean()
     assert near.sum() > 500

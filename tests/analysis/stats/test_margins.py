@@ -12,7 +12,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.stats import basic, clusters
 from analysis.stats.margins import HYPOTHESES, MARGIN_VERDICTS, MarginHypothesis, margin_test, margin_verdict
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, ResultWarning
 
 ALTERNATIVES = {"greater": "larger", "less": "smaller"}
@@ -22,7 +22,7 @@ def judged(estimate, claim, *, size=1, method="bonferroni", significance=0.05):
     """Test the claim of the first of so many comparisons, and return the adjusted estimate and its verdict."""
     tested = margin_test(estimate, claim, significance=significance)
     family = Family("primary", ("x > y",), method, size if method == "bonferroni" else None)
-    adjusted = adjust_family({"x > y": tested}, family)["x > y"]
+    adjusted = adjust_pvalues_and_intervals_of_family({"x > y": tested}, family)["x > y"]
     return adjusted, margin_verdict(adjusted, claim, significance=significance)
 
 

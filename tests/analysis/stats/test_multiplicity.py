@@ -25,7 +25,9 @@ def test_holm_and_benjamini_hochberg_agree_with_the_references():
 def test_five_comparisons_with_holm_agree_with_the_reference():
     case = GOLDEN["spa_one_sample_t_holm"]
     results = {key: basic.one_sample_t_test(values, null=0.5) for key, values in case["input"].items()}
-    adjusted = multiplicity.adjust_family(results, multiplicity.Family("primary", tuple(case["input"])))
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(
+        results, multiplicity.Family("primary", tuple(case["input"]))
+    )
     wanted = case["expected"]
     for number, key in enumerate(case["input"]):
         result = adjusted[key]
@@ -68,7 +70,7 @@ def test_a_comparison_nobody_answered_still_counts():
         "c > d": basic.one_sample_t_test([], null=0.5),
     }
     family = multiplicity.Family("primary", ("a > b", "c > d", "e > f"))
-    adjusted = multiplicity.adjust_family(results, family)
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(results, family)
     assert_allclose(adjusted["a > b"].test.pvalue_adjusted, 3 * results["a > b"].pvalue)
     assert adjusted["a > b"].test.family_size == 3
     assert adjusted["c > d"].test is None
@@ -77,7 +79,9 @@ def test_a_comparison_nobody_answered_still_counts():
 def test_an_unplanned_comparison_is_refused_by_name():
     family = multiplicity.Family("primary", ("a > b",))
     with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
-        multiplicity.adjust_family({"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family)
+        multiplicity.adjust_pvalues_and_intervals_of_family(
+            {"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family
+        )
     with pytest.raises(ValueError, match="occurs twice"):
         multiplicity.Family("primary", ("a > b", "a > b"))
 
@@ -104,7 +108,7 @@ def test_bonferroni_gives_each_estimate_the_interval_that_agrees_with_its_p():
     estimates = {key: basic.one_sample_t_test(values, null=0.0) for key, values in samples.items()}
     # Three planned tests are missing.
     family = multiplicity.Family("primary", tuple("abcdefghi"), "bonferroni")
-    adjusted = multiplicity.adjust_family(estimates, family)
+    adjusted = multiplicity.adjust_pvalues_and_intervals_of_family(estimates, family)
     decisions = set()
     for key, result in adjusted.items():
         values = samples[key]
@@ -158,8 +162,8 @@ def two_samples():
 
 def test_an_open_gate_raises_p_to_its_own_and_keeps_the_intervals():
     family = multiplicity.Family("second", ("a", "b"), "bonferroni", multiplicity.Gate("first", 0.03, True))
-    alone = multiplicity.adjust_family(two_samples(), replace(family, gate=None))
-    after = multiplicity.adjust_family(two_samples(), family)
+    alone = multiplicity.adjust_pvalues_and_intervals_of_family(two_samples(), replace(family, gate=None))
+    after = multiplicity.adjust_pvalues_and_intervals_of_family(two_samples(), family)
     for key in "ab":
         assert alone[key].test.pvalue_adjusted < 0.03 and after[key].test.pvalue_adjusted == 0.03
         assert after[key].interval_adjusted == alone[key].interval_adjusted and after[key].test.stars == "**"
@@ -167,7 +171,7 @@ def test_an_open_gate_raises_p_to_its_own_and_keeps_the_intervals():
 
 def test_a_closed_gate_leaves_no_stars_and_no_adjusted_interval():
     family = multiplicity.Family("second", ("a", "b"), "bonferroni", multiplicity.Gate("first", 0.2, False))
-    for estimate in multiplicity.adjust_family(two_samples(), family).values():
+    for estimate in multiplicity.adjust_pvalues_and_intervals_of_family(two_samples(), family).values():
         assert estimate.test.pvalue_adjusted == 0.2 and estimate.test.stars is None
         assert estimate.interval_adjusted is None and estimate.interval is not None
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import basic, clusters, spa
-from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
@@ -122,7 +122,7 @@ def test_the_stars_of_the_published_table_follow_from_its_constraints():
         values = stats.norm.ppf((np.arange(90) + 0.5) / 90)
         values = mean + sd * (values - values.mean()) / values.std(ddof=1)
         estimates[name] = basic.one_sample_t_test(values, null=0.5, mode="paper")
-    found = adjust_family(estimates, Family("table 1", tuple(estimates)))
+    found = adjust_pvalues_and_intervals_of_family(estimates, Family("table 1", tuple(estimates)))
     assert [estimate.test.stars for estimate in found.values()] == ["*", "***", "***", "***", ""]
 
 

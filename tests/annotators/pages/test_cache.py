@@ -9,7 +9,7 @@ def read(kept: SizedLRUCache, *keys: str) -> list[str]:
     """Read these values, each as large as its key says; gives those that were made for it."""
     made = []
     for key in keys:
-        assert kept.get(key, lambda key=key: made.append(key) or key, lambda value: int(value[1:])) == key
+        assert kept.get_or_make(key, lambda key=key: made.append(key) or key, lambda value: int(value[1:])) == key
     return made
 
 

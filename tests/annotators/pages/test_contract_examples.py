@@ -30,7 +30,7 @@ class FollowUp(Protocol):
                 pages.append(Page(f"{page.key}f", section, (item,), (why if answer <= 2 else change,)))
         return pages
 
-    def asks(self, page):
+    def page_fields(self, page):
         (item,) = page.items
         label, exposure = item.exposures[0]
         return {s: a for q in page.questions for s, a in question_fields(page, q, item, label, exposure).items()}

@@ -142,7 +142,7 @@ def test_a_page_is_recorded_as_it_was_shown_even_where_it_would_be_laid_otherwis
     letters = [label for label, _ in labelled]
     turned = [[letter, exposure] for letter, (_, exposure) in zip(reversed(letters), labelled, strict=True)]
     PageVisit.objects.filter(pk=visit.pk).update(shown=visit.shown | {"items": [[position, item, turned]]})
-    answers = dict.fromkeys(step.protocol.asks(step.page), "3")
+    answers = dict.fromkeys(step.protocol.page_fields(step.page), "3")
     answer = Client().post(f"/p/{assignment.code}/s3.p1/", answers)
     assert answer.status_code == 302, answer.content.decode()
     stored = Response.objects.filter(assignment=assignment, item=item).values_list("label", "exposure")

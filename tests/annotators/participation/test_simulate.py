@@ -44,11 +44,11 @@ def test_robots_answer_every_protocol(slug):
 
 
 def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
-    monkeypatch.setattr(type(REGISTRY["ranking"]), "plausible", Protocol.plausible)
+    monkeypatch.setattr(type(REGISTRY["ranking"]), "robot_answers", Protocol.robot_answers)
     study = sample_draft("ranking")
     study.sections.update(settings={"allows_ties": False})
     with pytest.raises(
-        ValueError, match="The protocol ranking must define plausible answers: give it a method `plausible"
+        ValueError, match="The protocol ranking must define plausible answers: give it a method `robot_answers"
     ):
         record_simulated_answers(launched(study), 1)
 
@@ -57,8 +57,8 @@ def test_a_field_that_no_robot_can_answer_is_named():
     class Odd(Field):
         pass
 
-    with pytest.raises(NotImplementedError, match="how to answer a Odd: give this field a method `plausible`"):
-        Odd().plausible(Robot(random.Random(1)), None)
+    with pytest.raises(NotImplementedError, match="how to answer a Odd: give this field a method `robot_answer`"):
+        Odd().robot_answer(Robot(random.Random(1)), None)
 
 
 def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):

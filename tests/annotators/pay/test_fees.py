@@ -67,7 +67,7 @@ class Telling(Pretend):
         super().__init__()
         self.costs = costs
 
-    def cost(self, task):
+    def charged_fees(self, task):
         found = self.costs[task]
         if isinstance(found, Exception):
             raise found
@@ -123,8 +123,8 @@ def test_sums_in_another_currency_are_not_added(at_prolific):
 
 def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
     with ProlificStandIn() as fake:
-        task = fake.study()
-        fake.take(task, "5f1a" * 6, "APPROVED")
+        task = fake.add_study()
+        fake.add_submission(task, "5f1a" * 6, "APPROVED")
         PanelTask.objects.create(recruitment=at_prolific, external_id=task)
         Recruitment.objects.filter(pk=at_prolific.pk).update(settings={"code_complete": "A2K7PQ"})
         service = ProlificService(TOKEN, {}, fake.url)

@@ -78,10 +78,10 @@ def test_ids_stay_exactly_with_who_is_owed_something(recruitment, state, stays):
     row.ended_at = None if stays else timezone.now()
     row.save()
     closed_long_ago(recruitment.study, 29)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert ids_of(owed) == ids_of(other) == ALL
     closed_long_ago_again(recruitment.study, 31)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert ids_of(owed) == (ALL if stays else NONE) and ids_of(other) == NONE
 
 
@@ -102,7 +102,7 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     (again,) = came(later, "kim")
     for one in (recruitment, later):
         closed_long_ago(one.study, 31)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert again.annotator == owed.annotator
     assert ids_of(owed) == ALL and ids_of(again) == [True, False, False]
 
@@ -110,7 +110,9 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
 def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
     ledger.update_ledger(recruitment, by=None)
-    ledger.mark_payments_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
+        recruitment, [Payment.objects.get(assignment=third).pk], user("owner")
+    )
     bonus = ledger.ExtraPayment(second, Decimal("0.50"), "thanks")
     ledger.add_extra_payments(recruitment, [bonus], "bonus", user("owner"))
     client = logged_in(user("owner"))
@@ -127,7 +129,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         and ids_retained_for_pay_past_erasure_time(recruitment) is None
     )
     closed_long_ago_again(recruitment.study, 31)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     day = (timezone.now() - timedelta(days=1)).date()
     pay, at_panel, finding = told()
     assert f"Ids of 2 people are kept beyond the erasure date ({day}), because 5.50 USD is still due to them" in pay
@@ -136,12 +138,14 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     )
     assert f"{recruitment}: Ids of 2 people" in finding
     assert [alert.kind for alert in find_panel_alerts(recruitment)] == ["ids"]
-    ledger.mark_payments_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
+        recruitment, [Payment.objects.get(assignment=first).pk], user("owner")
+    )
     assert "Ids of 1 person are kept" in told()[0]
-    ledger.mark_payments_paid(
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
         recruitment, list(Payment.objects.filter(assignment=second).values_list("pk", flat=True)), user("owner")
     )
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert not any("beyond the erasure date" in words for words in told())
     assert ids_of(first) == ids_of(second) == ids_of(third) == NONE
 
@@ -163,7 +167,7 @@ def test_erasing_asks_the_same_for_one_and_for_many(recruitment):
             Payment.objects.create(assignment=one, kind="base", amount=2, currency="USD", way="hand")
         closed_long_ago(study.study, 31)
         with CaptureQueriesContext(connection) as queries:
-            tasks.erase_person_ids()
+            tasks.erase_due_person_and_panel_ids()
         assert sum(ids_of(one) == ALL for one in made) == len(made) // 2
         return len(queries)
 

@@ -162,7 +162,9 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     recruitment = panel(study)
     submitted(study, "early", recruitment=recruitment)
     update_ledger(recruitment, by=None)
-    ledger.mark_payments_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
+        recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner")
+    )
     arm = Arm.objects.get(study=study)
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.00")}}}, user("owner"), "Pay rises.")
     recruitment = Recruitment.objects.get(pk=recruitment.pk)

@@ -145,7 +145,9 @@ def test_a_list_that_is_cut_says_so(monkeypatch):
     assert "more are not listed here" not in text(client.get(address))
     ledger.update_ledger(again(link), by=None)
     assert "2 more are not listed here" in text(client.get(address))
-    ledger.mark_payments_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
+        again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner")
+    )
     page = text(client.get(address))
     assert "more are not listed here" not in page and "1 older payment is not listed here." in page
 

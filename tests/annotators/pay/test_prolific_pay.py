@@ -36,9 +36,9 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
         recruitment = promised(
             recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ"), screened_out="0.30", withdrawn="share"
         )
-        task = fake.study()
+        task = fake.add_study()
         PanelTask.objects.create(recruitment=recruitment, external_id=task)
-        session = {name: fake.take(task, person) for name, person in PEOPLE.items()}
+        session = {name: fake.add_submission(task, person) for name, person in PEOPLE.items()}
         mine = {
             name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name])
             for name, person in PEOPLE.items()
@@ -49,8 +49,8 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             in page
         )
         assign.release_assignment(mine["half"].pk, "screened_out")
-        fake.send(session["done"], "A2K7PQ")
-        fake.send(session["half"], "B3T4RW")
+        fake.submit_work(session["done"], "A2K7PQ")
+        fake.submit_work(session["half"], "B3T4RW")
         asked()
         assert states() == [
             ("base", "approval", Decimal("2.50"), "due"),

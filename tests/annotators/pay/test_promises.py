@@ -90,7 +90,7 @@ def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(st
     share = Payment.objects.get()
     assert f"You are paid {share.amount} USD for the 1 page that you sent" in told(mine)
     assert get_person_id(mine.annotator) == "leaves"
-    ledger.mark_payments_paid(recruitment, [share.pk], user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(recruitment, [share.pk], user("owner"))
     ledger.update_ledger(recruitment, by=None)
     assert get_person_id(mine.annotator) is None
     # To whom nothing is owed is forgotten at once.

@@ -64,14 +64,14 @@ PEOPLE = (
 class Echo(Pretend):
     """A panel that repeats in its words whom an order was about."""
 
-    def do(self, order):
+    def carry_out(self, order):
         self.given.append(order)
         fault = self.faults.pop(0) if self.faults else ""
         if fault:
             raise RequestRefused(
                 f"Nothing for “{order.values.get('person') or order.values.get('people')}”: {dict(order.values)}"
             )
-        return super().do(order)
+        return super().carry_out(order)
 
     def submission(self, name):
         return self.by_name.get(name)

@@ -23,7 +23,7 @@ class Pretend(PanelService):
         self.is_forgetful = False  # cannot tell what became of an order
         self.shown: dict[str, list] = {}
 
-    def do(self, order):
+    def carry_out(self, order):
         self.given.append(order)
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "refused":
@@ -40,7 +40,7 @@ class Pretend(PanelService):
             raise ResultUnclear("The connection ended.")
         return {"task": f"T{len(self.done)}"} if order.operation == "publish" else {}
 
-    def look(self, order):
+    def find_order_result(self, order):
         if self.is_forgetful:
             raise ResultUnclear("It cannot be told.")
         return {"task": "T1"} if order.token in self.done else None
@@ -68,5 +68,5 @@ def speaks(monkeypatch, service: PanelService) -> None:
         channel, "service", lambda self, recruitment, secrets: service if secrets.get("token") else None
     )
     monkeypatch.setattr(channel, "publishes", True)
-    monkeypatch.setattr(channel, "takes_file", lambda self, recruitment: True)
+    monkeypatch.setattr(channel, "can_read_export_file", lambda self, recruitment: True)
     monkeypatch.setattr(channel, "read_export", read_export)

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Recruitment
-from annotators.recruitment.links import LinkState, link_state
+from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.models import Study
 from tests.builders import panel, spa_study
 
@@ -36,7 +36,7 @@ def link(state: str, times: dict[str, timedelta]) -> Recruitment:
 @pytest.mark.parametrize(("state", "times", "expected"), CASES)
 def test_the_first_reason_that_applies_is_the_answer(state, times, expected):
     found = link(state, times)
-    assert link_state(found.study, found) is expected
+    assert recruitment_link_state(found.study, found) is expected
     assert expected.is_over == (expected in OVER)
 
 

@@ -10,7 +10,12 @@ from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, 
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment import sample
-from annotators.recruitment.sample import import_sample, replace_sample_columns, sample_table, summarize_sample_column
+from annotators.recruitment.sample import (
+    import_sample_demographics,
+    replace_demographic_columns,
+    sample_demographics_table,
+    summarize_sample_column,
+)
 from studies.models import AuditEvent, StudyMember
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
@@ -54,12 +59,12 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
         (PEOPLE[0].upper(), 31, "Female"), (PEOPLE[1], "DATA_EXPIRED", "CONSENT_REVOKED"), (PEOPLE[2], 44, "Male")
     )
     with pytest.raises(ValueError, match="No column is declared"):
-        import_sample(recruitment, text, "Participant id", by=None)
-    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
+        import_sample_demographics(recruitment, text, "Participant id", by=None)
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
     annotators = Annotator.objects.count()
-    looked = import_sample(recruitment, text, "Participant id", by=None, dry_run=True)
+    looked = import_sample_demographics(recruitment, text, "Participant id", by=None, dry_run=True)
     assert (looked.people, looked.strangers, looked.values, looked.missing) == (2, 1, 2, 2) and not kept()
-    import_sample(recruitment, text, "participant ID", by=None)
+    import_sample_demographics(recruitment, text, "participant ID", by=None)
     assert kept() == [("Age", "31"), ("Sex", "Female")] and Annotator.objects.count() == annotators
     stored = (
         str(list(SampleValue.objects.values()))
@@ -68,7 +73,7 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
     )
     assert "canary" not in stored and PEOPLE[0] not in stored and "44" not in str(kept())
     # What somebody takes back later goes, also where another row of theirs still says it.
-    import_sample(
+    import_sample_demographics(
         recruitment, lines((PEOPLE[0], 31, "CONSENT_REVOKED"), (PEOPLE[0], "", "Female")), "Participant id", by=None
     )
     assert kept() == [("Age", "31")]
@@ -76,27 +81,27 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
 
 def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again(recruitment):
     first, _ = took_part(recruitment, *PEOPLE[:2])
-    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
-    import_sample(recruitment, text, "Participant id", by=None)
+    import_sample_demographics(recruitment, text, "Participant id", by=None)
     withdraw_annotator_and_erase_texts(first)
     assert kept() == [("Age", "25"), ("Sex", "Male")]
-    assert import_sample(recruitment, text, "Participant id", by=None).people == 1 and len(kept()) == 2
+    assert import_sample_demographics(recruitment, text, "Participant id", by=None).people == 1 and len(kept()) == 2
 
 
 def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment):
     took_part(recruitment, PEOPLE[0])
-    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
-    import_sample(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id", by=None)
-    replace_sample_columns(recruitment.study, [("Age", "number", True)], by=None)
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
+    import_sample_demographics(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id", by=None)
+    replace_demographic_columns(recruitment.study, [("Age", "number", True)], by=None)
     assert kept() == [("Age", "31")] and SampleColumn.objects.get().shows_small
-    replace_sample_columns(recruitment.study, [("Age", "category", False)], by=None)
+    replace_demographic_columns(recruitment.study, [("Age", "category", False)], by=None)
     assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
 
 
 def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment):
     took_part(recruitment, PEOPLE[0])
-    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
         ("", "empty"),
         ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
@@ -110,7 +115,7 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
         (f'{HEADER}\n"s1', "is not valid CSV"),
     ):
         with pytest.raises(ValueError, match=words):
-            import_sample(recruitment, text, "Participant id", by=None)
+            import_sample_demographics(recruitment, text, "Participant id", by=None)
     assert not kept()
 
 
@@ -167,25 +172,28 @@ def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
 def test_the_table_counts_whom_the_analysis_keeps(recruitment):
     made = took_part(recruitment, *PEOPLE)
     claimed(recruitment.study, "5aaa" * 6, recruitment)  # at work
-    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
-    import_sample(
+    replace_demographic_columns(recruitment.study, AGE_AND_SEX, by=None)
+    import_sample_demographics(
         recruitment,
         lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE))),
         "Participant id",
         by=None,
     )
-    age, sex = sample_table(recruitment.study)
+    age, sex = sample_demographics_table(recruitment.study)
     assert (age.people, age.known, float(age.median)) == (12, 12, 25.5)
     assert [(cell.value, cell.n, cell.percent) for cell in sex.cells] == [("Female", 6, 50.0), ("Male", 6, 50.0)]
     exclude_assignments(made[:1], "technical", by=user("owner"))
-    assert (sample_table(recruitment.study)[0].people, sample_table(recruitment.study)[1].cells[0].value) == (
+    assert (
+        sample_demographics_table(recruitment.study)[0].people,
+        sample_demographics_table(recruitment.study)[1].cells[0].value,
+    ) == (
         11,
         "Male",
     )
 
 
 def test_a_files_words_are_no_formula():
-    told = sample.sample_csv([summarize_sample_column("=c", "category", 9, ["=1+1"] * 9)])
+    told = sample.sample_demographics_csv([summarize_sample_column("=c", "category", 9, ["=1+1"] * 9)])
     assert "'=1+1" in told and "'=c" in told and "\n=" not in told and ",=" not in told
 
 

@@ -157,16 +157,16 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.replace_sample_columns(
+        sample.replace_demographic_columns(
             they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner
         )
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="this is the person's panel id"):
-            sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
-        sample.replace_sample_columns(they.study, [("Age", "number", False)], by=they.owner)
-        assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
+            sample.import_sample_demographics(they.door, text.getvalue(), "id", by=they.owner)
+        sample.replace_demographic_columns(they.study, [("Age", "number", False)], by=they.owner)
+        assert sample.import_sample_demographics(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.
@@ -243,7 +243,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     ledger.update_ledger(they.door, by=they.owner)
     due = Payment.objects.filter(assignment__recruitment=they.door, state="due")
     assert due.exists()
-    ledger.mark_payments_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(they.door, list(due.values_list("pk", flat=True)), they.owner)
     if they.channel.credits_on_completion or they.channel.pays_by:
         rows = PanelSubmission.objects.filter(assignment=paid)
         rows.update(state="approved")
@@ -259,17 +259,17 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         for door in study.recruitments.all():
             ledger.update_ledger(door, by=they.owner)
             rows = Payment.objects.filter(assignment__recruitment=door, state="due")
-            ledger.mark_payments_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
+            ledger.mark_payments_paid_and_erase_withdrawn_ids(door, list(rows.values_list("pk", flat=True)), they.owner)
         closed_long_ago(study, 40)
     Payment.objects.filter(state="ordered").update(state="paid", ended_at=timezone.now())
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert not PanelIdentity.objects.exclude(ciphertext=None).exists()
     assert not Assignment.objects.exclude(external_ids={}).exists()
     if shown:
         # The panel goes on showing them: nothing is written down anew, and nothing breaks.
         rows = PanelSubmission.objects.count()
         import_submissions_and_release_places(they.door, shown, "file")
-        tasks.erase_person_ids()
+        tasks.erase_due_person_and_panel_ids()
         assert PanelSubmission.objects.count() == rows and not PanelIdentity.objects.exclude(ciphertext=None).exists()
     they.is_clean("purged")
     they.exports_are_clean("purged")

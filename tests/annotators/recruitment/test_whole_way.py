@@ -28,16 +28,16 @@ def test_prolific(settings):
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         recruitment = recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ", code_screened_out="B3T4RW")
-        task = fake.study()
+        task = fake.add_study()
         PanelTask.objects.create(recruitment=recruitment, external_id=task)
-        session = {name: fake.take(task, person) for name, person in PEOPLE.items()}
+        session = {name: fake.add_submission(task, person) for name, person in PEOPLE.items()}
         mine = {
             name: came(recruitment, PROLIFIC_PID=person, STUDY_ID=task, SESSION_ID=session[name])
             for name, person in PEOPLE.items()
         }
         assert "cc=A2K7PQ" in finished(mine["done"])
         for name in ("done", "half"):
-            fake.send(session[name], "A2K7PQ")
+            fake.submit_work(session[name], "A2K7PQ")
         fake.submissions[session["gone"]]["status"] = "RETURNED"
         assert asked(recruitment) == {"matched": 1, "left": 1, "orphan": 1}
         trust = dict(Assignment.objects.values_list("code", "trust"))
@@ -60,12 +60,12 @@ def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(s
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         recruitment = recruited("prolific", {"token": TOKEN}, code_complete="A2K7PQ")
-        task = fake.study()
+        task = fake.add_study()
         PanelTask.objects.create(recruitment=recruitment, external_id=task)
-        session = fake.take(task, PEOPLE["done"])
+        session = fake.add_submission(task, PEOPLE["done"])
         one = came(recruitment, PROLIFIC_PID=PEOPLE["done"], STUDY_ID=task, SESSION_ID=session)
         finished(one)
-        fake.send(session, "A2K7PQ")
+        fake.submit_work(session, "A2K7PQ")
         asked(recruitment)
         with pytest.raises(ActionRefused, match="at least 100"):
             reject_work(get_work_by_assignment(recruitment, one.pk), "LOW_EFFORT", "Letters.", user("owner"), NOTE)

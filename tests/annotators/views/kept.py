@@ -98,7 +98,7 @@ def asks_of(assignment: Assignment, key: str):
     if step is None:
         return {}, None
     page = restore_shown_page(step.page, visit.shown) if visit else step.page
-    return step.protocol.asks(page), page
+    return step.protocol.page_fields(page), page
 
 
 def is_stored(assignment: Assignment, key: str, typed: set) -> bool:

@@ -127,7 +127,7 @@ def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waiting_token=waited(knocks(door)))
     ledger.update_ledger(door, by=None)
-    ledger.mark_payments_paid(door, [Payment.objects.get().pk], user("owner"))
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(door, [Payment.objects.get().pk], user("owner"))
     assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
     knocks(door)
     ledger.update_ledger(door, by=None)

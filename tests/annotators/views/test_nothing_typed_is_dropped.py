@@ -182,7 +182,7 @@ def test_what_is_refused_unread_says_so(name, settings):
 # The addresses
 
 
-ANSWERS = {"annotation_page", "extend_deadline_and_save_draft"}
+ANSWERS = {"annotation_page", "extend_or_revive_place_and_save_draft"}
 # What somebody writes that is not an answer: each is in the test below.
 OTHER_WORDS = {"inquiry_page", "appeal_page"}
 # A press of a button, and nothing typed.

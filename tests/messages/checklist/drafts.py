@@ -198,7 +198,7 @@ def frozen(make, change):
         try:
             lifecycle.freeze_and_close(study, by=None)
         except lifecycle.NotReady as refused:
-            links = workflow.link_problems(study, refused.problems)
+            links = workflow.problems_with_correction_urls(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
         return []
 

@@ -50,7 +50,7 @@ from tests.messages.lines import Shown
 
 P = "studies/protocols"
 LINES = {
-    f"{P}/base:draw_pairs": [
+    f"{P}/base:draw_pair_items": [
         ("two systems are needed to make a pair and there is 1", "Add another system", on(choice, arm(systems=["alpha"]))),
         ("none of the pairs that the section shows is made of these systems", "Plan a comparison of two", on(
             lambda: choice(("alpha", "beta", "gamma"), pairs="chosen"), arm(systems=["alpha", "gamma"]))),

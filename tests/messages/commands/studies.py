@@ -46,7 +46,7 @@ def implausible():
     """A protocol whose robots break its own rules."""
     study = sample_draft("ranking")
     study.sections.update(settings={"allows_ties": False})
-    with mock.patch.object(type(REGISTRY["ranking"]), "plausible", Protocol.plausible):
+    with mock.patch.object(type(REGISTRY["ranking"]), "robot_answers", Protocol.robot_answers):
         return said(lambda: record_simulated_answers(builders.launched(study), 1))
 
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.models import ApiToken
 from annotators.models import Response
 from studies.models import StudyMember
@@ -59,7 +59,7 @@ def explained():
 
 def sample():
     study = explained()
-    return draw_sample(
+    return draw_coding_sample(
         study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1,
         coders=[me(), colleague(study)], by=None,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def all_coded():
 def stranger():
     study = explained()
     coders = [me(), builders.user("zoe")]
-    draw_sample(
+    draw_coding_sample(
         study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1, coders=coders, by=None
     )
 
@@ -106,7 +106,7 @@ def codebook(text, **more):
 
 LINES = {
     "analysis/admin:clean_expires_at": [("This time is in the past", "Enter a later time", token_expired)],
-    "analysis/admin:revoke": [("“mine” is revoked", NOTHING, token_revoked)],
+    "analysis/admin:revoke_view": [("“mine” is revoked", NOTHING, token_revoked)],
     f"{CODING}:clean": [("Choose a third coder if a third coder decides", "leave this empty", drawn(rule="third"))],
     f"{CODING}:parse_codebook": [
         ("Line 1 is not a label", "Write category | key | label", codebook("Form | grammar")),
@@ -125,7 +125,7 @@ LINES = {
         ),
         ("every category is listed there", "Remove at least one", drawn(codebook="Form | a | A", left_out="Form")),
     ],
-    f"{CODING}:draw_sample": [
+    f"{CODING}:draw_coding_sample": [
         ("A draft has no answers to code", "Launch the study first", drawn()),
         ("This rule needs two different coders", "Choose another person", drawn(launched, second="me")),
         ("zoe is not a coder, editor or owner of this study", "Choose another coder", says_refused(stranger)),
@@ -135,14 +135,14 @@ LINES = {
             drawn(launched),
         ),
     ],
-    f"{CODING}:draw": [("Sample 1 was drawn", NOTHING, drawn(explained))],
-    f"{CODING}:code": [("You have coded all your items", NOTHING, all_coded)],
+    f"{CODING}:draw_sample_view": [("Sample 1 was drawn", NOTHING, drawn(explained))],
+    f"{CODING}:redirect_to_next_uncoded_item_view": [("You have coded all your items", NOTHING, all_coded)],
     f"{CODING}:store_coding": [
         ("The codebook has no label “nonsense”", "Reload the page and choose again", coded(label="nonsense")),
         ("not both", "Choose either labels or “no label applies”", coded(label="grammar", none="1")),
         ("Choose at least one label", "or choose that no label applies", coded(seen="0")),
     ],
-    f"{CODING}:code_item": [
+    f"{CODING}:code_item_view": [
         ("You coded this item in another window meanwhile", "save it again", coded(label="grammar", seen="7"))
     ],
     "analysis/report:": [

@@ -49,7 +49,7 @@ def demographic(text, declared=(("Age", "number", False),), **data):
 
     def make():
         one = link("prolific")
-        sample.replace_sample_columns(one.study, list(declared), by=None)
+        sample.replace_demographic_columns(one.study, list(declared), by=None)
         return one
 
     whole = {"person": "Participant id", "take": "1"} | data
@@ -172,11 +172,11 @@ LINES = {
     f"{CHANNELS}:import_submissions_and_release_places": [
         ("Submission 1: the submission's id is empty", "Correct it at the panel", says_refused(bad_submission))
     ],
-    f"{CHANNELS}:import_sample": [
+    f"{CHANNELS}:import_sample_demographics": [
         (
             "No column is declared yet",
             "Declare the columns to keep first",
-            says_refused(lambda: sample.import_sample(link(), "x", "id", by=None)),
+            says_refused(lambda: sample.import_sample_demographics(link(), "x", "id", by=None)),
         )
     ],
     f"{CHANNELS}:_read_values": [
@@ -226,7 +226,7 @@ LINES = {
         ("The file is larger than 2 MB", "Split it into several files", bonus_file("x", size=10**9)),
         ("The file is not UTF-8 text", "Save it as", bonus_file(b"\xff\xfe")),
     ],
-    f"{PANEL_PAGES}:pay": [("1 payment recorded as due", NOTHING, bonuses("{receipt},1.50,Thanks", launched))],
+    f"{PANEL_PAGES}:ledger_view": [("1 payment recorded as due", NOTHING, bonuses("{receipt},1.50,Thanks", launched))],
     f"{PANEL_PAGES}:_perform_action": [("No action was chosen", "Press one of the buttons", pays())],
     f"{PANEL_PAGES}:_amount": [
         (

@@ -222,7 +222,7 @@ LINES = {
             link_added,
         )
     ],
-    f"{PANEL_PAGES}:rehearsal": [
+    f"{PANEL_PAGES}:rehearsal_view": [
         (
             "The rehearsal is starting",
             NOTHING,
@@ -263,7 +263,7 @@ LINES = {
             says_refused(lambda: import_panel_file_and_release_places(link(), "x", None)),
         )
     ],
-    f"{PANEL_PAGES}:panel": [
+    f"{PANEL_PAGES}:panel_view": [
         ("The token is stored and encrypted", NOTHING, at_panel(sends_to(keep="1", token="t"), is_ready=False)),
         (
             "1 submission imported",
@@ -275,14 +275,14 @@ LINES = {
     ],
     f"{PANEL_PAGES}:_request_sync": [("The panel is asked now", "Reload this page", at_panel(sends_to(ask="1")))],
     f"{PANEL_PAGES}:_try_publish": [("Publishing is ordered", "Reload this page", published())],
-    f"{PANEL_PAGES}:panel_rounds": [
+    f"{PANEL_PAGES}:panel_rounds_view": [
         ("There is no refused round", "You need not do anything", at_panel(sends_to(again="1"), "panel/rounds/")),
         ("The round is ordered again", "Reload this page", at_panel(round_repeated, "panel/rounds/")),
         ("The plan is saved", NOTHING, plan("5")),
     ],
     f"{PANEL_PAGES}:clean_people": [("The study needs only 6 people", "Enter at most this number", plan("7"))],
-    f"{PANEL_PAGES}:stop_panel_task": [("The task will be stopped", NOTHING, at_panel(task_stopped))],
-    f"{PANEL_PAGES}:resolve_panel_order": [
+    f"{PANEL_PAGES}:stop_panel_task_view": [("The task will be stopped", NOTHING, at_panel(task_stopped))],
+    f"{PANEL_PAGES}:cancel_or_resolve_panel_order_view": [
         ("the order's status has changed", "Read its new status", at_panel(order_resolved))
     ],
     f"{PANEL_PAGES}:clean_file": [

@@ -304,7 +304,7 @@ LINES = {
         ),
         ("You entered attributes below", "Tick this to make pairs", imports(pairs_by="tense")),
     ],
-    f"{ADMIN}:read": [
+    f"{ADMIN}:parse_line": [
         ("Line 1 has no key or no label", "Write both", answers(" | Yes")),
         ("Line 2: the key has 51 characters", "Use at most 50", answers(f"a | One\n{'k' * 51} | Two")),
         (

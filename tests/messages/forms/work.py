@@ -204,7 +204,7 @@ LINES = {
             refused(lambda one: [answer_appeal(appeal, "No.", False, colleague()) for appeal in [appealed(one)] * 2]),
         ),
     ],
-    f"{PANEL_PAGES}:appeal": [
+    f"{PANEL_PAGES}:answer_appeal_view": [
         (
             "Answered. The rejection is taken back. heval cannot send this to the panel",
             "approve the work there",

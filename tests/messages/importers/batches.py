@@ -73,7 +73,7 @@ LINES = {
             batches([wide("b", "p1", 1, ada="a"), wide("b", "p2", 1, ada="a")]),
         ),
     ],
-    f"{TABLES}:finish": [
+    f"{TABLES}:check_and_count": [
         (
             "“B” differs from “b” of the study only in case",
             FILE,

@@ -30,7 +30,7 @@ LINES = {
         ),
     ],
     f"{TABLES}:_system": [("the system “Ada” differs from “ada” only in case", FILE, bad("systems alike"))],
-    f"{TABLES}:finish": [
+    f"{TABLES}:complete_report": [
         (
             "the study has no system “cy” (in 1 row)",
             "Add systems that the study does not have yet",

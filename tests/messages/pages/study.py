@@ -322,7 +322,7 @@ LINES = {
         ),
         ("Version 2 of the design applies to everybody who starts from now on", NOTHING, says(launched, amended)),
     ],
-    f"{ADMIN}:cancel": [
+    f"{ADMIN}:cancel_view": [
         ("This job has already ended. There is nothing to cancel", NOTHING, says(draft, cancelled("done"))),
         ("The job will stop at its next step", NOTHING, says(draft, cancelled("running"))),
         ("The job is cancelled. It had not started", NOTHING, says(draft, cancelled("waiting"))),

@@ -98,7 +98,7 @@ def failed(error):
 
 def limited():
     study = draft()
-    with mock.patch("analysis.api.permissions.is_rate_limited", return_value=True):
+    with mock.patch("analysis.api.permissions.count_and_check_rate_limit", return_value=True):
         return shown(api_of(study.owner).get(f"studies/{study.code}/"))
 
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.sampling import draw_sample
+from analysis.coding.sampling import draw_coding_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelSubmission, Payment
 from annotators.pay import ledger as pay
@@ -196,7 +196,9 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     assert "Pay per hour" in page.content()
     found += look_here(page, "publish", dark=True)
     pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
-    pay.mark_payments_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
+    pay.mark_payments_paid_and_erase_withdrawn_ids(
+        recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner
+    )
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
     found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
@@ -224,7 +226,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     second = builders.user("cora")
     StudyMember.objects.create(study=study, user=second, role="coder")
     samples = [
-        draw_sample(study, kind=kind, rule="union", codebook=book, per_arm=2, coders=[owner, second], by=owner)
+        draw_coding_sample(study, kind=kind, rule="union", codebook=book, per_arm=2, coders=[owner, second], by=owner)
         for kind, book in (("explanations", EXPLANATIONS_CODEBOOK), ("rejections", REJECTIONS_CODEBOOK))
     ]
     coding = f"{base}/analysis/codingsample"

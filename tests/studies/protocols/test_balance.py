@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from studies.design.queues import TurnQueue
-from studies.protocols.base.balance import ShownCounts, draw_positions, in_balanced_order
+from studies.protocols.base.balance import ShownCounts, draw_balanced_positions, in_balanced_order
 
 
 def spread(counts, keys) -> int:
@@ -18,7 +18,7 @@ def spread(counts, keys) -> int:
 
 def first_systems(items, seed) -> list:
     """The system that each pair of outputs shows first."""
-    drawn = draw_positions(items, Random(seed))
+    drawn = draw_balanced_positions(items, Random(seed))
     return [systems[positions.index(0)] for systems, positions in zip(items, drawn, strict=True)]
 
 
@@ -27,7 +27,7 @@ def test_positions_are_balanced_whatever_the_items_show(seed):
     rng = Random(seed)
     n_systems = rng.randint(1, 8)
     items = [rng.sample(range(n_systems), rng.randint(1, n_systems)) for _ in range(rng.randint(1, 40))]
-    drawn = draw_positions(items, rng)
+    drawn = draw_balanced_positions(items, rng)
     assert [sorted(positions) for positions in drawn] == [list(range(len(systems))) for systems in items]
     for size in {len(systems) for systems in items}:
         shown = [
@@ -51,7 +51,7 @@ def test_each_pair_is_shown_each_way_equally_often(seed):
 
 
 def test_two_outputs_of_one_system_are_distinguished():
-    drawn = draw_positions([("a", "a"), ("a", "a"), ("a", "b")], Random(1))
+    drawn = draw_balanced_positions([("a", "a"), ("a", "a"), ("a", "b")], Random(1))
     assert Counter(positions[0] for positions in drawn[:2]) == {0: 1, 1: 1} and set(drawn[2]) == {0, 1}
 
 
@@ -64,7 +64,7 @@ def test_every_balanced_order_of_sides_is_equally_likely_and_no_page_foretells_t
 
 
 def test_a_single_page_shows_each_order_equally_often():
-    orders = Counter(draw_positions([(1, 2, 3)], Random(seed))[0] for seed in range(3000))
+    orders = Counter(draw_balanced_positions([(1, 2, 3)], Random(seed))[0] for seed in range(3000))
     assert len(orders) == 6 and min(orders.values()) > 420
 
 
@@ -125,5 +125,5 @@ def test_a_part_of_the_systems_is_shown_equally_often(n, size, pages):
     for seed in range(30):
         counts, rng = ShownCounts(), Random(seed)
         for _ in range(pages):
-            assert len(set(counts.pick_systems(range(n), size, rng))) == size
+            assert len(set(counts.pick_and_count_systems(range(n), size, rng))) == size
         assert spread(counts.systems, range(n)) <= 1

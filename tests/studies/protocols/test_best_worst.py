@@ -86,14 +86,16 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
             section.save()
             list(find_design_problems(study))
             (page,) = PROTOCOL.pages(PageSection(1, 3, section.settings, asked), [item], {})
-            assert PROTOCOL.clean(page, {BEST: 1, WORST: 1}) and not PROTOCOL.clean(page, {BEST: 1, WORST: 2})
-            PROTOCOL.asks(page)
+            assert PROTOCOL.complete_data_and_find_errors(
+                page, {BEST: 1, WORST: 1}
+            ) and not PROTOCOL.complete_data_and_find_errors(page, {BEST: 1, WORST: 2})
+            PROTOCOL.page_fields(page)
 
 
 def test_a_preview_without_one_of_the_questions_is_no_fault():
     page = PageSection(1, 1, {}, (PageQuestion(1, 1, "best", "", "", parse_scale({"kind": "output"})),))
     (page,) = PROTOCOL.pages(page, [PageItem(1, 1, (("A", 1), ("B", 2)))], {})
-    assert PROTOCOL.clean(page, {BEST: 1}) == {}
+    assert PROTOCOL.complete_data_and_find_errors(page, {BEST: 1}) == {}
 
 
 # What is drawn

@@ -69,7 +69,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
             list(find_design_problems(study))
             (page,) = RANKING.pages(PageSection(1, 1, section.settings, (QUESTION,)), [ITEM], {})
             data = {"s1.q1.i1.A": Answer(Decimal(1), text="1"), "s1.q1.i1.B": Answer(Decimal(1), text="1")}
-            RANKING.clean(page, data), RANKING.asks(page)
+            RANKING.complete_data_and_find_errors(page, data), RANKING.page_fields(page)
 
 
 # A page

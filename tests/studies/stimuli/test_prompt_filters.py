@@ -42,8 +42,8 @@ from studies.stimuli.settings_records import SettingsRefused
     ],
 )
 def test_each_filter_keeps_and_drops_with_a_reason(each, kept, dropped, reason):
-    assert each.reason(kept) == ""
-    assert reason in each.reason(dropped)
+    assert each.reason_to_drop(kept) == ""
+    assert reason in each.reason_to_drop(dropped)
 
 
 def test_prompts_are_dropped_by_the_first_filter_they_fail_in_the_order_given():
@@ -105,10 +105,10 @@ def test_settings_that_cannot_be_carried_out_are_refused_by_name(settings, messa
 @pytest.mark.parametrize("text", ["(" + " " * 20_000, "[x" + " " * 20_000, " " * 20_000])
 def test_a_bracket_with_many_blanks_is_no_tag_and_is_seen_to_be_none_at_once(text):
     begun = time.process_time()
-    assert BeginsWithTag(tags=("WP",)).reason(text) and HasNoTagResidue().reason(text) == ""
+    assert BeginsWithTag(tags=("WP",)).reason_to_drop(text) and HasNoTagResidue().reason_to_drop(text) == ""
     assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.parametrize("prompt", ["[WP] Go.", " ( wp ) Go.", "[wp\t]", "[\u00a0WP]"])
 def test_blanks_around_a_tag_are_passed_over(prompt):
-    assert BeginsWithTag(tags=("WP",)).reason(prompt) == ""
+    assert BeginsWithTag(tags=("WP",)).reason_to_drop(prompt) == ""

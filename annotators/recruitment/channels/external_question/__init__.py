@@ -74,7 +74,7 @@ class ExternalQuestion(Channel):
     def frame_ancestors(self) -> tuple[str, ...]:
         return settings.EXTERNAL_QUESTION_SITES
 
-    def site(self, recruitment) -> str:
+    def submit_origin(self, recruitment) -> str:
         """Return the origin that receives the last form, regardless of the address; '' if unknown."""
         # Checked each time: nothing is sent to a site that is no longer allowed.
         site = recruitment.settings.get("site", "")
@@ -100,7 +100,7 @@ class ExternalQuestion(Channel):
         return bool(current_ids.get("task")) and earlier_ids.get("task") == current_ids.get("task")
 
     def submit_url(self, recruitment) -> str:
-        site = self.site(recruitment)
+        site = self.submit_origin(recruitment)
         return f"{site}/mturk/externalSubmit" if site else ""
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
@@ -140,21 +140,21 @@ class ExternalQuestion(Channel):
 
     def rehearsal_entry(self, recruitment, base, number):
         ids = {"assignmentId": f"ASSIGNMENT{number:04d}", "hitId": "TASK0001", "workerId": f"A{number:013d}"}
-        ids["turkSubmitTo"] = self.site(recruitment)
+        ids["turkSubmitTo"] = self.submit_origin(recruitment)
         return f"{base}?{urlencode(ids)}", ids["assignmentId"]
 
     def problems(self, recruitment):
         problems = []
         if not settings.SITE_URL.startswith("https://"):
             problems.append("Panels frame only https pages. Set SITE_URL to an address that begins with https://.")
-        if not self.site(recruitment):
+        if not self.submit_origin(recruitment):
             problems.append(
                 "The site that receives the last page is not set or not allowed. Check the link's "
                 "settings and EXTERNAL_QUESTION_SITES."
             )
         return problems
 
-    def takes_file(self, recruitment):
+    def can_read_export_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
@@ -190,10 +190,10 @@ class MechanicalTurk(ExternalQuestion):
     def frame_ancestors(self) -> tuple[str, ...]:
         return (*self.origins, *settings.EXTERNAL_QUESTION_SITES)
 
-    def site(self, recruitment):
+    def submit_origin(self, recruitment):
         return self.submits_to
 
-    def takes_file(self, recruitment):
+    def can_read_export_file(self, recruitment):
         return True
 
     def read_export(self, recruitment, text, task=""):

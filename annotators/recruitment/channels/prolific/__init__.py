@@ -126,7 +126,7 @@ class Prolific(Channel):
 
         return ProlificStandIn()
 
-    def takes_file(self, recruitment):
+    def can_read_export_file(self, recruitment):
         return True
 
     def read_export(self, recruitment, text, task=""):

@@ -21,14 +21,14 @@ class ProlificClient:
     def get(self, path: str) -> dict[str, Any]:
         return require_json_object(self.http.get_json(f"/api/v1/{path}"), PanelBusy)
 
-    def order(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def send_order(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return require_json_object(self.http.send_json(method, f"/api/v1/{path}", body), ResultUnclear)
 
     def send_with_headers(self, method: str, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
         """Return the parts of the answer as they arrive, and its headers."""
         return self.http.send_json_with_headers(method, f"/api/v1/{path}", body)
 
-    def pages(self, path: str) -> Iterator[dict[str, Any]]:
+    def rows_of_all_pages(self, path: str) -> Iterator[dict[str, Any]]:
         """Return every row, following the links from page to page.
 
         Prolific answers a page after the last with an error.

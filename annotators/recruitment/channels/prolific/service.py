@@ -46,7 +46,7 @@ class ProlificService(PanelService):
 
     # Queries
 
-    def check(self):
+    def describe_account(self):
         account = self.client.get("users/me/")
         balance = account.get("available_balance")  # in hundredths
         balance_text = (
@@ -64,7 +64,9 @@ class ProlificService(PanelService):
         )
 
     def submissions(self, task):
-        for row in self.client.pages(f"submissions/?{urlencode({'study': task, 'page': 1, 'page_size': PAGE_SIZE})}"):
+        for row in self.client.rows_of_all_pages(
+            f"submissions/?{urlencode({'study': task, 'page': 1, 'page_size': PAGE_SIZE})}"
+        ):
             yield parse_submission(row, task)
 
     def submission(self, submission):
@@ -73,7 +75,7 @@ class ProlificService(PanelService):
         except NotFound:
             return None
 
-    def cost(self, task):
+    def charged_fees(self, task):
         return parse_charged_fees(self.client.get(f"studies/{quote_id(task)}/cost/"))
 
     def find_workspace_id(self) -> str:
@@ -85,7 +87,7 @@ class ProlificService(PanelService):
                     "Prolific names no workspace for this project. Correct the project in the link's settings."
                 )
             return str(workspace)
-        workspaces = [str(row.get("id")) for row in self.client.pages("workspaces/")]
+        workspaces = [str(row.get("id")) for row in self.client.rows_of_all_pages("workspaces/")]
         if len(workspaces) != 1:
             raise RequestRefused(
                 f"This account has {len(workspaces)} workspaces. Enter the project in the link's settings to choose one."
@@ -96,11 +98,13 @@ class ProlificService(PanelService):
         """Use the workspace's existing secret. A second secret would break its other users."""
         workspace = self.find_workspace_id()
         query = urlencode({"workspace_id": workspace})
-        secret = next((row for row in self.client.pages(f"hooks/secrets/?{query}") if row.get("value")), None)
-        secret = secret or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
+        secret = next(
+            (row for row in self.client.rows_of_all_pages(f"hooks/secrets/?{query}") if row.get("value")), None
+        )
+        secret = secret or self.client.send_order("POST", "hooks/secrets/", {"workspace_id": workspace})
         if not secret.get("value"):
             raise RequestRefused("Prolific returned no secret. Try again later.")
-        subscriptions = self.client.pages(f"hooks/subscriptions/?{query}")
+        subscriptions = self.client.rows_of_all_pages(f"hooks/subscriptions/?{query}")
         if not any(
             row.get("target_url") == webhook_url and row.get("event_type") == SUBMISSION_EVENT and row.get("is_enabled")
             for row in subscriptions
@@ -111,18 +115,18 @@ class ProlificService(PanelService):
                 "id"
             ):
                 raise ResultUnclear("Prolific's answer does not say how to confirm the subscription. Try again later.")
-            self.client.order("POST", f"hooks/subscriptions/{quote_id(reply['id'])}/", {"secret": confirms})
+            self.client.send_order("POST", f"hooks/subscriptions/{quote_id(reply['id'])}/", {"secret": confirms})
         return str(secret["value"])
 
     # Orders
 
     def publish(self, values, token):
         """Publish the draft of an earlier attempt, so that there is never a second study."""
-        study = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
+        study = self._find_study(token) or self.client.send_order("POST", "studies/", self._draft(values, token))
         if not study.get("id"):
             raise ResultUnclear("Prolific returned no id for the new study. Look at Prolific before you publish again.")
         if study.get("status", "UNPUBLISHED") == "UNPUBLISHED":
-            self.client.order("POST", f"studies/{quote_id(study['id'])}/transition/", {"action": "PUBLISH"})
+            self.client.send_order("POST", f"studies/{quote_id(study['id'])}/transition/", {"action": "PUBLISH"})
         return {"task": study["id"]}
 
     def _draft(self, values, token) -> dict[str, Any]:
@@ -160,11 +164,11 @@ class ProlificService(PanelService):
 
     def stop(self, values, token):
         """Stop recruiting. People who are working can still submit."""
-        self.client.order("POST", f"studies/{quote_id(values['task'])}/transition/", {"action": "STOP"})
+        self.client.send_order("POST", f"studies/{quote_id(values['task'])}/transition/", {"action": "STOP"})
         return {}
 
     def extend(self, values, token):
-        self.client.order(
+        self.client.send_order(
             "PATCH", f"studies/{quote_id(values['task'])}/", {"total_available_places": int(values["places"])}
         )
         return {}
@@ -202,7 +206,7 @@ class ProlificService(PanelService):
             raise RequestRefused(
                 f"Prolific shows this submission as “{submission.word}”. Check at Prolific whether it is paid."
             )
-        self.client.order("POST", f"submissions/{quote_id(submission.submission)}/transition/", body)
+        self.client.send_order("POST", f"submissions/{quote_id(submission.submission)}/transition/", body)
         return {}
 
     def bonus(self, values, token):
@@ -214,7 +218,7 @@ class ProlificService(PanelService):
         hundredths = to_minor_units(values["amount"])
         lines = f"{submission.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
         try:
-            bonus = self.client.order(
+            bonus = self.client.send_order(
                 "POST", "submissions/bonus-payments/", {"study_id": values["task"], "csv_bonuses": lines}
             )
         except ResultUnclear as error:
@@ -228,7 +232,7 @@ class ProlificService(PanelService):
             )
         if not bonus.get("id"):
             raise RequestRefused("Prolific returned no id for the bonus; it was not paid. Order it again.")
-        self.client.order("POST", f"bulk-bonus-payments/{quote_id(bonus['id'])}/pay/", {})
+        self.client.send_order("POST", f"bulk-bonus-payments/{quote_id(bonus['id'])}/pay/", {})
         return {"bonus": bonus["id"], "total_in_hundredths": bonus.get("total_amount")}
 
     def screen_out(self, values, token):
@@ -238,12 +242,12 @@ class ProlificService(PanelService):
         body = {"submission_ids": [submission.submission], "increase_places": True}
         if values.get("amount") not in (None, ""):
             body["bonus_per_submission"] = to_minor_units(values["amount"]) / 100
-        self.client.order("POST", f"studies/{quote_id(values['task'])}/screen-out-submissions/", body)
+        self.client.send_order("POST", f"studies/{quote_id(values['task'])}/screen-out-submissions/", body)
         return {}
 
     def request_return(self, values, token):
         submission = self._checked_submission(values)
-        self.client.order(
+        self.client.send_order(
             "POST",
             f"submissions/{quote_id(submission.submission)}/request-return/",
             {"request_return_reasons": [values["message"]]},
@@ -254,7 +258,7 @@ class ProlificService(PanelService):
         """Add people to the participant group that studies exclude. Existing members stay members."""
         if values["people"]:
             group = self._get_or_create_group(values["list"])
-            self.client.order(
+            self.client.send_order(
                 "POST",
                 f"participant-groups/{quote_id(group)}/participants/",
                 {"participant_ids": list(values["people"])},
@@ -266,7 +270,7 @@ class ProlificService(PanelService):
         if group_id := self._find_group_id(name):
             return group_id
         description = "People who have already taken part. The group only prevents repeated invitations."
-        group = self.client.order(
+        group = self.client.send_order(
             "POST",
             "participant-groups/",
             {"name": name, "workspace_id": self.find_workspace_id(), "description": description},
@@ -276,13 +280,15 @@ class ProlificService(PanelService):
         return str(group["id"])
 
     def _find_group_id(self, name: str) -> str:
-        groups = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}")
+        groups = self.client.rows_of_all_pages(
+            f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}"
+        )
         return next((str(row["id"]) for row in groups if row.get("name") == name and not row.get("is_deleted")), "")
 
     # Orders whose reply was lost
 
-    def look(self, order):
-        return getattr(self, f"_find_{order.operation}_result", super().look)(order)
+    def find_order_result(self, order):
+        return getattr(self, f"_find_{order.operation}_result", super().find_order_result)(order)
 
     def _find_publish_result(self, order: Order) -> dict[str, Any] | None:
         study = self._find_study(order.token)
@@ -339,7 +345,7 @@ class ProlificService(PanelService):
 
     def _find_bar_result(self, order: Order) -> dict[str, Any] | None:
         group = self._find_group_id(order.values["list"])
-        members = self.client.pages(f"participant-groups/{quote_id(group)}/participants/") if group else ()
+        members = self.client.rows_of_all_pages(f"participant-groups/{quote_id(group)}/participants/") if group else ()
         return {} if {row.get("participant_id") for row in members} >= set(order.values["people"]) else None
 
     # Look-ups
@@ -358,7 +364,7 @@ class ProlificService(PanelService):
         return next(
             (
                 row
-                for row in self.client.pages(path)
+                for row in self.client.rows_of_all_pages(path)
                 if str(row.get("internal_name")).endswith(_internal_name("", token))
             ),
             None,

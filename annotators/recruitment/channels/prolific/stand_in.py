@@ -1,7 +1,7 @@
 """A stand-in for Prolific's service on this machine: its paths, bodies, states, errors and simulated faults.
 
 with ProlificStandIn() as panel:
-    task = panel.study(); panel.take(task, person); panel.faults.append(("POST /studies/", "drop after"))
+    task = panel.add_study(); panel.add_submission(task, person); panel.faults.append(("POST /studies/", "drop after"))
 
 A fault applies once, to the next request that begins as the fault says: "drop before" and "drop after" the effect,
 "429", "500".
@@ -38,7 +38,7 @@ class ProlificStandIn(StandInApi, StandIn):
 
     # The person's side
 
-    def study(self, **columns) -> str:
+    def add_study(self, **columns) -> str:
         record: dict[str, Any] = {
             "id": self.new_id(),
             "status": "ACTIVE",
@@ -49,7 +49,7 @@ class ProlificStandIn(StandInApi, StandIn):
         self.studies[record["id"]] = record
         return record["id"]
 
-    def take(self, study: str, person: str, status="ACTIVE") -> str:
+    def add_submission(self, study: str, person: str, status="ACTIVE") -> str:
         record = {
             "id": self.new_id(), "study_id": study, "participant": person, "status": status, "entered_code": None, "completed_at": None,
             "started_at": now_iso(), "bonus_payments": [], "return_requested": None,
@@ -57,7 +57,7 @@ class ProlificStandIn(StandInApi, StandIn):
         self.submissions[record["id"]] = record
         return record["id"]
 
-    def send(self, submission: str, code: str) -> None:
+    def submit_work(self, submission: str, code: str) -> None:
         self.submissions[submission] |= {
             "status": "AWAITING REVIEW",
             "entered_code": code,
@@ -69,7 +69,7 @@ class ProlificStandIn(StandInApi, StandIn):
     def open_account(self, currency):
         self.currency, self.balance = currency, 10**9
 
-    def person(self, number):
+    def nth_person_id(self, number):
         return f"{number + 0x5F1A00:024x}"
 
     def _newest_study(self) -> dict:
@@ -80,13 +80,13 @@ class ProlificStandIn(StandInApi, StandIn):
 
     def accept_task(self, person):
         task = self._newest_study()
-        session = self.take(task["id"], person)
+        session = self.add_submission(task["id"], person)
         address = task["external_study_url"]
         for name, value in {"person": person, "task": task["id"], "session": session}.items():
             address = address.replace("{{%" + PARAMETERS[name] + "%}}", value)
         return AcceptedTask(person, session, address)
 
-    def sent(self, visit, way_back):
+    def use_way_back(self, visit, way_back):
         submission = self.submissions[visit.session]
         if not way_back.url.startswith(COMPLETE_URL):
             return "The way back carries no code. At Prolific the person can only return the study, or be paid by hand."
@@ -94,7 +94,7 @@ class ProlificStandIn(StandInApi, StandIn):
         codes = {code["code"]: code for code in self.studies[submission["study_id"]].get("completion_codes", [])}
         if entered not in codes:
             return f"Prolific does not know the code {entered}: the study there was published with {', '.join(codes) or 'none'}."
-        self.send(visit.session, entered)
+        self.submit_work(visit.session, entered)
         action = codes[entered]["actions"][0]
         if action["action"] == "AUTOMATICALLY_APPROVE":
             submission["status"] = "APPROVED"
@@ -109,10 +109,10 @@ class ProlificStandIn(StandInApi, StandIn):
     def expire_task(self, visit):
         self.submissions[visit.session]["status"] = "TIMED-OUT"
 
-    def standing(self, visit):
+    def submission_state(self, visit):
         return STATES.get(self.submissions[visit.session]["status"].replace("-", " "), UNKNOWN)
 
-    def bonus(self, visit):
+    def paid_bonus_total(self, visit):
         return Decimal(sum(self.submissions[visit.session]["bonus_payments"])) / 100
 
     def count_open_tasks(self):
@@ -124,7 +124,7 @@ class ProlificStandIn(StandInApi, StandIn):
     def throttle_next(self, operation):
         self.faults.append((REQUEST_PREFIXES[operation], "429"))
 
-    def message(self, submission: str, event: str, secret: str) -> dict:
+    def signed_notification(self, submission: str, event: str, secret: str) -> dict:
         """Return the body and headers of a notification about this submission."""
         record = self.submissions[submission]
         body = {
@@ -142,7 +142,7 @@ class ProlificStandIn(StandInApi, StandIn):
         }
         return {"data": raw, "content_type": "application/json", "headers": headers}
 
-    def group(self, name: str) -> str:
+    def get_or_create_group_id(self, name: str) -> str:
         """Return the id of the group of this name; create it if needed."""
         group = next((key for key, known_name in self.group_names.items() if known_name == name), None) or self.new_id()
         self.groups.setdefault(group, [])
@@ -176,7 +176,7 @@ class ProlificStandIn(StandInApi, StandIn):
             )
         try:
             with self._lock:
-                answer = self.answer(method, path, query, body)
+                answer = self.route_request(method, path, query, body)
         except ApiError as refusal:
             error_body = {
                 "error": {"status": refusal.status, "title": refusal.title, "error_code": 1, "detail": refusal.detail}

@@ -25,14 +25,14 @@ class StandInApi:
     def new_id(self) -> str:
         return f"{next(self._numbers):024x}"
 
-    def answer(self, method: str, path: str, query: dict, body: dict):
+    def route_request(self, method: str, path: str, query: dict, body: dict):
         for pattern, act in ROUTES:
             verb, _, shape = pattern.partition(" ")
             if verb == method and (match := re.fullmatch(shape.replace("*", "([^/]+)"), path)):
                 return act(self, *match.groups(), body=body, query=query)
         raise ApiError(404, "Not found.", "Not found")
 
-    def me(self, *, body, query):
+    def get_account(self, *, body, query):
         return {
             "id": "r",
             "name": "Ada",
@@ -90,7 +90,7 @@ class StandInApi:
         record |= body
         return record
 
-    def cost(self, study, *, body, query):
+    def get_study_cost(self, study, *, body, query):
         """Return the cost so far: approved rewards and paid bonuses, one third of these as the fee, and one fifth of
         the fee as tax.
         """
@@ -187,14 +187,14 @@ class StandInApi:
         total = sum(amount for _, amount in payments)
         return {"id": bulk, "amount": total, "fees": total // 3, "vat": 0, "total_amount": total + total // 3}
 
-    def pay(self, bulk, *, body, query):
+    def pay_bonuses(self, bulk, *, body, query):
         for submission, amount in self.get_or_404(
             self.bulks, bulk
         ):  # a repeated request pays again, as at the real panel
             self.submissions[submission]["bonus_payments"].append(amount)
         return {}
 
-    def members(self, group, *, body, query):
+    def list_group_members(self, group, *, body, query):
         return {
             "results": [
                 {"participant_id": person, "datetime_created": now_iso()}
@@ -218,7 +218,7 @@ class StandInApi:
         self.groups[group], self.group_names[group] = [], body["name"]
         return {"id": group, "name": body["name"]}
 
-    def join(self, group, *, body, query):
+    def add_group_members(self, group, *, body, query):
         members = self.get_or_404(self.groups, group)
         if unknown_ids := [person for person in body["participant_ids"] if len(person) != 24]:
             raise ApiError(400, f"{unknown_ids[0]} is no participant.")
@@ -264,12 +264,12 @@ class StandInApi:
 
 # Maps each request to the method that answers it; * matches an id.
 ROUTES = (
-    ("GET /users/me/", StandInApi.me),
+    ("GET /users/me/", StandInApi.get_account),
     ("GET /studies/", StandInApi.list_studies),
     ("POST /studies/", StandInApi.create_study),
     ("GET /studies/*/", StandInApi.get_study),
     ("PATCH /studies/*/", StandInApi.change_study),
-    ("GET /studies/*/cost/", StandInApi.cost),
+    ("GET /studies/*/cost/", StandInApi.get_study_cost),
     ("POST /studies/*/transition/", StandInApi.transition_study),
     ("POST /studies/*/screen-out-submissions/", StandInApi.screen_out),
     ("GET /submissions/", StandInApi.list_submissions),
@@ -277,9 +277,9 @@ ROUTES = (
     ("GET /submissions/*/", StandInApi.get_submission),
     ("POST /submissions/*/transition/", StandInApi.transition_submission),
     ("POST /submissions/*/request-return/", StandInApi.request_return),
-    ("POST /bulk-bonus-payments/*/pay/", StandInApi.pay),
-    ("GET /participant-groups/*/participants/", StandInApi.members),
-    ("POST /participant-groups/*/participants/", StandInApi.join),
+    ("POST /bulk-bonus-payments/*/pay/", StandInApi.pay_bonuses),
+    ("GET /participant-groups/*/participants/", StandInApi.list_group_members),
+    ("POST /participant-groups/*/participants/", StandInApi.add_group_members),
     ("GET /participant-groups/", StandInApi.list_groups),
     ("POST /participant-groups/", StandInApi.create_group),
     ("GET /workspaces/", StandInApi.list_workspaces),

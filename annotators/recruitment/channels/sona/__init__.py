@@ -98,9 +98,9 @@ class Sona(Channel):
                 url=fill_url_template(CREDIT_URL, values | {CREDIT_TOKEN: token, "survey_code": code}),
                 label="Get your credit at SONA",
             )
-        return self.plain_way_back(recruitment)
+        return self.way_back_if_already_credited(recruitment)
 
-    def plain_way_back(self, recruitment):
+    def way_back_if_already_credited(self, recruitment):
         site = recruitment.settings.get("site", "")
         return WayBack(url=f"https://{site}/" if site else "", label="Return to SONA")
 

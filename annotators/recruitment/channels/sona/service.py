@@ -23,7 +23,7 @@ def grant_credit(
     wire = PanelHttpClient(origin or f"https://{site}", (".sona-systems.com",), secret=credit_token)
     query = {"experiment_id": experiment_id, "credit_token": credit_token, "survey_code": survey_code}
     # SONA accepts only GET for this, although it changes something.
-    texts = parse_xml_texts(wire.order("GET", f"{PATH}?{urlencode(query)}", accepts="application/xml"))
+    texts = parse_xml_texts(wire.send_order("GET", f"{PATH}?{urlencode(query)}", accepts="application/xml"))
     if (
         "Result" in texts
         and texts.get("credit_status", "").strip() == GRANTED_STATUS
@@ -75,7 +75,7 @@ class SonaService(PanelService):
         self.site, self.experiment_id, self.origin = site, experiment_id, origin
         self._credit_token = credit_token
 
-    def check(self):
+    def describe_account(self):
         raise RequestRefused("heval cannot check this token at SONA. To test it, take part with your own sign-up.")
 
     def submissions(self, task):
@@ -87,6 +87,6 @@ class SonaService(PanelService):
     def approve(self, values, token):
         return grant_credit(self.site, self.experiment_id, self._credit_token, values["submission"], origin=self.origin)
 
-    def look(self, order):
+    def find_order_result(self, order):
         """Credit is a state of the sign-up, not a sum, so granting it twice changes nothing."""
-        return None if order.operation in self.operations else super().look(order)
+        return None if order.operation in self.operations else super().find_order_result(order)

@@ -17,7 +17,12 @@ from analysis.protocols.blocks.tables import (
     estimate_interval_and_pvalue_cells,
     merge_nonempty_by_name_and_title,
 )
-from analysis.protocols.blocks.warning_sentences import INTERNAL, SENTENCES, claim_warnings, warning_sentence
+from analysis.protocols.blocks.warning_sentences import (
+    INTERNAL,
+    SENTENCES,
+    gravest_warnings_with_sentences,
+    warning_sentence,
+)
 from analysis.protocols.ranking import layouts as ranking_layouts
 from analysis.protocols.rating import layouts as rating_layouts
 from analysis.report.latex import render_latex_table
@@ -171,32 +176,32 @@ def test_at_most_three_stand_beside_a_claim_the_gravest_first_and_none_twice():
         ResultWarning("small_n_skew", "warn", {"skewness": 2.0}),
         ResultWarning("drift", "block", {"at": 9}),
     ]
-    shown = claim_warnings(warnings)
+    shown = gravest_warnings_with_sentences(warnings)
     assert [(one["code"], one["severity"]) for one in shown] == [
         ("drift", "block"),
         ("few_clusters", "warn"),
         ("small_n_skew", "warn"),
     ]
-    assert [one["code"] for one in claim_warnings(warnings[:2])] == ["optional_stopping"]
+    assert [one["code"] for one in gravest_warnings_with_sentences(warnings[:2])] == ["optional_stopping"]
     orders = [ResultWarning("single_order", "info", {"n": 8}), ResultWarning("order_not_identified", "warn")]
-    assert [one["code"] for one in claim_warnings(orders)] == ["order_not_identified"]
-    assert [one["code"] for one in claim_warnings(orders[:1])] == ["single_order"]
+    assert [one["code"] for one in gravest_warnings_with_sentences(orders)] == ["order_not_identified"]
+    assert [one["code"] for one in gravest_warnings_with_sentences(orders[:1])] == ["single_order"]
 
 
 def test_few_annotators_and_few_prompts_are_one_sentence():
     bets = ResultWarning("betting_instead_of_t", "info", {"why": "few clusters", "skewness": 0.1})
-    (shown,) = claim_warnings([few(12, 12.0), few(8, 8.0, cluster="item"), bets])
+    (shown,) = gravest_warnings_with_sentences([few(12, 12.0), few(8, 8.0, cluster="item"), bets])
     assert shown["text"] == (
         "Only 12 annotators and 8 prompts are behind this number, so its interval is uncertain. Collect answers for at least 20 of each."
     )
-    apart = claim_warnings([few(12, 12.0), few(4, 4.0, "block", "item"), few(31, 15.4, cluster="run")])
+    apart = gravest_warnings_with_sentences([few(12, 12.0), few(4, 4.0, "block", "item"), few(31, 15.4, cluster="run")])
     assert [(one["severity"], one["text"].split(",")[0]) for one in apart] == [
         ("block", "Only 4 prompts are behind this number"),
         ("warn", "Only 12 annotators are behind this number"),
         ("warn", warning_sentence(few(31, 15.4, cluster="run"))),
     ]
     uneven = ResultWarning("betting_instead_of_t", "info", {"why": "skewed", "skewness": 0.9})
-    assert [one["code"] for one in claim_warnings([uneven])] == ["betting_instead_of_t"]
+    assert [one["code"] for one in gravest_warnings_with_sentences([uneven])] == ["betting_instead_of_t"]
 
 
 CONTRAST = {

@@ -17,12 +17,12 @@ from tests.analysis.stats.draws import rng
 def by_hand(labels, strategy):
     """One item's decision and labels, label by label."""
     used = []
-    for label in labels[: strategy.most]:
+    for label in labels[: strategy.max_labels_per_item]:
         used.append(label)
         if strategy.name == "max_three" and len(used) == 2 and used[0] == used[1]:
             break
     votes, against = sum(used), len(used) - sum(used)
-    need = strategy.most // 2 + 1
+    need = strategy.max_labels_per_item // 2 + 1
     return (1.0 if votes >= need else 0.0 if against >= need else None), len(used)
 
 
@@ -77,7 +77,7 @@ def test_missing_labels_decide_nothing():
 def test_laws_are_those_of_all_orders_of_the_labels(strategy):
     for wins, n in ((0, 8), (3, 8), (5, 8), (8, 8), (4, 7)):
         law = choice.probabilities_from_labels([wins], [n], strategy)
-        orders = list(itertools.permutations([1] * wins + [0] * (n - wins), min(n, strategy.most)))
+        orders = list(itertools.permutations([1] * wins + [0] * (n - wins), min(n, strategy.max_labels_per_item)))
         outcomes = [by_hand(list(order), strategy) for order in orders]
         share = {key: outcomes.count(key) / len(outcomes) for key in set(outcomes)}
         few = law.labels

@@ -118,5 +118,5 @@ def test_many_tables_have_the_slopes_that_each_has_alone(asked, share_tied):
     counts = _model.PairCounts.from_tables(tables, ties)
     log_nu = np.where(counts.has_ties, rng.normal(0, 1, len(tables)), -np.inf)
     values = np.column_stack([rng.normal(0, 2, (len(tables), 5)), log_nu])
-    alone = [counts.rows(np.array([at])).slope(values[[at]], 0.3)[0] for at in range(len(tables))]
-    assert_allclose(counts.slope(values, 0.3), alone, atol=1e-12)
+    alone = [counts.select_tables(np.array([at])).gradient(values[[at]], 0.3)[0] for at in range(len(tables))]
+    assert_allclose(counts.gradient(values, 0.3), alone, atol=1e-12)

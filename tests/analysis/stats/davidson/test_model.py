@@ -231,7 +231,9 @@ def test_a_step_within_the_bound_rises_from_wherever_it_is_taken():
         step = _model._solved(counts.information(chances, 0.0), counts.gradient_given_probabilities(here, chances, 0.0))
         if 2 * np.abs(step).max() <= _model.SAFE_STEP:
             longest = max(longest, np.ptp(step[0, :k]))
-            before, after = (counts.height(at, counts.probabilities(at), 0.0)[0] for at in (here, here + step))
+            before, after = (
+                counts.penalised_log_likelihood(at, counts.probabilities(at), 0.0)[0] for at in (here, here + step)
+            )
             assert after >= before - 1e-9 * abs(before)
     assert longest > 1.5
 

@@ -49,7 +49,9 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
     for cell in cells.values():
         assert 0.22 < cell.detail["sd"] < 0.245 and cell.test.df == 129
     planned = (*cells, *(f"other {row}" for row in range(12)))
-    after = multiplicity.adjust_family(cells, multiplicity.Family("accuracy", planned, "bonferroni"))
+    after = multiplicity.adjust_pvalues_and_intervals_of_family(
+        cells, multiplicity.Family("accuracy", planned, "bonferroni")
+    )
     assert after["62"].test.pvalue_adjusted < 1e-4
     assert after["57"].test.pvalue_adjusted < 0.05 < after["55"].test.pvalue_adjusted
     assert_allclose(after["57"].test.pvalue_adjusted, 15 * cells["57"].pvalue)
@@ -99,7 +101,7 @@ def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_fou
 
 def test_the_paper_block_equals_one_sample_of_the_shares():
     ratings, truth, who, items = study(23)
-    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), resamples=9)
+    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), sensitivity_resamples=9)
     shares = detection.accuracy_by_annotator(detection.score_correct_answers(says_of(ratings), truth), who).accuracies
     wanted = basic.one_sample_t_test(shares, null=0.5, bounds=(0, 1), mode="paper")
     assert (found.accuracy_paper.estimate, found.accuracy_paper.test) == (wanted.estimate, wanted.test)

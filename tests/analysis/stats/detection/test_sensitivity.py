@@ -42,7 +42,7 @@ def test_marginal_sensitivity_is_the_probit_regression_with_two_way_clusters():
     ratings, truth, who, items = study(5, n_annotators=300, n_items=120)
     says = says_of(ratings)
     d, c = (
-        call(says, truth, who, items, rng=rng(), resamples=99)
+        call(says, truth, who, items, rng=rng(), sensitivity_resamples=99)
         for call in (detection.marginal_d_prime, detection.marginal_criterion)
     )
     model = sm.GLM(says, sm.add_constant(truth.astype(float)), family=sm.families.Binomial(sm.families.links.Probit()))
@@ -72,7 +72,7 @@ def test_pooled_sensitivity_shrinks_with_the_spread_of_criteria_and_the_random_c
     # Everybody at d' = 1 with criteria spread by .8 pools to 1 / sqrt(1 + .64) = .78.
     ratings, truth, who, items = study(6, n_annotators=1500, per=10, n_items=15000, d_prime=1.0, sd=0.8, sd_items=0.0)
     says = says_of(ratings)
-    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), resamples=199)
+    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), sensitivity_resamples=199)
     assert_allclose(found.estimate, 0.7809, atol=0.05)
     resampled, within, stratified = found.sensitivity
     assert_allclose(within.estimate, 1.0, atol=0.07)
@@ -92,7 +92,7 @@ def test_a_training_that_only_makes_criteria_alike_raises_the_marginal_sensitivi
     spread, alike = study(7, sd=1.0, **settings), study(8, sd=0.1, **settings)
     pooled, within = [], []
     for ratings, truth, who, items in (spread, alike):
-        found = detection.marginal_d_prime(says_of(ratings), truth, who, items, rng=rng(), resamples=9)
+        found = detection.marginal_d_prime(says_of(ratings), truth, who, items, rng=rng(), sensitivity_resamples=9)
         pooled.append(found.estimate)
         within.append(found.sensitivity[1])
     assert pooled[1] - pooled[0] > 0.2
@@ -159,11 +159,13 @@ def test_sensitivity_edge_cases_are_statuses():
     assert (only_machine.status, only_machine.estimate, only_machine.detail["n_human"]) == ("not_identified", None, 0)
     assert call([], [], [], rng=rng()).status == "no_data"
     assert call([None], [1], [1], rng=rng()).status == "no_data"
-    perfect = call([1, 1, 0, 0] * 10, [1, 1, 0, 0] * 10, np.repeat(np.arange(10), 4), rng=rng(), resamples=99)
+    perfect = call(
+        [1, 1, 0, 0] * 10, [1, 1, 0, 0] * 10, np.repeat(np.arange(10), 4), rng=rng(), sensitivity_resamples=99
+    )
     assert (perfect.status, perfect.interval, perfect.test) == ("separation", None, None)
     assert_allclose(perfect.estimate, GOLDEN["signal_detection"][2]["d_prime"])
     assert [other.status for other in perfect.sensitivity] == ["zero_variance", "separation", "separation"]
-    one = call([1, 0, 1, 0], [1, 1, 0, 0], [7] * 4, rng=rng(), resamples=9)
+    one = call([1, 0, 1, 0], [1, 1, 0, 0], [7] * 4, rng=rng(), sensitivity_resamples=9)
     assert (one.status, one.test) == ("n_lt_2", None) and one.estimate == pytest.approx(0)
     assert detection.mantel_haenszel_log_odds_ratio([1, 1], [1, 0], [1, 1]).status == "not_identified"
     assert detection.mantel_haenszel_log_odds_ratio([], [], []).status == "no_data"
@@ -181,9 +183,11 @@ def test_sensitivity_edge_cases_are_statuses():
 def test_annotators_and_rows_may_come_in_any_order():
     ratings, truth, who, items = study(11)
     order = rng(3).permutation(len(who))
-    first = detection.human_likeness(ratings, truth, who, items, rng=rng(), resamples=99)
+    first = detection.human_likeness(ratings, truth, who, items, rng=rng(), sensitivity_resamples=99)
     names = np.array([f"reader {99 - a}" for a in who])
-    second = detection.human_likeness(ratings[order], truth[order], names[order], items[order], rng=rng(), resamples=99)
+    second = detection.human_likeness(
+        ratings[order], truth[order], names[order], items[order], rng=rng(), sensitivity_resamples=99
+    )
     assert first.measures == second.measures
     for part in ("accuracy", "accuracy_paper", "sensitivity", "criterion", "auc", "share_human", "bias"):
         one, other = getattr(first, part), getattr(second, part)
@@ -194,8 +198,8 @@ def test_annotators_and_rows_may_come_in_any_order():
 
 def test_human_likeness_of_mirrored_answers_is_mirrored():
     ratings, truth, who, items = study(12)
-    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), resamples=99)
-    mirror = detection.human_likeness(5 - ratings, 1 - truth, who, items, rng=rng(), resamples=99)
+    found = detection.human_likeness(ratings, truth, who, items, rng=rng(), sensitivity_resamples=99)
+    mirror = detection.human_likeness(5 - ratings, 1 - truth, who, items, rng=rng(), sensitivity_resamples=99)
     for part in ("accuracy", "sensitivity", "auc"):
         one, other = getattr(found, part), getattr(mirror, part)
         assert_allclose([one.estimate, one.pvalue], [other.estimate, other.pvalue], rtol=1e-9)
@@ -247,7 +251,7 @@ def test_one_annotator_with_one_kind_of_text_still_counts_in_the_pool():
     ratings, truth, who, items = study(22, n_annotators=30)
     says = says_of(ratings).copy()
     says[(who == 3) & (truth == 1)] = np.nan
-    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), resamples=99)
+    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), sensitivity_resamples=99)
     assert found.n == 30 and found.sensitivity[2].n <= 29
     assert detection.mean_annotator_accuracy(detection.score_correct_answers(says, truth), who).n == 30
 

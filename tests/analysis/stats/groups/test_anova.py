@@ -123,7 +123,7 @@ def test_the_papers_comparison_of_trainings_comes_back_from_its_effect_size():
     base = (base - base.mean()) / base.std(ddof=1)
     values = np.concatenate([base + shift for shift in (0, 0.1, published["cohen_d"], 0.15)])
     names = np.repeat(["0 none", "1 instructions", "2 examples", "3 comparison"], 390)
-    found = groups.pairwise_comparisons(values, names, method="tukey_hsd", mode="paper")[1]
+    found = groups.pairwise_comparisons(values, names, method="tukey_hsd", mode_label="paper")[1]
     assert_allclose(abs(found.effect.value), 0.25, atol=1e-9)
     assert_allclose(found.test.statistic, published["q"], atol=0.005)
     assert_allclose(found.pvalue, published["p"], atol=5e-5)

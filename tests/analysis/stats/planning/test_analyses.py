@@ -48,13 +48,13 @@ def awkward(seed=0):
 @pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
 def test_all_runs_at_once_give_the_numbers_of_each_run_alone(bounds):
     values = awkward()
-    outcomes = planning.one_sample_outcomes(values, null=0.5, bounds=bounds)
+    outcomes = planning.one_sample_t_test_outcomes(values, null=0.5, bounds=bounds)
     for row in range(len(values)):
         same(outcomes, row, basic.one_sample_t_test(values[row], null=0.5, bounds=bounds))
     large = rng(1).integers(0, 5, (6, 150)) / 4
     large[0] = 1.0
     large[0, :3] = 0.5
-    outcomes = planning.one_sample_outcomes(large, null=0.6, level=0.9, bounds=bounds)
+    outcomes = planning.one_sample_t_test_outcomes(large, null=0.6, level=0.9, bounds=bounds)
     for row in range(len(large)):
         same(outcomes, row, basic.one_sample_t_test(large[row], null=0.6, level=0.9, bounds=bounds))
 
@@ -62,7 +62,7 @@ def test_all_runs_at_once_give_the_numbers_of_each_run_alone(bounds):
 def test_equivalence_of_all_runs_is_that_of_each():
     values = rng(2).normal(0.5, 0.15, (40, 25))
     values[0] = 0.5
-    outcomes = planning.one_sample_outcomes(values, margin=0.07)
+    outcomes = planning.one_sample_t_test_outcomes(values, margin=0.07)
     alone = [equivalence.equivalence_test(row, null=0.5, margin=0.07) for row in values]
     wanted = [bool(e.status == "ok" and e.detail["is_equivalent"]) for e in alone]
     assert outcomes.is_equivalent.tolist() == wanted and 0 < sum(wanted) < 40
@@ -165,7 +165,7 @@ def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():
         5,
         2,
     )
-    same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, resamples=19, rng=rng()))
+    same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, sensitivity_resamples=19, rng=rng()))
 
 
 @pytest.mark.parametrize("n_each", [1, 5])

@@ -33,7 +33,7 @@ def test_a_plan_for_a_mean_is_the_table_of_powers():
 
 def test_the_expected_width_is_that_of_intervals():
     values = rng(10).normal(0.6, 0.2, (4000, 12))
-    outcomes = planning.one_sample_outcomes(values)
+    outcomes = planning.one_sample_t_test_outcomes(values)
     found = np.mean(outcomes.high - outcomes.low)
     assert abs(planning.compute_mean_test_power(0.1, 0.2, 12).width / found - 1) < 0.01
     shares = [np.diff(basic.wilson_interval(k, 30))[0] for k in rng(10).binomial(30, 0.7, 4000)]

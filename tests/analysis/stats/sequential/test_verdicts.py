@@ -37,7 +37,7 @@ def test_the_estimate_ends_at_the_crossing(process):
     n = result.stopped_at
     assert (result.estimate.n, result.n_overrun, result.estimate.detail["n_overrun"]) == (n, 300 - n, 300 - n)
     assert_allclose(result.estimate.estimate, values[:n].mean())
-    assert result.estimate.interval == result.sequence.at(n)
+    assert result.estimate.interval == result.sequence.interval_after(n)
     assert result.estimate.interval.low >= 0.5 and result.estimate.pvalue <= 0.05
     assert result.estimate.has_warning("optional_stopping")
     assert len(result.log_e) == 300

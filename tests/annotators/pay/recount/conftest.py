@@ -137,6 +137,8 @@ def world(service):
     ]
     send_due_orders(panel, service, lambda *_: None)
     ledger.update_ledger(panel, by=None)
-    ledger.mark_payments_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
+        by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner
+    )
     slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
     return study, panel, by_hand

@@ -138,7 +138,9 @@ def test_an_id_that_connect_cannot_have_given_is_refused():
 @pytest.mark.parametrize("channel", ["generic", "connect"])
 def test_a_link_that_names_no_column_takes_no_file(channel):
     link = Recruitment(channel=channel, settings={"file_person": ""})
-    assert not REGISTRY[channel].takes_file(link) and not REGISTRY[channel].takes_file(Recruitment())
+    assert not REGISTRY[channel].can_read_export_file(link) and not REGISTRY[channel].can_read_export_file(
+        Recruitment()
+    )
     with pytest.raises(ValueError, match="do not name the columns"):
         REGISTRY[channel].read_export(link, HEAD)
 

@@ -179,7 +179,7 @@ def test_the_last_form_goes_to_the_panel_whatever_the_address_says(door, told):
     ids = REGISTRY["external_question"].read_arrival(door, IDS | {"turkSubmitTo": told}).ids
     assert ids == {"person": "A1ANNA", "session": "3ASG1", "task": "3HIT1"}
     way_back = REGISTRY["external_question"].way_back(door, "complete", ids | {"submit_to": told}, "R")
-    assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.host == SITE
+    assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.origin == SITE
 
 
 def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(door):
@@ -323,9 +323,9 @@ def test_a_site_takes_the_form_only_as_long_as_it_is_allowed(door, settings):
 
 def test_the_panels_file_is_read_by_the_columns_that_the_link_names(door):
     channel = REGISTRY["external_question"]
-    assert not channel.takes_file(door)
+    assert not channel.can_read_export_file(door)
     door.settings |= {"file_person": "worker", "file_session": "assignment"}
-    assert channel.takes_file(door)
+    assert channel.can_read_export_file(door)
     (seen,) = channel.read_export(door, "worker,assignment\nA1ANNA,3ASG1\n")
     assert (seen.person, seen.submission, seen.state) == ("A1ANNA", "3ASG1", "submitted")
 

@@ -174,7 +174,7 @@ def test_the_file_of_its_site_is_read(door):
     head = "HITId,Reward,AssignmentId,WorkerId,AssignmentStatus,AutoApprovalTime,Answer.receipt\n"
     row = "3HIT1,$2.50,3ASG3,A3WORKER,Approved,Tue May 05 11:52:41 PDT 2026,R1\n"
     channel = REGISTRY["mturk"]
-    assert channel.takes_file(door)
+    assert channel.can_read_export_file(door)
     before = count_submissions_and_missing_by_status(door)
     summary = import_submissions_and_release_places(door, channel.read_export(door, head + row), "file")
     assert (summary.seen, summary.new, summary.changed) == (1, 0, 1)

@@ -40,7 +40,7 @@ def recruitment(fake):
         study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
     )
     store_or_delete_secrets(made, {"token": TOKEN}, by=None)
-    PanelTask.objects.create(recruitment=made, external_id=fake.study())
+    PanelTask.objects.create(recruitment=made, external_id=fake.add_study())
     return made
 
 
@@ -89,7 +89,7 @@ def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
 
 
 def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):
-    session = fake.take(PanelTask.objects.get().external_id, PERSON)
+    session = fake.add_submission(PanelTask.objects.get().external_id, PERSON)
     came(recruitment, session)
     assert not fake.calls and trusts() == ["claimed"] and not Job.objects.exists()
     looked()
@@ -109,7 +109,7 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
 
 def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     task = PanelTask.objects.get().external_id
-    theirs = fake.take(task, OTHER)
+    theirs = fake.add_submission(task, OTHER)
     liar, nobody = came(recruitment, theirs), came(recruitment, "77aa" * 6, "7f1a" * 6)
     looked()
     assert trusts() == ["claimed", "claimed"]
@@ -122,7 +122,7 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     assert "Arrivals that do not match the panel" in page and liar.code[:8] in page and nobody.code[:8] in page
     assert Client().get(f"/p/{liar.code}/").status_code == 302
     # They come again from their own submission: what they did stays, the doubt goes.
-    came(recruitment, fake.take(task, PERSON))
+    came(recruitment, fake.add_submission(task, PERSON))
     looked()
     assert trusts() == ["verified", "claimed"] and [
         one.pk for one, _ in arrival_checks.doubtful_arrivals(recruitment)
@@ -130,7 +130,7 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
 
 
 def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitment):
-    session = fake.take(PanelTask.objects.get().external_id, PERSON, "PROCESSING")
+    session = fake.add_submission(PanelTask.objects.get().external_id, PERSON, "PROCESSING")
     came(recruitment, session)
     looked()
     assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
@@ -147,14 +147,14 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
 
 
 def test_a_token_that_is_wrong_throws_doubt_on_nobody(fake, recruitment):
-    came(recruitment, fake.take(PanelTask.objects.get().external_id, PERSON))
+    came(recruitment, fake.add_submission(PanelTask.objects.get().external_id, PERSON))
     store_or_delete_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     looked()
     assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
 
 
 def test_no_id_of_the_panel_is_kept_with_an_arrival(fake, recruitment):
-    session = fake.take(PanelTask.objects.get().external_id, PERSON)
+    session = fake.add_submission(PanelTask.objects.get().external_id, PERSON)
     came(recruitment, session)
     looked()
     told = str(PanelEvent.objects.values())

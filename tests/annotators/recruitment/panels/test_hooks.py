@@ -49,7 +49,7 @@ def recruitment(fake):
         settings={"code_complete": "A2K7PQ"},
     )
     store_or_delete_secrets(made, {"token": TOKEN, WEBHOOK_SECRET: SECRET}, by=None)
-    PanelTask.objects.create(recruitment=made, external_id=fake.study())
+    PanelTask.objects.create(recruitment=made, external_id=fake.add_study())
     return made
 
 
@@ -71,7 +71,7 @@ def run_jobs():
 
 def came(fake, recruitment, person=PERSON) -> tuple[Assignment, str]:
     task = PanelTask.objects.get(recruitment=recruitment).external_id
-    session = fake.take(task, person)
+    session = fake.add_submission(task, person)
     return claimed(recruitment.study, person, recruitment, external_ids={"person": person, "session": session}), session
 
 
@@ -129,9 +129,9 @@ def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, mon
 def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_order(fake, recruitment):
     assignment, session = came(fake, recruitment)
     # The older message comes last, and says that the person is at work.
-    late = fake.message(session, "ev2", SECRET)
+    late = fake.signed_notification(session, "ev2", SECRET)
     fake.submissions[session]["status"] = "RETURNED"
-    early = fake.message(session, "ev3", SECRET)
+    early = fake.signed_notification(session, "ev3", SECRET)
     for one in (early, late):
         assert Client().post(f"/e/{recruitment.key}/webhook/", **one).status_code == 200
     run_jobs()
@@ -147,8 +147,8 @@ def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_or
 
 
 def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recruitment):
-    elsewhere = fake.take(fake.study(), OTHER)
-    Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(elsewhere, "ev4", SECRET))
+    elsewhere = fake.add_submission(fake.add_study(), OTHER)
+    Client().post(f"/e/{recruitment.key}/webhook/", **fake.signed_notification(elsewhere, "ev4", SECRET))
     sent(recruitment)  # about a submission that Prolific does not show
     run_jobs()
     assert not PanelSubmission.objects.exists() and PanelTask.objects.count() == 1
@@ -157,7 +157,7 @@ def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recr
 
 def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     _, session = came(fake, recruitment)
-    Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(session, "ev5", SECRET))
+    Client().post(f"/e/{recruitment.key}/webhook/", **fake.signed_notification(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
     assert (
@@ -244,7 +244,9 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
     assert "has sent notifications to heval since" in page and secret["value"] not in page
     _, session = came(fake, recruitment)
     assert (
-        Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(session, "ev6", secret["value"])).status_code
+        Client()
+        .post(f"/e/{recruitment.key}/webhook/", **fake.signed_notification(session, "ev6", secret["value"]))
+        .status_code
         == 200
     )
     assert "Last notification" in client.get(address).content.decode()

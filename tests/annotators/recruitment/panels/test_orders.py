@@ -155,8 +155,8 @@ def test_a_process_that_died_after_sending_is_no_second_payment(recruitment, pai
         pass
 
     class Dying(Pretend):
-        def do(self, order):
-            panel.do(order)
+        def carry_out(self, order):
+            panel.carry_out(order)
             raise Killed
 
     with pytest.raises(Killed):
@@ -199,7 +199,7 @@ def test_what_the_panel_cannot_tell_a_person_decides(recruitment, paid):
 
 def test_a_panel_that_is_never_to_be_reached_ends_with_a_person(recruitment, paid):
     class Gone(Pretend):
-        def do(self, order):
+        def carry_out(self, order):
             self.given.append(order)
             raise ResultUnclear("No route.")
 

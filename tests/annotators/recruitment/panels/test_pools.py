@@ -163,7 +163,7 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
             known(claimed(before, person), person)
         study = spa_study(user("owner"), target_n=12, exclusion_group="tales", title="second")
         here = link(study)
-        another = fake.group(f"{blocklist_name(study)}x")
+        another = fake.get_or_create_group_id(f"{blocklist_name(study)}x")
         fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
         order_blocklist_and_publication(here, by=None, **wanted())
         schedule_sync(here, by=None)

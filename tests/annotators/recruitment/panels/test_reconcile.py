@@ -232,20 +232,20 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     stranger = PanelSubmission.objects.get(external_id="S2").annotator
     assert get_person_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
-    ledger.mark_payments_paid(
+    ledger.mark_payments_paid_and_erase_withdrawn_ids(
         recruitment, ledger.recruitment_payments(recruitment).values_list("pk", flat=True), user("owner")
     )
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert get_person_id(stranger) == "stranger"
     from tests.annotators.closed_studies import closed_long_ago
 
     closed_long_ago(recruitment.study, 400)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert get_person_id(stranger) is None
     ids = set(PanelSubmission.objects.values_list("external_id", flat=True))
     assert len(ids) == 2 and all(name.startswith("erased-") for name in ids)
     assert count_submissions_and_missing_by_status(recruitment) == {"decided": 1, "unknown": 1}
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     assert set(PanelSubmission.objects.values_list("external_id", flat=True)) == ids
 
 

@@ -237,13 +237,13 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
         assert study["total_available_places"] == 2
         people = [f"{n:x}f1a" * 6 for n in range(1, 3)]
         for person in people:
-            session = fake.take(study["id"], person)
+            session = fake.add_submission(study["id"], person)
             submitted(
                 recruitment.study,
                 person,
                 recruitment=recruitment,
                 external_ids={"person": person, "session": session, "task": study["id"]},
             )
-            fake.send(session, "A2K7PQ")
+            fake.submit_work(session, "A2K7PQ")
         assert asked()["total_available_places"] == 4 and PanelTask.objects.get().places == 4
         assert asked()["total_available_places"] == 4

@@ -60,7 +60,7 @@ def test_a_redirect_is_not_followed(status):
 def test_an_answer_that_is_too_large_is_not_read_to_its_end(monkeypatch, ask, raised):
     monkeypatch.setattr(http_client, "MAX_ANSWER_BYTES", 1000)
     with Panel(body=b"[" + b"1," * 500 + b"1]") as panel, pytest.raises(raised, match="too large"):
-        wire_to(panel).get("/") if ask == "get" else wire_to(panel).order("POST", "/")
+        wire_to(panel).get("/") if ask == "get" else wire_to(panel).send_order("POST", "/")
 
 
 @pytest.mark.parametrize(("ask", "raised"), [("get", PanelBusy), ("order", ResultUnclear)])
@@ -69,13 +69,13 @@ def test_an_answer_that_does_not_come_in_time_leaves_an_order_open(monkeypatch, 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         line = PanelHttpClient(f"http://127.0.0.1:{silent.getsockname()[1]}", ())
         with pytest.raises(raised, match="broke before the answer arrived"):
-            line.get("/") if ask == "get" else line.order("POST", "/")
+            line.get("/") if ask == "get" else line.send_order("POST", "/")
 
 
 def test_an_address_that_cannot_be_sent_is_not_sent():
     with Panel() as panel:
         with pytest.raises(PanelBusy, match="address"):
-            wire_to(panel).order("POST", "/a\nb")
+            wire_to(panel).send_order("POST", "/a\nb")
         assert not panel.asked
 
 
@@ -83,6 +83,6 @@ def test_no_secret_is_logged(caplog):
     """SONA takes its token in the address, which httpx would log."""
     caplog.set_level(logging.DEBUG)
     with Panel(X_Hook_Secret=SECRET) as panel:
-        wire_to(panel).order("GET", f"/credit?credit_token={SECRET}")
+        wire_to(panel).send_order("GET", f"/credit?credit_token={SECRET}")
         assert SECRET in panel.asked[0][1]
     assert SECRET not in caplog.text

@@ -66,13 +66,17 @@ def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
 
 def test_uploads_are_private_and_go(editor, study):
     address = upload(editor, study).url
-    files = sorted(uploads.uploads_folder().iterdir())
-    assert [file.stat().st_mode & 0o777 for file in (uploads.uploads_folder(), *files)] == [0o700, 0o600, 0o600]
+    files = sorted(uploads.get_or_create_uploads_folder().iterdir())
+    assert [file.stat().st_mode & 0o777 for file in (uploads.get_or_create_uploads_folder(), *files)] == [
+        0o700,
+        0o600,
+        0o600,
+    ]
     editor.post(address, {"confirm": "1"})
-    assert [file.suffix for file in uploads.uploads_folder().iterdir()] == [".json"]
-    for file in uploads.uploads_folder().iterdir():
+    assert [file.suffix for file in uploads.get_or_create_uploads_folder().iterdir()] == [".json"]
+    for file in uploads.get_or_create_uploads_folder().iterdir():
         os.utime(file, (time.time() - 90_000,) * 2)
-    assert uploads.purge_old_files() == 1 and not list(uploads.uploads_folder().iterdir())
+    assert uploads.purge_old_files() == 1 and not list(uploads.get_or_create_uploads_folder().iterdir())
     assert editor.get(address).status_code == 404
 
 
@@ -96,14 +100,14 @@ def test_an_empty_form_or_file_is_said(editor, study):
     assert response.status_code == 400 and "This field is required" in response.content.decode()
     response = upload(editor, study, b"")
     assert response.status_code == 400 and "empty" in response.content.decode()
-    assert not list(uploads.uploads_folder().iterdir())
+    assert not list(uploads.get_or_create_uploads_folder().iterdir())
 
 
 def test_a_file_that_is_too_large_is_not_kept(editor, study, monkeypatch):
     monkeypatch.setattr(uploads, "MAX_BYTES", 20)
     response = upload(editor, study)
     assert response.status_code == 400 and "more than 20 bytes" in response.content.decode()
-    assert not list(uploads.uploads_folder().iterdir())
+    assert not list(uploads.get_or_create_uploads_folder().iterdir())
 
 
 def test_a_launched_study_takes_no_file(client, db):
@@ -158,7 +162,7 @@ def test_a_waiting_job_can_be_cancelled(editor, study, large):
 
 def test_a_job_that_fails_says_why(editor, study, large):
     address = upload(editor, study).url
-    for file in uploads.uploads_folder().glob("*.data"):
+    for file in uploads.get_or_create_uploads_folder().glob("*.data"):
         file.unlink()
     jobs.run_waiting_jobs()
     assert "no longer exists" in editor.get(address).content.decode()
@@ -265,4 +269,4 @@ def test_a_form_of_another_site_is_refused(study, client):
 
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user())
-    assert upload(strict, study).status_code == 403 and not list(uploads.uploads_folder().iterdir())
+    assert upload(strict, study).status_code == 403 and not list(uploads.get_or_create_uploads_folder().iterdir())

@@ -20,4 +20,4 @@ def service(fake):
 
 @pytest.fixture
 def task(fake):
-    return fake.study()
+    return fake.add_study()

@@ -6,4 +6,4 @@ CODES = {"code_complete": "A2K7PQ", "code_screened_out": "B3T4RW", "code_full": 
 
 def work(fake, task, status="AWAITING REVIEW", person=PERSON) -> dict:
     """The values that name one person's submission, which is in this state."""
-    return {"task": task, "submission": fake.take(task, person, status), "person": person}
+    return {"task": task, "submission": fake.add_submission(task, person, status), "person": person}

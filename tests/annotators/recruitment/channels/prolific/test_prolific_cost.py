@@ -14,13 +14,13 @@ def money(amount, currency="GBP") -> dict:
 
 
 def test_what_prolific_has_taken_until_now(fake, service, task):
-    assert service.cost(task) is None  # nothing yet
+    assert service.charged_fees(task) is None  # nothing yet
     work(fake, task, "APPROVED")
     work(fake, task, "AWAITING REVIEW", OTHER)
-    fake.submissions[work(fake, fake.study(), "APPROVED")["submission"]]["bonus_payments"].append(900)
-    assert service.cost(task) == ChargedFees(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
+    fake.submissions[work(fake, fake.add_study(), "APPROVED")["submission"]]["bonus_payments"].append(900)
+    assert service.charged_fees(task) == ChargedFees(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
     fake.submissions[work(fake, task, "APPROVED")["submission"]]["bonus_payments"].append(60)
-    assert service.cost(task) == ChargedFees(Decimal("1.06"), Decimal("0.20"), Decimal("0.25"), "GBP")
+    assert service.charged_fees(task) == ChargedFees(Decimal("1.06"), Decimal("0.20"), Decimal("0.25"), "GBP")
 
 
 def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():

@@ -34,7 +34,7 @@ def order_of(operation: str, fake, task: str) -> Order:
         "screen_out": {"amount": "", "currency": "GBP"}, "request_return": {"message": "Withdrew consent"},
     }[operation]  # fmt: skip
     if operation == "bar":
-        fake.group("ours")
+        fake.get_or_create_group_id("ours")
     if "submission" in OPERATIONS[operation]:
         values = work(fake, task) | values
     assert set(values) == set(OPERATIONS[operation])
@@ -60,7 +60,10 @@ TOLD_BY = {
         "POST /submissions/",
         lambda fake, v: fake.submissions[v["submission"]]["return_requested"] is not None,
     ),
-    "bar": ("POST /participant-groups/", lambda fake, v: fake.groups[fake.group(v["list"])].count(PERSON)),
+    "bar": (
+        "POST /participant-groups/",
+        lambda fake, v: fake.groups[fake.get_or_create_group_id(v["list"])].count(PERSON),
+    ),
 }
 EVERY = pytest.mark.parametrize("operation", sorted(TOLD_BY))
 
@@ -73,15 +76,15 @@ def test_every_operation_is_proven_here():
 @EVERY
 def test_an_order_is_carried_out_once(operation, fake, service, task):
     order = order_of(operation, fake, task)
-    result = service.do(order)
+    result = service.carry_out(order)
     assert TOLD_BY[operation][1](fake, order.values) == 1
     if operation == "publish":
         assert fake.studies[result["task"]]["status"] == "ACTIVE"
     if operation == "bonus":
         with pytest.raises(ResultUnclear, match="Paid so far on this submission: 0.50"):
-            service.look(order)
+            service.find_order_result(order)
     else:
-        assert service.look(order) == ({"task": result["task"]} if operation == "publish" else {})
+        assert service.find_order_result(order) == ({"task": result["task"]} if operation == "publish" else {})
 
 
 @EVERY
@@ -91,15 +94,15 @@ def test_a_reply_that_is_lost_is_looked_up_and_nothing_is_done_twice(operation, 
     request, done = TOLD_BY[operation]
     fake.faults.append((request, fault))
     with pytest.raises(ResultUnclear):
-        service.do(order)
+        service.carry_out(order)
     assert done(fake, order.values) == (fault == "drop after")
     if operation == "bonus":  # money: a person looks, the job never guesses
         with pytest.raises(ResultUnclear, match="0.50" if fault == "drop after" else "none"):
-            service.look(order)
+            service.find_order_result(order)
         return
-    if service.look(order) is None:
-        service.do(order)
-    assert done(fake, order.values) == 1 and service.look(order) is not None
+    if service.find_order_result(order) is None:
+        service.carry_out(order)
+    assert done(fake, order.values) == 1 and service.find_order_result(order) is not None
 
 
 @EVERY
@@ -108,9 +111,9 @@ def test_an_order_that_is_throttled_was_not_given(operation, fake, service, task
     request, done = TOLD_BY[operation]
     fake.faults.append((request, "429"))
     with pytest.raises(PanelBusy) as busy:
-        service.do(order)
+        service.carry_out(order)
     assert busy.value.seconds == 7 and not done(fake, order.values)
-    service.do(order)
+    service.carry_out(order)
     assert done(fake, order.values) == 1
 
 
@@ -120,7 +123,7 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
     worse = {
         "publish": {"url": "http://plain.example.org"},
         "extend": {"places": 3},
-        "stop": {"task": fake.study(status="COMPLETED")},
+        "stop": {"task": fake.add_study(status="COMPLETED")},
         "request_return": {"message": ""},
         "bar": {"people": ["robert"]},
     }.get(operation, work(fake, task, "RETURNED"))
@@ -136,7 +139,7 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
         "request_return": "no such submission",
     }.get(operation, "RETURNED")
     with pytest.raises(RequestRefused, match=words):
-        service.do(replace(order, values=values))
+        service.carry_out(replace(order, values=values))
     assert not TOLD_BY[operation][1](fake, order.values)
 
 
@@ -145,13 +148,13 @@ def test_a_submission_that_is_somebody_elses_by_now_is_left_alone(operation, fak
     order = order_of(operation, fake, task)
     fake.submissions[order.values["submission"]]["participant"] = OTHER
     with pytest.raises(RequestRefused, match="another person"):
-        service.do(order)
+        service.carry_out(order)
     assert all(call.startswith("GET ") for call, _ in fake.calls)
 
 
 def test_what_prolific_cannot_do_is_said_and_not_tried(fake, service, task):
     with pytest.raises(RequestRefused, match="does not support “reverse”"):
-        service.do(Order("reverse", "t", work(fake, task, "REJECTED") | {"message": ""}))
+        service.carry_out(Order("reverse", "t", work(fake, task, "REJECTED") | {"message": ""}))
     assert not fake.calls
 
 
@@ -161,7 +164,7 @@ def test_what_prolific_cannot_do_is_said_and_not_tried(fake, service, task):
 def test_what_is_published_is_what_was_asked(fake):
     settings = CODES | {"review": "automatic", "screen_out_pay": 0.2, "screen_out_places": 5, "barred_group": "a" * 24}
     service = ProlificService(TOKEN, settings, fake.url)
-    made = fake.studies[service.do(order_of("publish", fake, ""))["task"]]
+    made = fake.studies[service.carry_out(order_of("publish", fake, ""))["task"]]
     assert (
         made["reward"],
         made["total_available_places"],
@@ -189,17 +192,17 @@ def test_a_draft_whose_publishing_failed_is_published_and_not_made_anew(fake, se
     fake.balance = 100
     order = order_of("publish", fake, "")
     with pytest.raises(RequestRefused, match="balance is too low"):
-        service.do(order)
-    assert service.look(order) is None
+        service.carry_out(order)
+    assert service.find_order_result(order) is None
     fake.balance = 100_000
-    service.do(order)
+    service.carry_out(order)
     assert [study["status"] for study in fake.studies.values()] == ["ACTIVE"]
 
 
 def test_an_account_in_another_currency_is_noticed_before_money_moves(fake, service):
     fake.currency = "USD"
     with pytest.raises(RequestRefused, match="pays in USD"):
-        service.do(order_of("publish", fake, ""))
+        service.carry_out(order_of("publish", fake, ""))
     assert not fake.studies
 
 
@@ -216,9 +219,9 @@ def test_amounts_that_are_no_money_are_refused(amount):
 def test_a_rejection_needs_a_category_and_a_hundred_characters(fake, service, task):
     values = work(fake, task) | {"category": "LOW_EFFORT", "message": "Bad."}
     with pytest.raises(RequestRefused, match="at least 100 characters; this one has 4"):
-        service.do(Order("reject", "t", values))
+        service.carry_out(Order("reject", "t", values))
     with pytest.raises(RequestRefused, match="no category"):
-        service.do(Order("reject", "t", values | {"message": REASON, "category": "EXCLUDED"}))
+        service.carry_out(Order("reject", "t", values | {"message": REASON, "category": "EXCLUDED"}))
     assert not fake.calls
 
 
@@ -226,11 +229,11 @@ def test_a_rejection_needs_a_category_and_a_hundred_characters(fake, service, ta
 def test_who_is_on_the_way_back_is_approved_a_little_later(status, fake, service, task):
     values = work(fake, task, status) | {"message": ""}
     with pytest.raises(OrderNotReady, match=status) as busy:
-        service.do(Order("approve", "t", values))
+        service.carry_out(Order("approve", "t", values))
     assert busy.value.seconds == 5
-    fake.send(values["submission"], "A2K7PQ")
-    service.do(Order("approve", "t", values))
-    service.do(Order("approve", "t", values))  # approved already: no error
+    fake.submit_work(values["submission"], "A2K7PQ")
+    service.carry_out(Order("approve", "t", values))
+    service.carry_out(Order("approve", "t", values))  # approved already: no error
     assert [call for call, _ in fake.calls if call.startswith("POST")] == [
         f"POST /submissions/{values['submission']}/transition/"
     ]
@@ -238,7 +241,7 @@ def test_who_is_on_the_way_back_is_approved_a_little_later(status, fake, service
 
 def test_a_state_that_nobody_knows_is_decided_by_a_person(fake, service, task):
     with pytest.raises(RequestRefused, match="PARTIALLY APPROVED"):
-        service.do(Order("approve", "t", work(fake, task, "PARTIALLY APPROVED") | {"message": ""}))
+        service.carry_out(Order("approve", "t", work(fake, task, "PARTIALLY APPROVED") | {"message": ""}))
 
 
 @pytest.mark.parametrize("fault", ["drop before", "drop after", "500", "429"])
@@ -246,8 +249,8 @@ def test_a_bonus_that_was_not_set_up_is_simply_ordered_again(fault, fake, servic
     order = order_of("bonus", fake, task)
     fake.faults.append(("POST /submissions/bonus-payments/", fault))
     with pytest.raises(PanelBusy):
-        service.do(order)
-    service.do(order)
+        service.carry_out(order)
+    service.carry_out(order)
     assert fake.submissions[order.values["submission"]]["bonus_payments"] == [50]
 
 
@@ -256,11 +259,14 @@ def test_screening_out_with_pay_is_not_given_twice_while_it_may_be_on_its_way(fa
     order = replace(order, values=dict(order.values) | {"amount": "0.20"})
     fake.faults.append(("POST /studies/", "drop before"))
     with pytest.raises(ResultUnclear):
-        service.do(order)
+        service.carry_out(order)
     with pytest.raises(ResultUnclear, match="screened out yet"):
-        service.look(order)
-    service.do(order)
-    assert fake.submissions[order.values["submission"]]["bonus_payments"] == [20] and service.look(order) == {}
+        service.find_order_result(order)
+    service.carry_out(order)
+    assert (
+        fake.submissions[order.values["submission"]]["bonus_payments"] == [20]
+        and service.find_order_result(order) == {}
+    )
 
 
 # What is seen
@@ -269,14 +275,14 @@ def test_screening_out_with_pay_is_not_given_twice_while_it_may_be_on_its_way(fa
 def test_all_pages_are_read_and_none_past_the_last(fake, service, task):
     people = [f"{n:024x}" for n in range(250)]
     for person in people:
-        fake.take(task, person)
-    fake.take(fake.study(), PERSON)
+        fake.add_submission(task, person)
+    fake.add_submission(fake.add_study(), PERSON)
     assert [one.person for one in service.submissions(task)] == people
     assert len(fake.calls) == 3
     fake.calls.clear()
 
     assert len(list(service.submissions(task))) == 250
-    assert list(service.submissions(fake.study())) == []
+    assert list(service.submissions(fake.add_study())) == []
 
 
 def test_states_are_mapped_and_a_new_word_changes_nothing(fake, service, task):
@@ -286,14 +292,14 @@ def test_states_are_mapped_and_a_new_word_changes_nothing(fake, service, task):
         "PARTIALLY APPROVED": "unknown", "ON THE MOON": "unknown", "": "unknown",
     }  # fmt: skip
     for n, word in enumerate(words):
-        fake.take(task, f"{n:024x}", word)
+        fake.add_submission(task, f"{n:024x}", word)
     assert {one.word: one.state for one in service.submissions(task)} == words
     assert set(words.values()) == set(SUBMISSION_STATES)
 
 
 def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
     values = work(fake, task)
-    fake.send(values["submission"], "A2K7PQ")
+    fake.submit_work(values["submission"], "A2K7PQ")
     fake.submissions[values["submission"]] |= {
         "started_at": "2026-11-20T10:00:00.000000Z",
         "completed_at": "2026-11-20T10:20:00Z",
@@ -318,7 +324,7 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
 def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
     fake.faults += [("GET /users/me/", fault), ("GET /submissions/", fault)]
     with pytest.raises(PanelBusy):
-        service.check()
+        service.describe_account()
     with pytest.raises(PanelBusy):
         list(service.submissions(task))
-    assert service.check() == "Ada, balance 1000.00 GBP"
+    assert service.describe_account() == "Ada, balance 1000.00 GBP"

@@ -326,7 +326,7 @@ def test_once_ids_are_erased_credit_stays_given(door, fake):
     looked()
     withdraw_annotator_and_erase_texts(one)
     closed_long_ago(door.study, 400)
-    tasks.erase_person_ids()
+    tasks.erase_due_person_and_panel_ids()
     one = Assignment.objects.select_related("recruitment__study").get(pk=one.pk)
     assert one.external_ids == {} and credits.credit_status(one) == "given"
     before = written()

@@ -72,10 +72,14 @@ def test_the_service_grants_once_more_what_may_be_lost_and_shows_no_token(fake):
     order = Order("approve", "t", {"task": "123", "submission": "40351", "person": "40351", "message": ""})
     fake.next_answer = "drop"
     with pytest.raises(ResultUnclear):
-        service.do(order)
-    assert service.look(order) is None and service.do(order) == {"credit_status": "G"} and fake.granted == {"40351"}
+        service.carry_out(order)
+    assert (
+        service.find_order_result(order) is None
+        and service.carry_out(order) == {"credit_status": "G"}
+        and fake.granted == {"40351"}
+    )
     with pytest.raises(RequestRefused, match="does not support “reject”"):
-        service.do(Order("reject", "t", order.values))
+        service.carry_out(Order("reject", "t", order.values))
     assert TOKEN not in repr(service)
     door = Recruitment(settings=SETTINGS)
     assert SONA.service(door, SECRETS).operations == {"approve"}
