@@ -21,6 +21,7 @@ import numpy as np
 from analysis.stats import clusters
 from analysis.stats.confidence import ConfidenceCurve, TCurve
 from tests import ROOT
+from tests.analysis.stats.comparisons import sandwich
 
 RECORD = ROOT / "tests" / "golden" / "claims.json"
 LEVEL = 0.95
@@ -152,14 +153,12 @@ def curves(
         values, weights, np.unique(annotators, return_inverse=True)[1], np.unique(prompts, return_inverse=True)[1]
     )
     both = spread.annotators + spread.items
-    residuals = weights * (values - plain.estimate) * len(values) / weights.sum()
-    old = clusters.two_way_variance(residuals, annotators, np.unique(prompts, return_inverse=True)[1])
-    fewest = min(plain.detail["n_annotators"], plain.detail["n_items"]) - 1.0
+    old = sandwich(values, annotators, prompts, weights=weights)
     return {
         USED: used.curve,
         METHODS[1]: plain.curve,
         METHODS[2]: TCurve(plain.estimate, math.sqrt(both), df) if both > 1e-18 else None,
-        METHODS[3]: TCurve(plain.estimate, math.sqrt(old.variance), fewest) if old.variance > 1e-18 else None,
+        METHODS[3]: old if old.se > 1e-9 else None,
         METHODS[4]: alone.curve,
     }
 
