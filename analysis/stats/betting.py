@@ -5,8 +5,7 @@ e-process: it exceeds 1 / (1 - level) with probability at most 1 - level at any 
 made the gambler rich form a confidence interval. It needs no variance, no symmetry and no large n.
 
 Reference: Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting (the hedged,
-convex combination of two predictable plug-in bettors, stakes cut at half of what could be lost). If the number of
-units is known, stakes are larger; see `final_log_wealth_of_ratio`.
+convex combination of two predictable plug-in bettors, stakes cut at half of what could be lost).
 """
 
 import math
@@ -20,10 +19,6 @@ from analysis.stats.arrays import FloatArray, drop_and_count_missing, validate_l
 from analysis.stats.results import Interval, Record
 
 STAKE_CAP = 0.5
-# For units of unequal size. Only the largest can lose that much, so a cut at one half leaves hardly any evidence.
-FULL_STAKE = 0.95
-# A mean of 0 or 1 allows no variance, but a stake needs some.
-SMALLEST_VARIANCE = 1e-9
 GRID = 1001
 # Number of finer grids if a confidence sequence has become narrower than the steps of its grid.
 REFINEMENTS = 3
@@ -55,7 +50,9 @@ class ConfidenceSequence(Record):
         return Interval(self.level, low, high, self.method, clipped=low == 0.0 or high == 1.0)
 
 
-def log_wealth(values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.95) -> FloatArray:
+def log_wealth(
+    values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.95, cap: float = STAKE_CAP
+) -> FloatArray:
     """Logarithm of the betting e-process against "the mean is `null`" after each value.
 
     Parameters
@@ -66,6 +63,8 @@ def log_wealth(values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.9
         Means under the null hypothesis, in 0..1.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
+    cap : float, default STAKE_CAP
+        Largest share of the possible loss that is staked.
 
     Returns
     -------
@@ -79,8 +78,8 @@ def log_wealth(values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.9
 
     Notes
     -----
-    With t values seen, the stake is sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at STAKE_CAP / m upwards and
-    STAKE_CAP / (1 - m) downwards. s2 is the running variance started at 1/4, so each stake depends only on earlier values.
+    With t values seen, the stake is sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at cap / m upwards and
+    cap / (1 - m) downwards. s2 is the running variance started at 1/4, so each stake depends only on earlier values.
 
     Examples
     --------
@@ -95,46 +94,8 @@ def log_wealth(values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.9
     if len(outside):
         raise ValueError(f"null: {np.atleast_1d(nulls)[outside[0]]:g} is outside 0..1")
     stakes = _stakes(series, level)
-    wealth = _wealth(series - np.atleast_1d(nulls)[:, None], stakes, np.atleast_1d(nulls), STAKE_CAP)
+    wealth = _wealth(series, stakes, np.atleast_1d(nulls), cap)
     return wealth[0] if nulls.ndim == 0 else wealth
-
-
-def final_log_wealth_of_ratio(means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float) -> FloatArray:
-    """Logarithm of the wealth after all of n units against "the ratio of sums is m", for units of any size.
-
-    Parameters
-    ----------
-    means, shares : ndarray of float, shape (n,)
-        Mean of each unit's answers in 0..1, in the order in which units enter, and its size divided by the largest.
-    nulls : ndarray of float, shape (k,)
-        Ratios under the null hypothesis, in 0..1.
-    level : float
-        Level for which the stakes are tuned, between 0 and 1.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-        The logarithm.
-
-    Notes
-    -----
-    Unit i moves the bet by z[i] = share[i] (mean[i] - m), at least -m and at most 1 - m. The stake of unit t is
-    sqrt(2 log(2 / (1 - level)) / (n v[t])) with v[t] = (m (1 - m) + z[1]^2 + ... + z[t-1]^2) / t, cut at FULL_STAKE / m
-    upwards and FULL_STAKE / (1 - m) downwards. The wealth is the mean of two products, of 1 + stake z and of 1 - stake z.
-
-    The wealth is an e-value. No factor is negative. Units are independent draws of a size and a mean with
-    E[size (mean - m)] = 0, so m is the ratio. A stake depends only on earlier units, so each factor has the expectation 1
-    given these, and so has the product. This takes the largest size as known: no unit could be larger than the
-    largest of the sample, or sizes say nothing about answers, and then the proof holds given all sizes. The stake must not
-    depend on the size of its own unit: E[stake(size) size (mean - m)] = 0 needs equal means of large and small units.
-
-    Examples
-    --------
-    >>> wealth = final_log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]), 0.95)
-    >>> np.round(wealth, 3).tolist()
-    [1.42, 0.0]
-    """
-    return np.concatenate([wealth[:, -1] for wealth in _ratio_wealth(means, shares, nulls, level)])
 
 
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
@@ -159,13 +120,10 @@ def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generat
     >>> betting_pvalue([0.5, 0.5, 0.5], 0.5)
     1.0
     """
-    observed, _ = drop_and_count_missing(values, "values")
-    validate_within_bounds(observed, (0.0, 1.0), "values")
-    if len(observed) == 0:
+    series = _shuffled(values, (0.0, 1.0), rng)
+    if len(series) == 0:
         return 1.0
-    series = (np.random.default_rng(0) if rng is None else rng).permutation(np.sort(observed))
-    [wealth] = _ratio_wealth(series, np.ones(len(series)), np.array([null]), 0.95)
-    return min(1.0, math.exp(-max(0.0, float(np.max(wealth)))))
+    return min(1.0, math.exp(-max(0.0, float(np.max(log_wealth(series, null))))))
 
 
 def betting_confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
@@ -266,7 +224,7 @@ def betting_interval(
     --------
     >>> interval = betting_interval(np.ones(20))
     >>> round(interval.low, 3), interval.high
-    (0.824, 1.0)
+    (0.711, 1.0)
     """
     observed, _ = drop_and_count_missing(values, "values")
     validate_within_bounds(observed, bounds, "values")
@@ -301,8 +259,9 @@ def ratio_interval(
     Returns
     -------
     Interval or None
-        The interval; None without units. The bets are those of `final_log_wealth_of_ratio`. If all units count the same,
-        it is the interval of their means; otherwise the mean of the means is another estimand.
+        The interval; None without units. If all units count the same, it is the interval of their means. Otherwise the
+        mean of the means is another estimand. Against "the ratio is m" the bet is on m + (sum - m count) / largest
+        count, which is in 0..1 and has mean m.
 
     Raises
     ------
@@ -335,14 +294,22 @@ def ratio_interval(
     order = (np.random.default_rng(0) if rng is None else rng).permutation(np.lexsort((weights, scaled)))
     scaled, shares = scaled[order], weights[order] / weights.max()
     nulls = np.linspace(0.0, 1.0, grid)
-    highest = [np.max(wealth, axis=1) for wealth in _ratio_wealth(scaled, shares, nulls, level)]
+    highest = [np.max(wealth, axis=1) for wealth in _ratio_wealth(scaled, shares, nulls, level, STAKE_CAP)]
     not_refuted = nulls[np.concatenate(highest) < math.log(1 / (1 - level))]
-    low, high, step = 0.0, 1.0, 1 / (grid - 1)
-    # Values that drift can refute all means. Nothing is known then beyond the bounds.
-    if len(not_refuted):
+    if len(not_refuted) == 0:
+        # All means were refuted, because the values drift. Nothing is known beyond the bounds.
+        low, high = 0.0, 1.0
+    else:
+        step = 1 / (grid - 1)
         low, high = max(0.0, float(not_refuted[0]) - step), min(1.0, float(not_refuted[-1]) + step)
-    first, last = (bounds[0] + (bounds[1] - bounds[0]) * end for end in (low, high))
-    return Interval(level, first, last, "betting", clipped=low == 0.0 or high == 1.0)
+    span = bounds[1] - bounds[0]
+    return Interval(
+        level=level,
+        low=bounds[0] + span * low,
+        high=bounds[0] + span * high,
+        method="betting",
+        clipped=low == 0.0 or high == 1.0,
+    )
 
 
 def _ordered(values: npt.ArrayLike) -> FloatArray:
@@ -361,13 +328,18 @@ def _never_rich(
     block = max(1, CELLS // max(1, len(series)))
     for start in range(0, len(nulls), block):
         some = nulls[start : start + block]
-        is_not_refuted = (
-            np.maximum.accumulate(_wealth(series - some[:, None], stakes, some, STAKE_CAP), axis=1) < threshold
-        )
+        is_not_refuted = np.maximum.accumulate(_wealth(series, stakes, some, STAKE_CAP), axis=1) < threshold
         has_any = is_not_refuted.any(axis=0)
         low = np.minimum(low, np.where(has_any, some[is_not_refuted.argmax(axis=0)], np.inf))
         high = np.maximum(high, np.where(has_any, some[::-1][is_not_refuted[::-1].argmax(axis=0)], -np.inf))
     return low, high
+
+
+def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random.Generator | None) -> FloatArray:
+    observed, _ = drop_and_count_missing(values, "values")
+    validate_within_bounds(observed, bounds, "values")
+    scaled = np.sort((observed - bounds[0]) / (bounds[1] - bounds[0]))
+    return np.asarray((np.random.default_rng(0) if rng is None else rng).permutation(scaled), dtype=np.float64)
 
 
 def _stakes(series: FloatArray, level: float) -> FloatArray:
@@ -379,22 +351,22 @@ def _stakes(series: FloatArray, level: float) -> FloatArray:
     return np.asarray(np.sqrt(2 * math.log(2 / (1 - level)) / (earlier * count * np.log(count + 1))))
 
 
-def _ratio_wealth(means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float) -> Iterator[FloatArray]:
-    """Yield the wealth of `final_log_wealth_of_ratio` after each unit, a block of nulls at a time."""
-    n, count, block = len(means), np.arange(1, len(means) + 1), max(1, CELLS // max(1, len(means)))
+def _ratio_wealth(
+    means: FloatArray, shares: FloatArray, nulls: FloatArray, level: float, cap: float
+) -> Iterator[FloatArray]:
+    """Yield the wealth of bets on m + share (mean - m) against each null m, a block of nulls at a time."""
+    block, is_even = max(1, CELLS // max(1, len(means))), bool(np.all(shares == 1))
     for some in np.split(nulls, range(block, len(nulls), block)):
-        moves = shares * (means - some[:, None])
-        squares = np.cumsum(moves**2, axis=1) - moves**2
-        variance = (np.maximum(some * (1 - some), SMALLEST_VARIANCE)[:, None] + squares) / count
-        stakes = np.sqrt(2 * math.log(2 / (1 - level)) / (n * variance))
-        yield _wealth(moves, stakes, some, FULL_STAKE)
+        series = means if is_even else some[:, None] + shares * (means - some[:, None])
+        yield _wealth(series, _stakes(series, level), some, cap)
 
 
-def _wealth(moves: FloatArray, stakes: FloatArray, nulls: FloatArray, cap: float) -> FloatArray:
+def _wealth(series: FloatArray, stakes: FloatArray, nulls: FloatArray, cap: float) -> FloatArray:
     with np.errstate(divide="ignore"):
         upper = np.where(nulls > 0, cap / nulls, np.inf)[:, None]
         lower = np.where(nulls < 1, cap / (1 - nulls), np.inf)[:, None]
+    distance = series - nulls[:, None]
     # At a mean of 0 a bet on larger values (at 1, on smaller ones) cannot lose; only the plug-in stake bounds it.
-    up = np.cumsum(np.log1p(np.minimum(stakes, upper) * moves), axis=1)
-    down = np.cumsum(np.log1p(-np.minimum(stakes, lower) * moves), axis=1)
+    up = np.cumsum(np.log1p(np.minimum(stakes, upper) * distance), axis=1)
+    down = np.cumsum(np.log1p(-np.minimum(stakes, lower) * distance), axis=1)
     return np.asarray(np.logaddexp(up, down) - math.log(2))

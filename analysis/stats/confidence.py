@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from analysis.stats import betting
 from analysis.stats.arrays import FloatArray, IntArray, group_sums, validate_level
 from analysis.stats.results import Interval
+from analysis.stats.unit_bets import final_log_wealth_of_ratio
 
 # Number of means that a betting curve tests, and number of random partitions or orders over which it averages.
 GRID = 1001
@@ -271,7 +271,7 @@ def betting_curve(
     joins one unit: a random one of those that it has answers in. A unit has the answers of its annotators to its items, so
     units are independent over people and over items. An answer counts as often as its annotator had units to join, so
     that all answers count equally on average, however the answers are distributed. The bets, and what they assume about units of
-    unequal size, are those of `betting.final_log_wealth_of_ratio`.
+    unequal size, are those of `unit_bets.final_log_wealth_of_ratio`.
 
     References
     ----------
@@ -377,4 +377,4 @@ def _final_wealth(sums: FloatArray, counts: FloatArray, nulls: FloatArray) -> Fl
     if len(sums) == 0:
         return np.zeros(len(nulls))
     means, shares = np.clip(sums / counts, 0.0, 1.0), counts / counts.max()
-    return betting.final_log_wealth_of_ratio(means, shares, nulls, STAKE_LEVEL)
+    return final_log_wealth_of_ratio(means, shares, nulls, STAKE_LEVEL)

@@ -142,9 +142,8 @@ def curves(
 ) -> dict[str, ConfidenceCurve | None]:
     """Return the confidence curve of each method; None if it makes no claim."""
     options: dict[str, Any] = {"weights": weights, "null": 0.5}
-    used = clusters.annotator_prompt_clustered_mean(
-        values, annotators, prompts, bounds=(0.0, 1.0), analysis="claim", **options
-    )
+    # That of `annotator_prompt_clustered_mean`, without the sensitivities.
+    used = clusters.two_way_clustered_mean(values, annotators, prompts, bounds=(0.0, 1.0), **options)
     plain = clusters.two_way_clustered_mean(values, annotators, prompts, **options)
     alone = clusters.clustered_mean(values, annotators, **options)
     if plain.status != "ok" or plain.estimate is None:
