@@ -98,34 +98,6 @@ def log_wealth(
     return wealth[0] if nulls.ndim == 0 else wealth
 
 
-def final_log_wealth_of_ratio(
-    means: FloatArray, shares: FloatArray, nulls: FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
-) -> FloatArray:
-    """Logarithm of the wealth after all units against "the ratio of sums is m", for units of unequal size.
-
-    Parameters
-    ----------
-    means, shares : ndarray of float, shape (n,)
-        Mean of each unit's answers in 0..1, in the order in which units enter, and its size divided by the largest.
-    nulls : ndarray of float, shape (k,)
-        Ratios under the null hypothesis, in 0..1.
-    level, cap : float, optional
-        As in `log_wealth`.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-        The logarithm. The bet is on m + share (mean - m), which is in 0..1 and has mean m.
-
-    Examples
-    --------
-    >>> wealth = final_log_wealth_of_ratio(np.ones(4), np.array([1.0, 0.5, 0.5, 1.0]), np.array([0.5, 1.0]))
-    >>> np.round(wealth, 3).tolist()
-    [0.603, 0.0]
-    """
-    return np.concatenate([wealth[:, -1] for wealth in _ratio_wealth(means, shares, nulls, level, cap)])
-
-
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
     """P-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 

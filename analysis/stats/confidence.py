@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from analysis.stats import betting
 from analysis.stats.arrays import FloatArray, IntArray, group_sums, validate_level
 from analysis.stats.results import Interval
+from analysis.stats.unit_bets import final_log_wealth_of_ratio
 
 # Number of means that a betting curve tests, and number of random partitions or orders over which it averages.
 GRID = 1001
@@ -150,7 +150,7 @@ class BettingCurve:
     (True, 1.0)
     >>> interval = curve.interval(0.95)
     >>> round(interval.low, 2), interval.high
-    (0.71, 1.0)
+    (0.82, 1.0)
     """
 
     estimate: float
@@ -270,7 +270,8 @@ def betting_curve(
     With items, each of the rarer kind (an item, if items are fewer) begins a unit. Each of the other kind (an annotator)
     joins one unit: a random one of those that it has answers in. A unit has the answers of its annotators to its items, so
     units are independent over people and over items. An answer counts as often as its annotator had units to join, so
-    that all answers count equally on average, however the answers are distributed. Against "the mean is m" the bet is on m + (sum of w (y - m)) / largest sum of w, which is in 0..1 and has mean m.
+    that all answers count equally on average, however the answers are distributed. The bets, and what they assume about units of
+    unequal size, are those of `unit_bets.final_log_wealth_of_ratio`.
 
     References
     ----------
@@ -281,8 +282,8 @@ def betting_curve(
     --------
     >>> people, prompts = np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
     >>> always = betting_curve(np.ones(200), np.ones(200), people, prompts, bounds=(0.0, 1.0))
-    >>> round(always.pvalue(0.5), 2)
-    0.04
+    >>> round(always.pvalue(0.5), 4)
+    0.0041
     """
     rng = np.random.default_rng(0) if rng is None else rng
     low, high = bounds
@@ -375,7 +376,5 @@ def _final_wealth(sums: FloatArray, counts: FloatArray, nulls: FloatArray) -> Fl
     """Return the logarithm of the wealth after all units, against each null."""
     if len(sums) == 0:
         return np.zeros(len(nulls))
-    shares = counts / counts.max()
-    if np.allclose(shares, 1.0):
-        return betting.log_wealth(np.clip(sums / counts, 0.0, 1.0), nulls, level=STAKE_LEVEL)[:, -1]
-    return betting.final_log_wealth_of_ratio(sums / counts, shares, nulls, level=STAKE_LEVEL)
+    means, shares = np.clip(sums / counts, 0.0, 1.0), counts / counts.max()
+    return final_log_wealth_of_ratio(means, shares, nulls, STAKE_LEVEL)

@@ -21,6 +21,7 @@ import numpy as np
 from analysis.stats import clusters
 from analysis.stats.confidence import ConfidenceCurve, TCurve
 from tests import ROOT
+from tests.analysis.stats.comparisons import sandwich
 
 RECORD = ROOT / "tests" / "golden" / "claims.json"
 LEVEL = 0.95
@@ -141,9 +142,8 @@ def curves(
 ) -> dict[str, ConfidenceCurve | None]:
     """Return the confidence curve of each method; None if it makes no claim."""
     options: dict[str, Any] = {"weights": weights, "null": 0.5}
-    used = clusters.annotator_prompt_clustered_mean(
-        values, annotators, prompts, bounds=(0.0, 1.0), analysis="claim", **options
-    )
+    # That of `annotator_prompt_clustered_mean`, without the sensitivities.
+    used = clusters.two_way_clustered_mean(values, annotators, prompts, bounds=(0.0, 1.0), **options)
     plain = clusters.two_way_clustered_mean(values, annotators, prompts, **options)
     alone = clusters.clustered_mean(values, annotators, **options)
     if plain.status != "ok" or plain.estimate is None:
@@ -152,14 +152,12 @@ def curves(
         values, weights, np.unique(annotators, return_inverse=True)[1], np.unique(prompts, return_inverse=True)[1]
     )
     both = spread.annotators + spread.items
-    residuals = weights * (values - plain.estimate) * len(values) / weights.sum()
-    old = clusters.two_way_variance(residuals, annotators, np.unique(prompts, return_inverse=True)[1])
-    fewest = min(plain.detail["n_annotators"], plain.detail["n_items"]) - 1.0
+    old = sandwich(values, annotators, prompts, weights=weights)
     return {
         USED: used.curve,
         METHODS[1]: plain.curve,
         METHODS[2]: TCurve(plain.estimate, math.sqrt(both), df) if both > 1e-18 else None,
-        METHODS[3]: TCurve(plain.estimate, math.sqrt(old.variance), fewest) if old.variance > 1e-18 else None,
+        METHODS[3]: old if old.se > 1e-9 else None,
         METHODS[4]: alone.curve,
     }
 

@@ -1,8 +1,8 @@
 """Means and regressions with clustered standard errors: the unit is the cluster (annotator or item), not the row.
 
-The default variance is CV3, the jackknife that leaves out one cluster, with G* - 1 degrees of freedom. G* = N^2 /
-sum(n_g^2) is the effective number of clusters. CR1 is kept for the paper mode. If a few annotators gave most of
-the answers, CR1 intervals can cover as little as 62 % of the time. No interval ignores clusters.
+The variance is CV3, the jackknife that leaves out one cluster, with G* - 1 degrees of freedom. G* = N^2 / sum(n_g^2)
+is the effective number of clusters. No interval ignores clusters. The usual sandwich (CR1) is not offered: if a few
+annotators gave most of the answers, its intervals can cover as little as 62 % of the time.
 """
 
 from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
@@ -14,10 +14,9 @@ from analysis.stats.clusters._variances import (
     TwoWayVariance,
     VarianceComponents,
     combine_two_way_variances,
-    cr1_variance,
     cv3_variance,
+    pair_variance,
     two_way_jackknife,
-    two_way_variance,
     variance_components,
 )
 from analysis.stats.clusters._warnings import (
@@ -51,13 +50,12 @@ __all__ = [
     "cluster_warnings",
     "clustered_mean",
     "clustered_regression",
-    "cr1_variance",
     "confidence_curve_test",
     "cv3_variance",
     "effective_n_clusters",
+    "pair_variance",
     "t_estimate",
     "two_way_clustered_mean",
     "two_way_jackknife",
-    "two_way_variance",
     "two_way_warnings",
 ]

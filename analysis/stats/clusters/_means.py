@@ -17,7 +17,7 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance
+from analysis.stats.clusters._variances import _rows, cv3_variance
 from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
@@ -100,7 +100,6 @@ def clustered_mean(
     *,
     weights: npt.ArrayLike | None = None,
     null: float | None = None,
-    method: str = "cv3",
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
     analysis: str = "clustered_mean",
@@ -120,13 +119,11 @@ def clustered_mean(
         Positive weights of the rows, for example 1 / (number of rows of the cluster). Equal if None.
     null : float, optional
         Value of the null hypothesis. There is no test if None.
-    method : {"cv3", "cr1"}, default 'cv3'
-        Variance estimator.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
         Ends of the scale. If the answers hardly vary or are skewed, the interval and the test are those of
-        `confidence.betting_curve`, with the method "cv3" (`settings["method"]` is then "betting").
+        `confidence.betting_curve` (`settings["method"]` is then "betting", otherwise "cv3").
     analysis, estimand, unit, mode : str, optional
         Labels that are copied to the record.
 
@@ -139,12 +136,11 @@ def clustered_mean(
     Raises
     ------
     ValueError
-        If a value is infinite or outside `bounds`, or `level` or `method` is not allowed.
+        If a value is infinite or outside `bounds`, or `level` is not allowed.
 
     Notes
     -----
-    "cv3": V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1). "cr1": V = G / (G - 1) sum_g (sum of
-    residuals in g)^2 / N^2, df = G - 1.
+    CV3: V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1).
 
     The mean of the cluster means is a different estimand if the number of answers is related to the answers.
 
@@ -154,14 +150,11 @@ def clustered_mean(
 
     Examples
     --------
-    >>> result = clustered_mean([1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3],
-    ...                         method="cr1")
-    >>> round(result.estimate, 4), round(result.detail["se"], 6), result.n
-    (0.5833, 0.049431, 4)
+    >>> result = clustered_mean([1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
+    >>> round(result.estimate, 4), round(result.detail["se"], 4), result.n
+    (0.5833, 0.0517, 4)
     """
     validate_level(level)
-    if method not in ("cv3", "cr1"):
-        raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     observed, positions, n_clusters, n_missing = _rows(values, clusters, "clusters")
     if bounds is not None:
         validate_within_bounds(observed, bounds, "values")
@@ -173,7 +166,7 @@ def clustered_mean(
         "n": n_clusters,
         "n_clusters": n_clusters,
         "n_rows": len(observed),
-        "settings": {"null": null, "method": method, "level": level, "bounds": bounds},
+        "settings": {"null": null, "method": "cv3", "level": level, "bounds": bounds},
     }
     if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
@@ -185,13 +178,7 @@ def clustered_mean(
     sizes = group_sums(positions, row_weights, n_clusters)
     residuals = row_weights * (observed - mean)
     effective = effective_n_clusters(sizes)
-    if method == "cv3":
-        df = max(1.0, effective - 1)
-        variance = cv3_variance(sums, sizes)
-    else:
-        df = float(n_clusters - 1)
-        variance = cr1_variance(residuals * len(observed) / float(np.sum(row_weights)), positions)
-    se = math.sqrt(variance)
+    df, se = max(1.0, effective - 1), math.sqrt(cv3_variance(sums, sizes))
     cluster_means = sums / sizes
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
     if n_clusters < TOO_FEW_CLUSTERS:
@@ -211,7 +198,7 @@ def clustered_mean(
     skewness = abs_skewness_of_clustered_mean(residuals, positions)
     warnings = cluster_warnings(sizes, name=unit)
     is_t_valid = se >= MIN_SPREAD and skewness <= MAX_SKEWNESS
-    if method == "cv3" and bounds is not None and not is_t_valid:
+    if bounds is not None and not is_t_valid:
         curve = betting_curve(observed, row_weights, positions, bounds=bounds)
         common["settings"] = {**common["settings"], "method": "betting"}
         why = "no spread" if se < MIN_SPREAD else "skewed"
@@ -232,7 +219,7 @@ def clustered_mean(
         df,
         fewest_clusters=n_clusters,
         level=level,
-        method=f"{method}_t",
+        method="cv3_t",
         null=null,
         bounds=bounds,
         reason="the clusters' means coincide, so the standard error is 0",

@@ -30,9 +30,7 @@ class Regression(Record):
     n_clusters: int
 
 
-def clustered_regression(
-    design: npt.ArrayLike, response: npt.ArrayLike, clusters: npt.ArrayLike, *, method: str = "cv3"
-) -> Regression:
+def clustered_regression(design: npt.ArrayLike, response: npt.ArrayLike, clusters: npt.ArrayLike) -> Regression:
     """Ordinary least squares with a clustered covariance.
 
     Parameters
@@ -43,8 +41,6 @@ def clustered_regression(
         Response. No missing values.
     clusters : array_like, shape (n_rows,)
         Label of each row's cluster.
-    method : {"cv3", "cr1"}, default 'cv3'
-        Covariance estimator.
 
     Returns
     -------
@@ -59,8 +55,7 @@ def clustered_regression(
 
     Notes
     -----
-    "cv3": (G - 1) / G sum_g (b without g - b)(b without g - b)' with G* - 1 degrees of freedom. "cr1": the sandwich
-    estimator with the factor G / (G - 1) (N - 1) / (N - k) and G - 1 degrees of freedom.
+    CV3: (G - 1) / G sum_g (b without g - b)(b without g - b)' with G* - 1 degrees of freedom.
 
     Examples
     --------
@@ -69,8 +64,6 @@ def clustered_regression(
     >>> np.round(fit.coefficients, 4).tolist()
     [1.3333, 1.6667]
     """
-    if method not in ("cv3", "cr1"):
-        raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     columns = np.asarray(design, dtype=np.float64)
     observed = vector(response, "response")
     if columns.ndim != 2 or columns.shape[0] != len(observed):
@@ -87,13 +80,6 @@ def clustered_regression(
     squares = _summed(columns[:, :, None] * columns[:, None, :], positions, n_clusters)
     products = _summed(columns * observed[:, None], positions, n_clusters)
     coefficients = np.linalg.solve(squares.sum(axis=0), products.sum(axis=0))
-    if method == "cr1":
-        scores = _summed(columns * (observed - columns @ coefficients)[:, None], positions, n_clusters)
-        bread = np.linalg.inv(squares.sum(axis=0))
-        factor = n_clusters / (n_clusters - 1) * (n_rows - 1) / (n_rows - k)
-        return Regression(
-            coefficients, factor * bread @ (scores.T @ scores) @ bread, float(n_clusters - 1), n_rows, n_clusters
-        )
     rest = squares.sum(axis=0)[None] - squares
     if np.any(np.linalg.matrix_rank(rest) < k):
         raise ValueError("clusters: without one of them the columns are linearly dependent")

@@ -93,64 +93,36 @@ def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
     return (n_clusters - 1) / n_clusters * float(np.sum((without - mean) ** 2))
 
 
-def cr1_variance(residuals: FloatArray, cluster_codes: IntArray) -> float:
-    """Cluster-robust (CR1) variance of a mean.
+def pair_variance(influences: FloatArray, annotator_codes: IntArray, item_codes: IntArray) -> float:
+    """Variance of an estimate if pairs of annotator and item were independent.
 
     Parameters
     ----------
-    residuals : ndarray of float, shape (n_rows,)
-        Values minus their mean.
-    cluster_codes : ndarray of int, shape (n_rows,)
-        Integer codes of the clusters; gaps are allowed.
+    influences : ndarray of float, shape (n_rows,)
+        What each row moves the estimate by: for a weighted mean, weight (value - mean) / sum of weights.
+    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
+        Integer codes from 0; gaps are allowed.
 
     Returns
     -------
     float
-        The variance.
+        The variance; 0 for a single pair.
 
     Notes
     -----
-    V = G / (G - 1) sum_g (sum of residuals in g)^2 / N^2.
+    V = P / (P - 1) sum_p (sum of influences in pair p)^2. Over annotators alone or items alone this formula (CR1) is too
+    small if they have unequal weights, so only the term of the pairs, which is subtracted, uses it.
 
     Examples
     --------
-    >>> round(cr1_variance(np.array([-1.0, 0.0, 1.0]), np.array([0, 1, 2])), 4)
+    >>> round(pair_variance(np.array([-1.0, 0.0, 1.0]) / 3, np.array([0, 1, 2]), np.array([0, 0, 0])), 4)
     0.3333
     """
-    sums = np.bincount(cluster_codes, residuals)
-    n_clusters = int(np.count_nonzero(np.bincount(cluster_codes)))
-    if n_clusters < 2:
-        return 0.0
-    return n_clusters / (n_clusters - 1) * float(np.sum(sums**2)) / len(residuals) ** 2
-
-
-def two_way_variance(residuals: FloatArray, annotator_codes: IntArray, item_codes: IntArray) -> TwoWayVariance:
-    """Cluster-robust (CR1) variance of a mean over annotators, over items, and over both.
-
-    Parameters
-    ----------
-    residuals : ndarray of float, shape (n_rows,)
-        Values minus their mean.
-    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
-        Integer codes from 0.
-
-    Returns
-    -------
-    TwoWayVariance
-        The variances over each and combined.
-
-    Examples
-    --------
-    >>> spread = two_way_variance(np.array([0.5, -0.5, 0.5, -0.5]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    >>> spread.annotators, spread.items, round(spread.combined, 4), spread.variance
-    (0.0, 0.25, 0.1667, 0.25)
-    """
     # Recode the pairs: codes of all possible pairs would need more memory than there are rows.
-    pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(residuals))
-    by_annotator, by_item, by_pair = (
-        cr1_variance(residuals, labels) for labels in (annotator_codes, item_codes, pairs)
-    )
-    return TwoWayVariance(by_annotator, by_item, by_annotator + by_item - by_pair)
+    pairs, n_pairs = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(influences))
+    if n_pairs < 2:
+        return 0.0
+    return n_pairs / (n_pairs - 1) * float(np.sum(group_sums(pairs, influences, n_pairs) ** 2))
 
 
 def two_way_jackknife(
@@ -194,9 +166,8 @@ def two_way_jackknife(
         parts.append(cv3_variance(group_sums(labels, weights * values, n_clusters), sizes))
         dfs.append(max(1.0, float(np.sum(sizes)) ** 2 / float(np.sum(sizes**2)) - 1))
     total = float(np.sum(weights))
-    pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(values))
-    residuals = weights * (values - float(np.sum(weights * values)) / total) * len(values) / total
-    by_pair = cr1_variance(residuals, pairs)
+    influences = weights * (values - float(np.sum(weights * values)) / total) / total
+    by_pair = pair_variance(influences, annotator_codes, item_codes)
     return combine_two_way_variances((parts[0], parts[1]), by_pair, (dfs[0], dfs[1]))
 
 

@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, label_codes, label_codes_where, validate_within_bounds, vector
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    group_sums,
+    label_codes,
+    label_codes_where,
+    validate_within_bounds,
+    vector,
+)
 
 SCALE = 100.0
 BOUNDS = (0.0, SCALE)
@@ -121,32 +129,34 @@ class _Variance:
 def contrast_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
     """Return the variance of sum(sign * mean) over the arms; None if one annotator gave all answers of an arm."""
     rows = terms[0].rows
-    n = rows.n_annotators
-    contrast = sum(arm.sign * arm.mean for arm in terms)
-    without = np.zeros(n)
-    shares = np.zeros(n)
-    influence = np.zeros(len(rows.values))
-    for arm in terms:
-        weight = np.bincount(rows.annotators, arm.weights, n)
-        if float(weight.max()) > 1 - 1e-12:
-            return None
-        remaining = float(arm.weights @ rows.values) - np.bincount(rows.annotators, arm.weights * rows.values, n)
-        without += arm.sign * remaining / (1 - weight)
-        shares += weight
-        influence += arm.sign * arm.weights * (rows.values - arm.mean)
-    by_annotator = (n - 1) / n * float(np.sum((without - contrast) ** 2))
+    shares = sum(group_sums(rows.annotators, arm.weights, rows.n_annotators) for arm in terms)
+    by_annotator = _jackknife_variance(terms, rows.annotators, rows.n_annotators)
+    if by_annotator is None:
+        return None
     effective = clusters.effective_n_clusters(shares)
     df = max(1.0, effective - 1)
     if not items_sampled or rows.n_items < 2:
         return _Variance(by_annotator, df, by_annotator, None, None, effective)
-    # The influences are already shares of the score, but `cr1_variance` divides by the number of rows.
-    moves = influence * len(influence)
-    cells, _ = label_codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
-    by_item, by_cell = clusters.cr1_variance(moves, rows.items), clusters.cr1_variance(moves, cells)
+    by_item = _jackknife_variance(terms, rows.items, rows.n_items) or 0.0
+    influences = np.sum([arm.sign * arm.weights * (rows.values - arm.mean) for arm in terms], axis=0)
+    by_cell = clusters.pair_variance(influences, rows.annotators, rows.items)
     combined = by_annotator + by_item - by_cell
     # Pairing by item removes variance that V_a still contains, so V_a is no lower bound for a difference.
     variance = max(combined, by_item) if is_difference else max(combined, by_annotator, by_item)
     return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
+
+
+def _jackknife_variance(terms: Sequence[ContrastTerm], codes: IntArray, n_clusters: int) -> float | None:
+    """Return the variance that leaves out one cluster at a time (CV3); None if one gave all answers of an arm."""
+    without = np.zeros(n_clusters)
+    for arm in terms:
+        weight = group_sums(codes, arm.weights, n_clusters)
+        if float(weight.max()) > 1 - 1e-12:
+            return None
+        remaining = arm.mean - group_sums(codes, arm.weights * arm.rows.values, n_clusters)
+        without += arm.sign * remaining / (1 - weight)
+    contrast = sum(arm.sign * arm.mean for arm in terms)
+    return (n_clusters - 1) / n_clusters * float(np.sum((without - contrast) ** 2))
 
 
 def equal_item_weights(values: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from analysis.stats.arrays import MIN_SPREAD
 from analysis.stats.bootstrap import percentile_interval
+from analysis.stats.confidence import TCurve
 
 
 def bootstrap_t(values, *, level=0.95, resamples=999, rng):
@@ -37,3 +38,24 @@ def pigeonhole(values, annotators, items, *, level=0.95, resamples=499, rng):
         n = int(codes.max()) + 1
         weights *= rng.multinomial(n, np.full(n, 1 / n), size=resamples)[:, codes]
     return percentile_interval(weights @ values / weights.sum(axis=1), level)
+
+
+def sandwich_variances(influences, *ways):
+    """The clustered sandwich (CR1), G / (G - 1) times the sum of the squared influences of clusters, for each way."""
+    sums = [np.bincount(codes, influences) for codes in ways]
+    return [len(one) / (len(one) - 1) * float(np.sum(one**2)) for one in sums]
+
+
+def sandwich(values, *ways, weights=None):
+    """The t curve of a mean over one or two ways, with the largest variance and min(G) - 1 degrees of freedom.
+
+    Source: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering.
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    mean, codes = np.average(values, weights=weights), [np.unique(way, return_inverse=True)[1] for way in ways]
+    influences = weights * (values - mean) / weights.sum()
+    variances = sandwich_variances(influences, *codes)
+    if len(codes) == 2:
+        pairs = np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].reshape(-1)
+        variances.append(sum(variances) - sandwich_variances(influences, pairs)[0])
+    return TCurve(float(mean), math.sqrt(max(variances)), float(min(one.max() for one in codes)))

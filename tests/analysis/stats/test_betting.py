@@ -165,6 +165,20 @@ def test_the_sequence_covers_at_every_look():
     assert missed <= 32
 
 
+def test_the_pvalue_and_the_interval_agree():
+    draw, n_rejected = np.random.default_rng(8), 0
+    for _ in range(60):
+        values = (draw.random(int(draw.integers(6, 40))) < 0.9).astype(float)
+        null = float(draw.choice([0.6, 0.7, 0.8]))
+        interval = betting.betting_interval(values)
+        is_rejected = betting.betting_pvalue(values, null) < 0.05
+        n_rejected += is_rejected
+        # The interval is one step of .001 wider than the means that are not refuted.
+        assert is_rejected or interval.low <= null <= interval.high
+        assert not is_rejected or not interval.low + 0.002 < null < interval.high - 0.002
+    assert 10 < n_rejected < 50
+
+
 def test_it_covers_where_a_t_interval_does_not():
     # Nineteen in twenty answers are 1, the rest 0: the mean is .95 and n = 20.
     rng = np.random.default_rng(7)

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import basic, clusters
+from tests.analysis.stats.comparisons import sandwich
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("clusters")["cluster_mean"]
@@ -21,35 +22,25 @@ def sample(seed=0, n_rows=120, n_annotators=24, n_items=15):
     return values, annotators, items
 
 
-def test_one_way_agrees_with_the_reference():
-    for key, groups in (("annotator", GOLDEN["annotator"]), ("item", GOLDEN["item"])):
-        result = clusters.clustered_mean(GOLDEN["y"], groups, method="cr1")
-        assert_allclose([result.estimate, result.detail["se"]], [GOLDEN["mean"], GOLDEN[f"se_cr1_{key}"]], atol=1e-9)
-
-
-def test_two_way_agrees_with_the_reference_and_never_falls_below_one_way():
+def test_the_variance_of_pairs_and_the_sandwich_agree_with_the_reference():
     people, items = (np.unique(GOLDEN[name], return_inverse=True)[1] for name in ("annotator", "item"))
-    spread = clusters.two_way_variance(np.array(GOLDEN["y"]) - GOLDEN["mean"], people, items)
-    assert_allclose(spread.combined, GOLDEN["var_two_way"], atol=1e-9)
-    assert spread.detail()["is_maximum"]
-    assert_allclose(math.sqrt(spread.variance), GOLDEN["se_cr1_item"], atol=1e-9)
+    values, names = np.array(GOLDEN["y"]), (GOLDEN["se_cr1_annotator"], GOLDEN["se_cr1_item"])
+    found = [sandwich(values, way).se for way in (people, items)]
+    assert_allclose(found, names, atol=1e-9)
+    of_pairs = clusters.pair_variance((values - values.mean()) / len(values), people, items)
+    assert_allclose(names[0] ** 2 + names[1] ** 2 - of_pairs, GOLDEN["var_two_way"], atol=1e-9)
+    assert_allclose(sandwich(values, people, items).se, GOLDEN["se_cr1_item"], atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cr1_and_two_way_agree_with_statsmodels(seed):
+def test_the_variance_of_pairs_is_the_term_of_statsmodels(seed):
     values, annotators, items = sample(seed)
-    constant = np.ones((len(values), 1))
-    one = sm.OLS(values, constant).fit(cov_type="cluster", cov_kwds={"groups": annotators})
-    result = clusters.clustered_mean(values, annotators, method="cr1", null=0.0)
-    assert_allclose(result.detail["se"], one.bse[0], rtol=1e-9)
-    assert result.test.df == len(np.unique(annotators)) - 1
-    two = sm.OLS(values, constant).fit(
-        cov_type="cluster", cov_kwds={"groups": np.column_stack([annotators, items])}, use_t=True
-    )
     people, prompts = (np.unique(labels, return_inverse=True)[1] for labels in (annotators, items))
-    found = clusters.two_way_variance(values - values.mean(), people, prompts)
-    assert_allclose(found.combined, two.cov_params()[0, 0], rtol=1e-9)
-    assert found.variance == max(found.combined, found.annotators, found.items)
+    pairs = people * (prompts.max() + 1) + prompts
+    fit = sm.OLS(values, np.ones((len(values), 1))).fit(cov_type="cluster", cov_kwds={"groups": pairs})
+    found = clusters.pair_variance((values - values.mean()) / len(values), people, prompts)
+    assert_allclose(found, fit.cov_params()[0, 0], rtol=1e-9)
+    assert clusters.pair_variance(values[:2], np.zeros(2, dtype=int), np.zeros(2, dtype=int)) == 0
 
 
 def leave_one_out(values, weights, labels):
@@ -123,7 +114,6 @@ def test_repeating_every_answer_adds_no_certainty():
     values, annotators, items = sample(3)
     for call in (
         lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k)),
-        lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k), method="cr1"),
         lambda k: clusters.two_way_clustered_mean(np.tile(values, k), np.tile(annotators, k), np.tile(items, k)),
     ):
         assert_allclose(call(2).detail["se"], call(1).detail["se"], rtol=1e-9)
@@ -176,16 +166,13 @@ def test_a_missing_label_is_named():
 def test_regression_agrees_with_statsmodels_and_with_the_jackknife(seed):
     values, annotators, items = sample(seed)
     design = np.column_stack([np.ones(len(values)), items])
-    fit = clusters.clustered_regression(design, values, annotators, method="cr1")
-    reference = sm.OLS(values, design).fit(cov_type="cluster", cov_kwds={"groups": annotators})
-    assert_allclose(fit.coefficients, reference.params, rtol=1e-8)
-    assert_allclose(fit.covariance, reference.cov_params(), rtol=1e-8)
+    fit = clusters.clustered_regression(design, values, annotators)
+    assert_allclose(fit.coefficients, sm.OLS(values, design).fit().params, rtol=1e-8)
     groups = np.unique(annotators)
     shift = np.array(
         [np.linalg.lstsq(design[annotators != g], values[annotators != g])[0] - fit.coefficients for g in groups]
     )
-    cv3 = clusters.clustered_regression(design, values, annotators)
-    assert_allclose(cv3.covariance, (len(groups) - 1) / len(groups) * shift.T @ shift, rtol=1e-7)
+    assert_allclose(fit.covariance, (len(groups) - 1) / len(groups) * shift.T @ shift, rtol=1e-7)
 
 
 def test_a_coefficient_that_hangs_on_one_annotator_is_refused():

@@ -241,6 +241,31 @@ def test_bets_are_fair_and_keep_the_level_under_skewed_nulls(made, mean):
     assert abs(np.mean(wealth) - 1) < 4 * np.std(wealth) / math.sqrt(runs)
 
 
+def test_bets_are_fair_if_those_who_answer_much_answer_otherwise():
+    # A third give eight answers each with mean .9, the others one each with mean .4. The mean of all answers is .8.
+    draw, runs, n, truth = rng(12), 300, 15, 0.8
+    wealth, n_false = [], 0
+    for _ in range(runs):
+        sizes = np.where(draw.random(n) < 1 / 3, 8, 1)
+        made = draw.beta(np.where(sizes == 8, 1.8, 0.8), np.where(sizes == 8, 0.2, 1.2))
+        people = np.repeat(np.arange(n), sizes)
+        curve = betting_curve(made[people], np.ones(len(people)), people, bounds=(0.0, 1.0))
+        wealth.append(math.exp(curve.log_evidence[800]))
+        n_false += curve.pvalue(truth) <= 0.05
+    assert n_false / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
+    assert abs(np.mean(wealth) - 1) < 4 * np.std(wealth) / math.sqrt(runs)
+
+
+def test_units_of_unequal_size_are_evidence():
+    sizes = np.array([30, 20, 12, 12, *[8] * 8, *[3] * 12])
+    people = np.repeat(np.arange(24), sizes)
+    always = betting_curve(np.ones(len(people)), np.ones(len(people)), people, bounds=(0.0, 1.0))
+    assert always.pvalue(0.5) < 0.05
+    # No more than twenty-four people of equal size, and no less than six of them.
+    alike = [betting_curve(np.ones(n), np.ones(n), np.arange(n), bounds=(0.0, 1.0)).pvalue(0.5) for n in (24, 6)]
+    assert alike[0] < always.pvalue(0.5) < alike[1]
+
+
 def test_bets_over_people_and_prompts_are_fair_and_keep_the_level():
     draw, runs, n_people, n_prompts = rng(9), 200, 8, 6
     people, prompts = np.repeat(np.arange(n_people), n_prompts), np.tile(np.arange(n_prompts), n_people)

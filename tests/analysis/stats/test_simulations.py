@@ -10,7 +10,6 @@ from scipy import stats
 from analysis.stats import betting, bootstrap, choice_simulation, clusters, group_sequential, ratings
 from analysis.stats.basic import one_sample_t_test, sign_flip_pvalues, wilcoxon
 from analysis.stats.choice import Strategy
-from analysis.stats.confidence import TCurve
 from analysis.stats.sequential import (
     beta_binomial_boundaries,
     find_boundary_crossings,
@@ -230,23 +229,14 @@ def crossed(design, draw):
 
 
 def clustered(values, who, what):
-    by_annotator = clusters.clustered_mean(values, who, method="cr1")
     return {
         "naive_t": one_sample_t_test(values, null=0.0).interval,
-        "by_annot_mean_t": by_annotator.sensitivity[0].interval,
-        "cr_annot": by_annotator.interval,
-        "cr_item": clusters.clustered_mean(values, what, method="cr1").interval,
-        "cr_two": two_way_cr1(values, who, what),
+        "by_annot_mean_t": clusters.clustered_mean(values, who).sensitivity[0].interval,
+        "cr_annot": comparisons.sandwich(values, who).interval(0.95),
+        "cr_item": comparisons.sandwich(values, what).interval(0.95),
+        "cr_two": comparisons.sandwich(values, who, what).interval(0.95),
         "ours": clusters.two_way_clustered_mean(values, who, what).interval,
     }
-
-
-def two_way_cr1(values, who, what):
-    """The interval of the simulation: CR1 both ways on min(G) - 1 degrees of freedom."""
-    people, texts = (np.unique(labels, return_inverse=True)[1] for labels in (who, what))
-    spread = clusters.two_way_variance(values - values.mean(), people, texts)
-    curve = TCurve(float(values.mean()), math.sqrt(spread.variance), min(people.max(), texts.max()))
-    return curve.interval(0.95)
 
 
 def resampled(values, who, what, draw):

@@ -59,6 +59,19 @@ def test_every_annotator_another_item_makes_the_difference_a_paired_t_test():
     assert alone.detail["se"] > 1.8 * found.detail["se"]
 
 
+@pytest.mark.parametrize("design", ["same", "heavy"])
+def test_the_variance_over_items_leaves_out_one_item_at_a_time(design):
+    values, systems, items, who = (np.asarray(one) for one in two_systems(rng(8), design))
+
+    def difference(kept):
+        return leaderboard.score_difference_in_points(values[kept], systems[kept], items[kept], who[kept], x="x", y="y")
+
+    found = difference(np.full(len(values), True))
+    without = np.array([difference(items != one).estimate for one in np.unique(items)])
+    wanted = (len(without) - 1) / len(without) * np.sum((without - found.estimate) ** 2)
+    assert_allclose(found.detail["variance_items"], wanted, rtol=1e-9)
+
+
 def test_only_shared_items_are_compared():
     values, systems, items = [1, 1, 0, 0.5, 0.5], ["x", "x", "x", "y", "y"], [1, 2, 3, 1, 2]
     found = leaderboard.score_difference_in_points(values, systems, items, [1, 2, 3, 4, 5], x="x", y="y")
