@@ -5,7 +5,20 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from studies.models import ArmSystem, Batch, Contrast, Output, Placement, Question, SectionArm, Study
+from studies.models import (
+    FIRST_TEST_NUMBER,
+    ArmSystem,
+    Batch,
+    Contrast,
+    Expected,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Question,
+    SectionArm,
+    Study,
+)
 
 SCHEMA = "heval.design/1"
 STUDY_FIELDS = (
@@ -82,69 +95,102 @@ def serialize_design(study: Study) -> dict[str, Any]:
     outputs = Output.objects.filter(system__study=study)
     # Designs that were frozen before there were versions have no such line, and keep their hash.
     drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
-    return drawing | {
-        "schema": SCHEMA,
-        "study": _row_dict(study, STUDY_FIELDS),
-        "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
-        "arms": _sorted_by_name(
-            _row_dict(arm, ARM_FIELDS)
-            | {"systems": sorted(names.get(system, "") for system in arm_systems.get(arm.pk, ()))}
-            for arm in arms
-        ),
-        "sections": [
-            {
-                "position": section.position,
-                "protocol": section.protocol,
-                "purpose": section.purpose,
-                "m": section.m,
-                "settings": section.settings,
-                "reuses": section.reuses_id and positions.get(section.reuses_id),
-                "arms": sorted(arm_names.get(arm, "") for arm in section_arms.get(section.pk, ())),
-                "questions": [
-                    _row_dict(question, QUESTION_FIELDS) | _pair_of_names(question, names)
-                    for question in questions.get(section.pk, ())
-                ],
-            }
-            for section in sections
-        ],
-        "contrasts": sorted(
-            (
-                _row_dict(contrast, CONTRAST_FIELDS)
-                | _row_dict(contrast, [name for name in LATER_CONTRAST_FIELDS if getattr(contrast, name)])
-                | {"section": contrast.section_id and positions.get(contrast.section_id)}
-                | _pair_of_names(contrast, names)
-                for contrast in study.contrasts.order_by()
+    test_questions = _serialize_test_questions(study)
+    return (
+        drawing
+        | ({"test_questions": test_questions} if test_questions else {})
+        | {
+            "schema": SCHEMA,
+            "study": _row_dict(study, STUDY_FIELDS),
+            "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
+            "arms": _sorted_by_name(
+                _row_dict(arm, ARM_FIELDS)
+                | {"systems": sorted(names.get(system, "") for system in arm_systems.get(arm.pk, ()))}
+                for arm in arms
             ),
-            key=canonical_json,
-        ),
-        "exclusion_rules": sorted(
-            (_row_dict(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.order_by()),
-            key=lambda row: (row["position"], row["rule"]),
-        ),
-        "prompts": sorted(
-            [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
-            for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
-                "key", "text", "source", "media", "domain", "language", "attributes"
-            )
-        ),
-        "outputs": sorted(
-            [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
-            for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
-                "system__name",
-                "prompt__key",
-                "sample",
-                "format",
-                "text",
-                "media",
-                "alt",
-                "is_empty",
-                "original",
-                "language",
-            )
-        ),
-        "batches": _serialize_imported_batches(study),
-        "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
-    }
+            "sections": [
+                {
+                    "position": section.position,
+                    "protocol": section.protocol,
+                    "purpose": section.purpose,
+                    "m": section.m,
+                    "settings": section.settings,
+                    "reuses": section.reuses_id and positions.get(section.reuses_id),
+                    "arms": sorted(arm_names.get(arm, "") for arm in section_arms.get(section.pk, ())),
+                    "questions": [
+                        _row_dict(question, QUESTION_FIELDS) | _pair_of_names(question, names)
+                        for question in questions.get(section.pk, ())
+                    ],
+                }
+                for section in sections
+            ],
+            "contrasts": sorted(
+                (
+                    _row_dict(contrast, CONTRAST_FIELDS)
+                    | _row_dict(contrast, [name for name in LATER_CONTRAST_FIELDS if getattr(contrast, name)])
+                    | {"section": contrast.section_id and positions.get(contrast.section_id)}
+                    | _pair_of_names(contrast, names)
+                    for contrast in study.contrasts.order_by()
+                ),
+                key=canonical_json,
+            ),
+            "exclusion_rules": sorted(
+                (
+                    _row_dict(rule, ("position", "rule", "settings", "role"))
+                    for rule in study.exclusion_rules.order_by()
+                ),
+                key=lambda row: (row["position"], row["rule"]),
+            ),
+            "prompts": sorted(
+                [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
+                for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
+                    "key", "text", "source", "media", "domain", "language", "attributes"
+                )
+            ),
+            "outputs": sorted(
+                [system, prompt, sample, _sha256(kind, text, media, alt, str(is_empty), original, language)]
+                for system, prompt, sample, kind, text, media, alt, is_empty, original, language in outputs.order_by().values_list(
+                    "system__name",
+                    "prompt__key",
+                    "sample",
+                    "format",
+                    "text",
+                    "media",
+                    "alt",
+                    "is_empty",
+                    "original",
+                    "language",
+                )
+            ),
+            "batches": _serialize_imported_batches(study),
+            "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
+        }
+    )
+
+
+def _serialize_test_questions(study: Study) -> list:
+    """Return the test questions: section, number and type, with the sha256 of the outputs and of the known answers."""
+    items = study.items.filter(kind=Item.Kind.TEST, number__lt=FIRST_TEST_NUMBER)
+    shown: dict[int, list] = {}
+    for item, *keys in (
+        Exposure.objects.filter(item__in=items.values("pk"))
+        .order_by("item", "number")
+        .values_list("item_id", "output__system__name", "output__prompt__key", "output__sample")
+    ):
+        shown.setdefault(item, []).append(keys)
+    known: dict[int, list] = {}
+    for item, *answer in (
+        Expected.objects.filter(item__in=items.values("pk"))
+        .order_by("item", "question__key")
+        .values_list("item_id", "question__key", "low", "high", "exposure__number", "about__number")
+    ):
+        known.setdefault(item, []).append(answer)
+    return [
+        [section, number, test_type, _sha256(json.dumps([prompt, shown.get(pk, []), known.get(pk, [])]))]
+        for pk, section, number, test_type, prompt in items.order_by("section__position", "number").values_list(
+            "pk", "section__position", "number", "test_type", "prompt__key"
+        )
+    ]
 
 
 def _serialize_imported_batches(study: Study) -> list:

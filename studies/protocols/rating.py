@@ -7,9 +7,10 @@ from django import forms
 
 from . import Problem, Protocol, question_fields, register
 from .base.scales import shortest_scale_length
+from .base.test_questions import TestQuestionSettings
 
 
-class RatingSettings(forms.Form):
+class RatingSettings(TestQuestionSettings):
     scores = forms.ChoiceField(
         choices=[
             ("points", "unchanged: 1 to k, or from end to end"),

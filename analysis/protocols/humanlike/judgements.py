@@ -88,7 +88,7 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     low, high = float(scale.minimum), float(scale.maximum)
     human = {system.name for system in section.study.systems.all() if system.is_human}
     arms = list(section.study.arms.prefetch_related("systems"))
-    everybody = [system.name for system in section.study.systems.all()]
+    everybody = [system.name for system in section.study.systems.judged()]
     model_by_arm = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
     is_own = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
     rows = frame[is_own & frame["value"].notna()].copy()

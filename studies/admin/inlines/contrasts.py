@@ -95,7 +95,7 @@ class ContrastInline(StudyRowsInline):
 
     def extra_fields(self, study):
         saved = study is not None and study.pk
-        systems = {row.pk: row for row in study.systems.order_by("name")} if saved else {}
+        systems = {row.pk: row for row in study.systems.judged().order_by("name")} if saved else {}
         sections = {row.pk: row for row in study.sections.order_by("position")} if saved else {}
         live = [s for s in sections.values() if s.purpose == Section.Purpose.LIVE and s.protocol in REGISTRY]
         estimands = {

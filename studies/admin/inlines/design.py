@@ -72,7 +72,7 @@ class ArmInline(StudyRowsInline):
         return ", ".join(row.system.name for row in arm.arm_systems.all()) or "all"
 
     def extra_fields(self, study):
-        systems = {row.pk: row for row in study.systems.order_by("name")} if study and study.pk else {}
+        systems = {row.pk: row for row in study.systems.judged().order_by("name")} if study and study.pk else {}
         return {
             "shown_systems": RowMultipleChoiceField(systems, label="systems", help_text="None ticked: all."),
             "instructions": forms.CharField(

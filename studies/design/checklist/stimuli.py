@@ -15,7 +15,7 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
     ]
     if not with_items:
         return
-    systems = study.systems.count()
+    systems = study.systems.judged().count()
     if systems < 2:
         yield Problem(
             f"The study has {'only 1 system' if systems else 'no systems'}, so nothing can be compared. Import outputs of two systems.",
