@@ -22,6 +22,7 @@ from annotators.places import assign
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Expected, Exposure, Item, Question, Study
 from studies.protocols.base.robots import Robot
+from studies.protocols.base.test_questions import known_answer
 
 # How far the good and bad texts of test questions are from the middle of the systems, in log-odds.
 KNOWN_QUALITY = 4.0
@@ -131,15 +132,14 @@ class SharedRobotData:
     def known_quality_by_exposure(self, batch_id: int | None) -> dict[int, bool]:
         """Return which texts of the batch's test questions are good (True) and which are bad, by exposure."""
         quality: dict[int, bool] = {}
-        known = Expected.objects.filter(item__placements__batch=batch_id, item__kind=Item.Kind.TEST)
-        better = dict(known.values_list("item_id", "exposure_id"))
-        planted = dict(known.filter(about__isnull=False).values_list("about_id", "item__test_type"))
-        single = dict(known.filter(about=None, exposure=None).values_list("item_id", "item__test_type"))
-        for pk, item in Exposure.objects.filter(item__in=better).values_list("pk", "item_id"):
-            if better[item]:
-                quality[pk] = better[item] == pk
-            elif test_type := planted.get(pk) or single.get(item):
-                quality[pk] = test_type == Item.TestType.POSITIVE
+        rows = Expected.objects.filter(item__placements__batch=batch_id, item__kind=Item.Kind.TEST)
+        known = {row.item_id: known_answer(row, {}) for row in rows.select_related("question")}
+        for pk, item in Exposure.objects.filter(item__in=known).values_list("pk", "item_id"):
+            answer = known[item]
+            if answer.better is not None:
+                quality[pk] = answer.better == pk
+            elif answer.about in (None, pk) and answer.low is not None and answer.middle is not None:
+                quality[pk] = answer.low >= answer.middle
         return quality
 
     def systems_by_exposure(self, batch_id: int | None) -> dict[int, str]:

@@ -16,7 +16,7 @@ from studies.services.lifecycle import ActionRefused
 from ..access import Action, filter_allowed, get_row, is_researcher
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
-from . import edit_conflicts, field_labels, practice, workflow
+from . import edit_conflicts, field_labels, practice, test_questions, workflow
 from .forms.fields import RowChoiceField, RowMultipleChoiceField
 from .forms.settings import build_form_with_settings, headed_settings_fieldsets, prefixed_settings_fields
 from .inlines.questions import QuestionInline
@@ -55,6 +55,11 @@ class SectionAdmin(StudyScopedAdmin):
                 "<int:pk>/practice/",
                 self.admin_site.admin_view(practice.practice_page),
                 name="studies_section_practice",
+            ),
+            path(
+                "<int:pk>/test-questions/",
+                self.admin_site.admin_view(test_questions.test_question_page),
+                name="studies_section_test_questions",
             ),
             *super().get_urls(),
         ]
@@ -169,6 +174,7 @@ class SectionAdmin(StudyScopedAdmin):
                 if may_change and protocol and protocol.has_directed_questions
                 else None,
                 "practice": practice.practice_page_link(obj),
+                "test_questions": test_questions.test_question_page_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),
                 "title": f"Section {obj.position}",

@@ -25,7 +25,8 @@ class KnownText:
 class PlannedTestQuestion:
     """A future test question. ``shown``: ids of outputs, or the text of an output that must still be stored.
 
-    ``planted``: the place of the output that the known answer is about. ``better``: in a pair, the place of the better one.
+    ``planted``: the place of the output that the known answer is about. ``better``: in a pair, the place of the better one. ``low_and_high``:
+    the range of right ratings, if a file gives it.
     """
 
     prompt: int
@@ -33,6 +34,7 @@ class PlannedTestQuestion:
     shown: tuple[int | str, ...]
     planted: int
     better: int | None = None
+    low_and_high: tuple[float | None, float | None] | None = None
 
 
 class TestQuestionTexts:

@@ -37,6 +37,26 @@ class TestQuestionRequest:
     damages: Sequence[str] = DAMAGES
 
 
+@dataclass(frozen=True, slots=True)
+class GivenTestQuestion:
+    """A test question from row ``row`` of a file: a text for a prompt, with the range of right ratings, or with a worse text."""
+
+    row: int
+    prompt: str
+    text: str
+    low: float | None = None
+    high: float | None = None
+    worse: str = ""
+
+
+class GivenQuestionsRefused(ActionRefused):
+    """Rows of a file that cannot become test questions. ``problems``: (row, text)."""
+
+    def __init__(self, problems: Sequence[tuple[int, str]]):
+        super().__init__("; ".join(f"row {row}: {text}" for row, text in problems[:5]))
+        self.problems = problems
+
+
 def make_test_questions_and_delete_test_runs(section: Section, request: TestQuestionRequest, *, by) -> Counter[str]:
     """Make test questions from the outputs of a draft. Return how many were made of each type.
 
@@ -56,6 +76,77 @@ def make_test_questions_and_delete_test_runs(section: Section, request: TestQues
             study, by, made=f"{made.total()} test questions of section {section.position}"
         )
     return made
+
+
+def store_given_test_questions_and_delete_test_runs(
+    section: Section, question: Question, given: Sequence[GivenTestQuestion], *, by
+) -> int:
+    """Store the test questions of a file. Those that exist already stay. Return how many are new.
+
+    Raise GivenQuestionsRefused, and store nothing, if a row fits no arm of the section.
+    """
+    with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
+        section = Section.objects.select_related("study").get(pk=section.pk)
+        _refuse_section(section)
+        existing = section.items.filter(kind=Item.Kind.TEST).count()
+        if existing + len(given) > MAX_TEST_QUESTIONS:
+            raise ActionRefused(
+                f"A section can have at most {MAX_TEST_QUESTIONS} test questions, and this one has {existing}. Give fewer."
+            )
+        planned = _planned_from_given(study, section, given)
+        made = _store(study, section, question, planned)
+        drafts.record_edit_and_raise_version(
+            study, by, made=f"{made.total()} given test questions of section {section.position}"
+        )
+    return made.total()
+
+
+def _planned_from_given(
+    study: Study, section: Section, given: Sequence[GivenTestQuestion]
+) -> list[PlannedTestQuestion]:
+    """Return the given questions as they are shown: a rated text takes the place of a random system's output in each arm."""
+    drawing = BatchDraw(study)
+    prompts = dict(study.prompts.values_list("key", "pk"))
+    names = dict(study.systems.values_list("pk", "name"))
+    is_pair = REGISTRY[section.protocol].comparison_scope == "pair"
+    systems_of_arms = {tuple(drawing.systems[arm.pk]) for arm in _arms_of_section(drawing, section)}
+    planned, problems = [], []
+    for question in given:
+        prompt = prompts[question.prompt]
+        rng = seeded_random(study.seed, "given test question", section.position, question.prompt, question.text)
+        if is_pair:
+            shown = rng.sample([question.text, question.worse], 2)
+            place = shown.index(question.text)
+            planned.append(PlannedTestQuestion(prompt, Item.TestType.GIVEN, tuple(shown), place, place))
+            continue
+        for systems in sorted(systems_of_arms):
+            missing = [names[system] for system in systems if (prompt, system) not in drawing.outputs]
+            if missing and len(systems) > 1:
+                problems.append(
+                    (
+                        question.row,
+                        f"{missing[0]} has no output for {question.prompt}, so the page would show fewer texts. Use another prompt.",
+                    )
+                )
+                break
+            place = rng.randrange(len(systems))
+            texts = tuple(
+                question.text if number == place else drawing.outputs[prompt, system][0]
+                for number, system in enumerate(systems)
+            )
+            planned.append(
+                PlannedTestQuestion(
+                    prompt, Item.TestType.GIVEN, texts, place, low_and_high=(question.low, question.high)
+                )
+            )
+    if problems:
+        raise GivenQuestionsRefused(problems)
+    return planned
+
+
+def _arms_of_section(drawing: BatchDraw, section: Section) -> list[Any]:
+    arm_ids = drawing.section_arms[section.pk]
+    return [arm for arm in drawing.arms if not arm_ids or arm.pk in arm_ids]
 
 
 def delete_test_question_and_test_runs(item: Item, by) -> None:
@@ -101,13 +192,10 @@ def _refuse_request(section: Section, request: TestQuestionRequest) -> None:
 def _planned_questions(study: Study, section: Section, request: TestQuestionRequest) -> list[PlannedTestQuestion]:
     """Return the test questions to make. Arms that show other systems get their own."""
     drawing = BatchDraw(study)
-    arm_ids = drawing.section_arms[section.pk] or {arm.pk for arm in drawing.arms}
     is_pair = REGISTRY[section.protocol].comparison_scope == "pair"
     prompts_by_systems: dict[tuple[int, ...], set[int]] = {}
-    for arm in drawing.arms:
-        if arm.pk in arm_ids:
-            key = tuple(drawing.systems[arm.pk])
-            prompts_by_systems.setdefault(key, set()).update(drawing.prompts[arm.pk])
+    for arm in _arms_of_section(drawing, section):
+        prompts_by_systems.setdefault(tuple(drawing.systems[arm.pk]), set()).update(drawing.prompts[arm.pk])
     rows = Output.objects.filter(system__study=study, is_empty=False).order_by("prompt__key", "system__name", "sample")
     texts = [
         KnownText(pk, prompt, system, text, word_count(text))
@@ -171,13 +259,16 @@ def _store(study: Study, section: Section, question: Question, planned: Sequence
 def _expected(question: Question, plan: PlannedTestQuestion, item: Item, exposures: Sequence[Exposure]) -> Expected:
     if plan.better is not None:
         return Expected(item=item, question=question, exposure=exposures[plan.better])
-    low, middle, high = scale_ends(question)
-    is_good = plan.test_type == Item.TestType.POSITIVE
+    if plan.low_and_high is not None:
+        low, high = plan.low_and_high
+    else:
+        bottom, middle, top = scale_ends(question)
+        low, high = (middle, top) if plan.test_type == Item.TestType.POSITIVE else (bottom, middle)
     return Expected(
         item=item,
         question=question,
-        low=middle if is_good else low,
-        high=high if is_good else middle,
+        low=low,
+        high=high,
         about=exposures[plan.planted] if len(exposures) > 1 else None,
     )
 

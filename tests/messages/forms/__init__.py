@@ -1,8 +1,17 @@
 """The lines of the forms: what a page says of a field, a row or a file that it does not accept."""
 
+from tests.messages import known_answers
 from tests.messages.forms import channels, coding, files, links, rules, studies, texts, work
 from tests.messages.lines import together
 
 LINES = together(
-    studies.LINES, rules.LINES, texts.LINES, links.LINES, channels.LINES, files.LINES, work.LINES, coding.LINES
+    studies.LINES,
+    rules.LINES,
+    texts.LINES,
+    links.LINES,
+    channels.LINES,
+    files.LINES,
+    work.LINES,
+    coding.LINES,
+    known_answers.FORMS,
 )
