@@ -12,9 +12,9 @@ from studies.models import Exposure, Item, Placement, System
 from studies.services.test_questions import TestQuestionRequest as Request
 from studies.services.test_questions import make_test_questions_and_delete_test_runs
 from tests import builders
+from tests.known_answers import draft
 from tests.leaks import all_bytes, leaks
 from tests.robots import Robot
-from tests.studies.services.test_test_questions import draft
 
 pytestmark = pytest.mark.django_db
 PROTOCOLS = ("rating", "two_choice", "relative")

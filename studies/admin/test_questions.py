@@ -27,6 +27,7 @@ from studies.services.test_questions import (
 from ..access import Action, get_row
 from ..models import FIRST_TEST_NUMBER, Expected, Item, Section
 from ..protocols import REGISTRY
+from ..protocols.base.test_questions import known_answer
 from . import workflow
 from .forms.cleaning import CleanTextMixin
 from .forms.fields import RowChoiceField
@@ -254,11 +255,7 @@ def _rows(section, page) -> list[dict[str, Any]]:
     for row in rows:
         exposures = list(row.item.exposures.all())
         about = row.exposure_id or row.about_id or exposures[0].pk
-        known = (
-            "This text is the better one."
-            if row.exposure_id
-            else f"Right: {row.low:g} to {row.high:g}, for “{row.question.key}”."
-        )
+        known = "This text is the better one." if row.exposure_id else _right_answer_text(row)
         shown.append(
             {
                 "pk": row.item_id,
@@ -280,3 +277,17 @@ def _rows(section, page) -> list[dict[str, Any]]:
             }
         )
     return shown
+
+
+def _right_answer_text(expected: Expected) -> str:
+    """Return which ratings are right. The middle of the scale is neutral unless it is the only right one."""
+    middle = known_answer(expected, {}).middle
+    if expected.low == expected.high:
+        values = f"{expected.low:g}"
+    elif expected.low == middle:
+        values = f"above {expected.low:g}"
+    elif expected.high == middle:
+        values = f"below {expected.high:g}"
+    else:
+        values = f"{expected.low:g} to {expected.high:g}"
+    return f"Right: {values}, for “{expected.question.key}”."

@@ -93,7 +93,8 @@ class BatchDraw:
         names = {system: name for system, name, _ in rows}
         systems = sorted(names, key=names.__getitem__)
         for arm_id, system_id in ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"):
-            arm_systems[arm_id].append(system_id)
+            if system_id in names:
+                arm_systems[arm_id].append(system_id)
         for system_ids in arm_systems.values():
             system_ids.sort(key=names.__getitem__)
         # A study and its copy have different ids, and the draw must not depend on them.

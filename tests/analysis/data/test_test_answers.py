@@ -18,7 +18,7 @@ from studies.services.test_questions import (
     make_test_questions_and_delete_test_runs,
 )
 from tests import builders
-from tests.studies.services.test_test_questions import draft
+from tests.known_answers import draft
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 

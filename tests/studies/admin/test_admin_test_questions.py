@@ -6,7 +6,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from studies.models import Expected, Item, Output, StudyMember
 from tests import builders
 from tests.admin_pages import logged_in
-from tests.studies.services.test_test_questions import draft, make
+from tests.known_answers import draft, make
 
 pytestmark = pytest.mark.django_db
 
