@@ -35,6 +35,7 @@ from .notices import build_notices
 from .parameters import validate_parameters
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
+from .test_question_tables import build_test_question_tables
 
 logger = logging.getLogger("heval.report")
 
@@ -281,6 +282,7 @@ def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], 
         *(table for table in overview.tables if table["place"] != "first"),
         *exclusion_tables(flow),
         *answer_and_duration_tables(data),
+        *build_test_question_tables(data),
         warnings_table(blocks),
         estimates_table(blocks),
     ]

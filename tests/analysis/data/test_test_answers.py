@@ -10,6 +10,7 @@ from analysis.data.test_answers import pilot_agrees, read_test_answers
 from annotators.models import Assignment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from annotators.pay.verdicts.evidence import measure_work_evidence
+from studies.models import ExclusionRule
 from studies.protocols.base.test_questions import KnownAnswer
 from studies.services.test_questions import (
     TestQuestionRequest as Request,
@@ -23,7 +24,8 @@ from tests.known_answers import draft
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
-def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, **settings):
+def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, rules=(), **settings):
+    """A launched study with test questions that robots answered. ``rules``: pairs of a rule and its settings."""
     study, section, researcher = draft(
         protocol, pilot_answers=pilot_answers, positive_share=0.2, negative_share=0.2, **settings
     )
@@ -31,6 +33,8 @@ def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, **settings):
         section.questions.first(), {"positive": 4, "negative": 4, "damaged": 4}, study.systems.get(name="human")
     )
     make_test_questions_and_delete_test_runs(section, request, by=researcher)
+    for position, (rule, own_settings) in enumerate(rules, 1):
+        ExclusionRule.objects.create(study=study, rule=rule, settings=own_settings, position=position)
     type(study).objects.filter(pk=study.pk).update(target_n=robots)
     study.refresh_from_db()
     study = builders.launched(study, researcher)
