@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from analysis.exclusions.screening import probability_in_words
 from analysis.report.parameters import default_origins
 from studies.access import Action, get_study, is_allowed
 from studies.models import Item, Job, Study
@@ -105,6 +106,8 @@ def _row_context(row: AnnotatorRow, cutoff: float | None) -> dict[str, Any]:
     ]
     return {
         "row": row,
+        "probability": None if row.probability is None else probability_in_words(row.probability),
+        "posteriors": [None if chance is None else probability_in_words(chance) for chance in row.posteriors],
         "dots": [None if chance is None else across(chance) for chance in row.posteriors],
         "cutoff": None if cutoff is None else across(cutoff),
         "others": named,

@@ -153,7 +153,7 @@ def test_the_page_sorts_pages_and_refuses_other_values():
     assert page_of(client, study, sort="value").status_code == 404
     assert page_of(client, study, origin="test").status_code == 404
     assert page_of(client, study, page="99").status_code == 200
-    assert b"not screened yet" in page_of(client, study, origin="robot").content
+    assert b"not computed yet" in page_of(client, study, origin="robot").content
 
 
 def test_only_those_who_may_analyse_start_the_job_and_a_form_sent_twice_starts_one():

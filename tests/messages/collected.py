@@ -39,7 +39,7 @@ AREAS = {
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
         "annotators/recruitment/channels/sona/__init__.py", "annotators/recruitment/panels/publishing.py", "annotators/recruitment/panels/reconcile.py",
         "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py",
-        "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/report/views.py",
+        "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/exclusions/rules/test_questions.py", "analysis/report/views.py",
     ),
     "rest": (
         "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
