@@ -12,7 +12,7 @@ from django.urls import reverse
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import AnnotatorScreening
 from analysis.report.build import build_report
-from analysis.screening.rows import read_screened_study, sort_rows
+from analysis.screening.rows import AnnotatorRow, read_screened_study, sort_rows
 from analysis.screening.run import agreement_by_annotator, screen_annotators, submit_due_screenings
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
@@ -154,6 +154,35 @@ def test_the_page_sorts_pages_and_refuses_other_values():
     assert page_of(client, study, origin="test").status_code == 404
     assert page_of(client, study, page="99").status_code == 200
     assert b"not computed yet" in page_of(client, study, origin="robot").content
+
+
+def row_of(annotator, **values):
+    unknown = dict.fromkeys(("is_flagged", "is_failed", "agreement", "minutes", "share"))
+    counts = {
+        "pk": 1,
+        "n_assignments": 1,
+        "right": (0, 0),
+        "counted": (0, 0),
+        "n_uncounted": 0,
+        "posteriors": (None, None),
+    }
+    return AnnotatorRow(annotator, **unknown | counts | {"agreement_n": 0, "labels": 0} | values)
+
+
+def test_rows_are_sorted_both_ways_with_unknown_values_last():
+    rows = [
+        row_of("d"),
+        row_of("c", posteriors=(0.2, 0.9), minutes=3.0, right=(1, 0), counted=(2, 0)),
+        row_of("b", posteriors=(0.5, None), minutes=9.0, right=(3, 0), counted=(4, 0)),
+        row_of("a", posteriors=(0.5, None), minutes=1.0, right=(9, 0), counted=(10, 0)),
+    ]
+
+    def order(sort):
+        return "".join(row.annotator for row in sort_rows(rows, sort))
+
+    assert order("-probability") == "cabd" and order("probability") == "abcd"
+    assert order("minutes") == "acbd" and order("-minutes") == "bcad"
+    assert order("positive") == "cbad" and order("-annotator") == "dcba"
 
 
 def test_only_those_who_may_analyse_start_the_job_and_a_form_sent_twice_starts_one():
