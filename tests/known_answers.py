@@ -1,8 +1,11 @@
-"""Drafts with test questions, for tests."""
+"""Studies with test questions, for tests."""
+
+import random
 
 from django.db.models import Q
 
-from studies.models import Output, System
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
+from studies.models import ExclusionRule, Output, System
 from studies.services.test_questions import TestQuestionRequest as Request
 from studies.services.test_questions import make_test_questions_and_delete_test_runs
 from tests import builders
@@ -36,3 +39,23 @@ def make(study, section, by, **counts):
         reference=study.systems.get(name="human"),
     )
     return make_test_questions_and_delete_test_runs(section, request, by=by)
+
+
+def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, rules=(), **settings):
+    """A launched study with test questions that robots answered. ``rules``: pairs of a rule and its settings."""
+    study, section, researcher = draft(
+        protocol, pilot_answers=pilot_answers, positive_share=0.2, negative_share=0.2, **settings
+    )
+    request = Request(
+        section.questions.first(), {"positive": 4, "negative": 4, "damaged": 4}, study.systems.get(name="human")
+    )
+    make_test_questions_and_delete_test_runs(section, request, by=researcher)
+    for position, (rule, own_settings) in enumerate(rules, 1):
+        ExclusionRule.objects.create(study=study, rule=rule, settings=own_settings, position=position)
+    type(study).objects.filter(pk=study.pk).update(target_n=robots)
+    study.refresh_from_db()
+    study = builders.launched(study, researcher)
+    record_simulated_answers(
+        study, robots, rng=random.Random(3), crowd=CrowdSettings(noisy=noisy, screened_out=0, acquiescent=0)
+    )
+    return study

@@ -29,12 +29,12 @@ PICTURE_LEFT, PICTURE_WIDTH = 6, 88
 # Headings, and whether the first click sorts downwards.
 COLUMNS = {
     "annotator": ("Annotator", False),
-    "positive": ("Positive, right", False),
-    "negative": ("Negative, right", False),
-    "uncounted": ("Not counted", True),
     "probability": ("Probability of being inattentive", True),
     "flagged": ("Model", True),
     "failed": ("Simple rule", True),
+    "positive": ("Positive, right", False),
+    "negative": ("Negative, right", False),
+    "uncounted": ("Not counted", True),
     "agreement": ("Agreement", False),
     "minutes": ("Minutes", False),
     "labels": ("Answers", True),

@@ -20,7 +20,7 @@ from studies.models import Job, StudyMember
 from studies.models.guards import AppendOnlyViolation
 from studies.services import jobs, lifecycle
 from tests import builders
-from tests.analysis.data.test_test_answers import answered
+from tests.known_answers import answered
 
 from .api.rest import api_of
 

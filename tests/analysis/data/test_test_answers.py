@@ -1,47 +1,16 @@
 """Answers to test questions: right, wrong or not counted, and apart from the answers that count for systems."""
 
-import random
-
 import pytest
 from pandas import isna
 
 from analysis.data.frames import responses_frame
 from analysis.data.test_answers import pilot_agrees, read_test_answers
 from annotators.models import Assignment
-from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from annotators.pay.verdicts.evidence import measure_work_evidence
-from studies.models import ExclusionRule
 from studies.protocols.base.test_questions import KnownAnswer
-from studies.services.test_questions import (
-    TestQuestionRequest as Request,
-)
-from studies.services.test_questions import (
-    make_test_questions_and_delete_test_runs,
-)
-from tests import builders
-from tests.known_answers import draft
+from tests.known_answers import answered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
-
-
-def answered(protocol, *, robots=12, noisy=0.0, pilot_answers=0, rules=(), **settings):
-    """A launched study with test questions that robots answered. ``rules``: pairs of a rule and its settings."""
-    study, section, researcher = draft(
-        protocol, pilot_answers=pilot_answers, positive_share=0.2, negative_share=0.2, **settings
-    )
-    request = Request(
-        section.questions.first(), {"positive": 4, "negative": 4, "damaged": 4}, study.systems.get(name="human")
-    )
-    make_test_questions_and_delete_test_runs(section, request, by=researcher)
-    for position, (rule, own_settings) in enumerate(rules, 1):
-        ExclusionRule.objects.create(study=study, rule=rule, settings=own_settings, position=position)
-    type(study).objects.filter(pk=study.pk).update(target_n=robots)
-    study.refresh_from_db()
-    study = builders.launched(study, researcher)
-    record_simulated_answers(
-        study, robots, rng=random.Random(3), crowd=CrowdSettings(noisy=noisy, screened_out=0, acquiescent=0)
-    )
-    return study
 
 
 @pytest.mark.parametrize("protocol", ["rating", "two_choice", "relative"])

@@ -21,9 +21,8 @@ from analysis.exclusions.screening import (
 from analysis.report.build import build_report
 from analysis.stats.mixture import MODELS, screen_annotators_by_question_type
 from studies.models.rules import REGISTRY
-from tests.analysis.data.test_test_answers import answered
-
-from .test_exclusions import assignments, responses
+from tests.analysis.exclusions.frames import assignments, responses
+from tests.known_answers import answered
 
 pytestmark = pytest.mark.postgres
 
