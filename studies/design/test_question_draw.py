@@ -59,6 +59,11 @@ class TestQuestionDraw:
             item.n_outputs += 1
             if exposure not in planted and system not in self.made_up and own_prompt == prompt:
                 item.systems.add(system)
+        for items in self.items.values():
+            for item in items.values():
+                if item.n_outputs == 1:
+                    # The only output is the planted one. It may be of a reference that the arm does not show.
+                    item.systems.clear()
 
     def take(
         self, section: Any, systems: Sequence[int], used_prompts: set[int], batch_number: int, rng: Random

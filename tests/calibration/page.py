@@ -58,7 +58,7 @@ SCREENING = """## People who answer at random
 
 How well [test questions](../how-to/find-inattentive-annotators.md) find people who answer at random. {studies} studies of ratings were drafted, launched and
 answered by {people} robots each on the annotators' pages. Between {low} and {high} % of them answered at random. The others knew good texts from
-bad ones. Each took several batches with one positive and one negative test question; the numbers of batches are lognormal.
+bad ones and made hardly a mistake. Each took several batches with one positive and one negative test question; the numbers of batches are lognormal.
 
 Precision is the share of the flagged who answer at random. Recall is the share of those at random who are flagged. The table has both in per cent,
 by the number of counted answers to test questions, beside Table 1 of Khashabi et al. 2022. The paper's inattentive people are easier to

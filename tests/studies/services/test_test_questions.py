@@ -96,6 +96,14 @@ def test_batches_get_their_share_and_each_batch_of_ten_at_least_one():
     assert max(shown.values()) - min(shown[pk] for pk in types) <= 2
 
 
+def test_a_batch_of_single_outputs_gets_both_types():
+    study, section, researcher = draft("rating", prompts=60, systems=("alpha",), positive_share=0.1, negative_share=0.1)
+    make(study, section, researcher, positive=20, negative=20)
+    types = dict(section.items.filter(kind="test").values_list("pk", "test_type"))
+    for batch in draw_batches(study, 0, 10):
+        assert sorted(types[item.item] for _, item in batch.items if item.item) == ["negative", "positive"]
+
+
 def test_a_batch_shows_no_prompt_twice_not_even_behind_a_negative_text():
     study, section, researcher = draft("rating", prompts=30)
     make(study, section, researcher, positive=15, negative=15)
