@@ -60,7 +60,8 @@ def annotators_page(request, code) -> HttpResponse:
         raise Http404("The page cannot be sorted by this.")
     screened = read_screened_study(study, origin)
     page = Paginator(sort_rows(screened.rows, sort), PAGE_SIZE).get_page(request.GET.get("page"))
-    add_other_studies(study, page.object_list, request.user)
+    rows = list(page.object_list)
+    add_other_studies(study, rows, request.user)
     shown = [name for name in COLUMNS if name != "agreement" or not screened.is_hidden]
     cutoff = screened.screening.rule_settings["model"]["cutoff"] if screened.screening else None
     running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING])
@@ -72,7 +73,7 @@ def annotators_page(request, code) -> HttpResponse:
         "screened": screened,
         "screening": screened.screening,
         "page": page,
-        "rows": [_row_context(row, cutoff) for row in page.object_list],
+        "rows": [_row_context(row, cutoff) for row in rows],
         "n_flagged": sum(row.is_flagged is True for row in screened.rows),
         "n_failed": sum(row.is_failed is True for row in screened.rows),
         "columns": [_column_context(name, sort) for name in shown],

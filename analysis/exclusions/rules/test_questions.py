@@ -63,7 +63,8 @@ class FailedTestsSettings(forms.Form):
     )
 
     def clean(self):
-        values = super().clean()
+        super().clean()
+        values = self.cleaned_data
         if values.get("failed") and values.get("counted") and values["failed"] > values["counted"]:
             self.add_error("failed", "This is more than the counted test questions. Enter at most their number.")
         return values
