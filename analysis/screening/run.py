@@ -84,8 +84,11 @@ def _is_due(n_submitted: int, last_n: int | None, has_agreement: bool | None, *,
     return n_submitted > last_n or not has_agreement
 
 
-def screen_annotators(study: Study, origin: str, by=None) -> AnnotatorScreening:
-    """Fit the model to the answers stored now and store the result of every annotator with submitted work."""
+def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
+    """Fit the model to the answers stored now and store the result of every annotator with submitted work.
+
+    ``by`` is None if the site itself asks.
+    """
     with database_snapshot():
         study = Study.objects.get(pk=study.pk)
         assignments = assignments_frame(study, [origin]).rows

@@ -47,10 +47,10 @@ def page_of(client, study, **query):
 
 
 def test_the_stored_screening_agrees_with_the_rules_of_the_report():
-    rules = [("test_question_model", {"cutoff": 0.9}), ("failed_tests", {"failed": 3, "share": None})]
-    study = answered("rating", robots=14, noisy=0.3, rules=rules)
-    stored = screen_annotators(study, "robot")
-    assert stored.rule_settings["model"]["cutoff"] == 0.9 and stored.rule_settings["simple"]["failed"] == 3
+    rules = [("test_question_model", {"cutoff": 0.5}), ("failed_tests", {"failed": 3, "share": None})]
+    study = answered("rating", robots=14, noisy=0.6, rules=rules)
+    stored = screen_annotators(study, "robot", by=None)
+    assert stored.rule_settings["model"]["cutoff"] == 0.5 and stored.rule_settings["simple"]["failed"] == 3
     report = build_report(study, {"origins": ["robot"], "resamples": 99})
     steps = {step["rule"]: step for step in report["flow"]["rules"]}
     rows = stored.result["rows"]
@@ -126,7 +126,7 @@ def test_when_a_screening_is_due(n, last, has_agreement, is_blind, is_due):
 def test_while_outcomes_are_hidden_the_page_says_nothing_about_systems_or_agreement():
     study = live_study(robots=8, noisy=0.4)
     lifecycle.unblind(study, None, "a look")
-    stored = screen_annotators(study, "live")
+    stored = screen_annotators(study, "live", by=None)
     assert stored.has_agreement
     client = client_of(study)
     study.refresh_from_db()
@@ -142,7 +142,7 @@ def test_while_outcomes_are_hidden_the_page_says_nothing_about_systems_or_agreem
 
 def test_the_page_sorts_pages_and_refuses_other_values():
     study = live_study(robots=12, noisy=0.3)
-    screen_annotators(study, "live")
+    screen_annotators(study, "live", by=None)
     client = client_of(study)
     rows = read_screened_study(study, "live").rows
     for sort in ("-probability", "annotator", "minutes", "-labels", "positive"):
@@ -204,7 +204,7 @@ def test_only_those_who_may_analyse_start_the_job_and_a_form_sent_twice_starts_o
 
 def test_people_who_withdrew_since_are_not_shown():
     study = live_study(robots=6)
-    screen_annotators(study, "live")
+    screen_annotators(study, "live", by=None)
     gone = Assignment.objects.filter(study=study, submitted_at__isnull=False).first()
     pseudonym = annotator_pseudonym(study, gone.annotator.code)
     assert pseudonym in {row.annotator for row in read_screened_study(study, "live").rows}
@@ -217,8 +217,8 @@ def test_other_studies_of_a_person_are_shown_only_to_their_members():
     person = Assignment.objects.filter(study=first).order_by("pk").first().annotator
     moved = Assignment.objects.filter(study=second).order_by("pk").first()
     Assignment.objects.filter(pk=moved.pk).update(annotator=person)
-    screen_annotators(first, "live")
-    screen_annotators(second, "live")
+    screen_annotators(first, "live", by=None)
+    screen_annotators(second, "live", by=None)
     client = client_of(first)
     there = annotator_pseudonym(second, person.code)
     assert there[:8] not in page_of(client, first).content.decode()
@@ -242,7 +242,7 @@ def test_rest_gives_the_numbers_of_the_page_in_pages():
     api = api_of(member)
     empty = api.get(f"studies/{study.code}/annotators/").json()
     assert empty == {"next": None, "results": [], "screening": None}
-    stored = screen_annotators(study, "live")
+    stored = screen_annotators(study, "live", by=None)
     first = api.get(f"studies/{study.code}/annotators/?page_size=4").json()
     assert len(first["results"]) == 4 and first["screening"]["boundaries"] == stored.result["boundaries"]
     rest = api.get(first["next"].partition("/api/v1/")[2]).json()
@@ -267,5 +267,5 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_annotators():
 
     few, many = live_study(robots=3), live_study(robots=12)
     for study in (few, many):
-        screen_annotators(study, "live")
+        screen_annotators(study, "live", by=None)
     assert queries(few) == queries(many) <= 16

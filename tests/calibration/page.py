@@ -62,7 +62,8 @@ bad ones and made hardly a mistake. Each took several batches with one positive 
 
 Precision is the share of the flagged who answer at random. Recall is the share of those at random who are flagged. The table has both in per cent,
 by the number of counted answers to test questions, beside Table 1 of Khashabi et al. 2022. The paper's inattentive people are easier to
-find: they give 0 to 50 % right answers to both types, and these robots 50 %. `failed_tests` is the simple rule with its default settings.
+find: they give 0 to 50 % right answers to both types, and these robots 50 %. Careful people make more mistakes than these robots, so expect a lower precision.
+`failed_tests` is the simple rule with its default settings.
 
 """
 STUDIES = """## Whole studies

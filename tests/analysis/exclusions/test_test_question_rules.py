@@ -160,8 +160,8 @@ def test_probabilities_have_three_digits():
 
 @pytest.mark.django_db
 def test_the_report_of_a_study_names_the_rules_and_shows_the_tables():
-    rules = [("test_question_model", {"cutoff": 0.9}), ("failed_tests", {})]
-    study = answered("rating", robots=14, noisy=0.3, rules=rules)
+    rules = [("test_question_model", {"cutoff": 0.5}), ("failed_tests", {})]
+    study = answered("rating", robots=14, noisy=0.6, rules=rules)
     report = build_report(study, {"origins": ["robot"], "resamples": 99})
     steps = {step["rule"]: step for step in report["flow"]["rules"]}
     assert steps["test_question_model"]["n_excluded"] > 0
@@ -172,7 +172,7 @@ def test_the_report_of_a_study_names_the_rules_and_shows_the_tables():
     flags = {row["rule"].split()[0]: row for row in tables["test_question_flags"]["rows"]}
     assert flags["model"]["flagged"] == steps["test_question_model"]["n_flagged"]
     assert flags["failed"]["flagged"] == steps["failed_tests"]["n_flagged"]
-    assert "reaches .9 " in tables["test_question_flags"]["note"]
+    assert "reaches .5 " in tables["test_question_flags"]["note"]
     assert [row["n"] for row in tables["test_question_boundaries"]["rows"]][:10] == list(range(1, 11))
     again = build_report(study, {"origins": ["robot"], "resamples": 99})
     assert again == report
