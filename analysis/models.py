@@ -1,10 +1,11 @@
-"""Models of stored analyses, their figures, and tokens of the REST API."""
+"""Models of stored analyses, their figures, screenings of annotators, and tokens of the REST API."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from annotators.models import Assignment
 from studies.models import Study
 from studies.models.fields import optional_protected_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
@@ -47,6 +48,31 @@ class Figure(AppendOnlyModel):
     class Meta:
         base_manager_name = "objects"
         constraints = [UniqueConstraint(fields=["run", "name"], name="figure_name_once_per_analysis")]
+
+
+class AnnotatorScreening(AppendOnlyModel):
+    """What the answers to test questions say about each annotator of a study, at one time.
+
+    ``n_assignments``: submitted assignments that it read. ``has_agreement``: whether outcomes were visible then, so that
+    it compares annotators' answers to live items.
+    """
+
+    study = protected_foreign_key(Study, "screenings")
+    origin = models.CharField(max_length=8, choices=Assignment.Origin)
+    n_assignments = models.PositiveIntegerField()
+    n_answers = models.PositiveIntegerField()
+    has_agreement = models.BooleanField()
+    rule_settings = models.JSONField()
+    result = models.JSONField()
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        base_manager_name = "objects"
+        indexes = [models.Index(fields=["study", "origin", "-id"], name="screening_latest_of_study")]
+
+    def __str__(self):
+        return f"screening {self.pk}"
 
 
 class ApiToken(models.Model):

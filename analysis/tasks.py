@@ -1,4 +1,4 @@
-"""Jobs that build reports and export files, and periodic tasks of replacements and stopping rules."""
+"""Jobs that build reports and export files and screen annotators, and periodic tasks of replacements, screenings and stopping rules."""
 
 from studies.models import Job
 from studies.services import jobs
@@ -9,6 +9,7 @@ from .data.snapshot import TooManySnapshots
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
+from .screening import run as screening
 
 
 @jobs.register_periodic(300)
@@ -21,6 +22,20 @@ def open_places_replacing_excluded_annotators() -> int:
 def submit_stopping_rule_checks() -> int:
     """Submit a stopping-rule check for each study in which assignments were submitted or released since the last check."""
     return stopping.submit_stopping_checks()
+
+
+@jobs.register_periodic(300)
+def submit_due_screenings() -> int:
+    """Submit a screening of annotators for each study with enough new answers to test questions."""
+    return screening.submit_due_screenings()
+
+
+@jobs.register(screening.KIND, is_one_per_study=True)
+def screen_annotators_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Fit the model of test questions and store what it says about each annotator."""
+    progress(0, 1, "Reading the answers to test questions")
+    stored = screening.screen_annotators(job.study, job.arguments["origin"], by=job.by)
+    return {"screening": stored.pk, "model": stored.result["model"], "flagged": len(stored.result["flagged"])}
 
 
 @jobs.register("analyse", is_one_per_study=True, user_facing_errors=(BadParameters, TooManySnapshots))

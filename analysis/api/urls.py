@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import analyses, answers, exports, pay, schema, stimuli, studies
+from . import analyses, annotators, answers, exports, pay, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -18,6 +18,7 @@ urlpatterns = [
     path(f"{study}prompts/", stimuli.PromptsView.as_view(), name="api-prompts"),
     path(f"{study}outputs/", stimuli.OutputsView.as_view(), name="api-outputs"),
     path(f"{study}batches/", stimuli.BatchesView.as_view(), name="api-batches"),
+    path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
     path(f"{study}assignments/", answers.AssignmentsView.as_view(), name="api-assignments"),
     path(f"{study}responses/", answers.ResponsesView.as_view(), name="api-responses"),
     path(f"{study}codings/", answers.CodingsView.as_view(), name="api-codings"),

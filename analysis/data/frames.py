@@ -16,7 +16,7 @@ from django.db.models.functions import Cast
 
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.models import Question, Study
+from studies.models import Item, Question, Study
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .flat_rows.selection import annotator_pseudonym
@@ -128,6 +128,8 @@ def responses_frame(
             question__section__study=study,
             question__section__purpose__in=list(purposes),
         )
+        # Answers to test questions say something about annotators, and nothing about systems (analysis.data.test_answers).
+        .exclude(item__kind=Item.Kind.TEST)
         # Read as text: SQLite can store any value, and a converter that raises would lose all other rows.
         .annotate(
             value_text=Cast("value", TextField()),

@@ -1,6 +1,7 @@
 """Read the input of exclusion rules from the database."""
 
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
@@ -9,6 +10,8 @@ from annotators.models import Assignment
 from annotators.places.exclusions import active_exclusions
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Exposure, Item, Placement, Study
+
+from .test_answers import read_test_answers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,6 +30,8 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         texts_by_batch=lambda: _texts_by_batch(study),
         review_reasons=lambda: _reviews(study),
         live_item_counts=lambda: _live_item_counts(study),
+        # Two rules and the report need it.
+        test_answers=cache(lambda: read_test_answers(study, sorted(set(assignments["origin"])))),
     )
 
 

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 
+def _no_test_answers() -> "DataFrame":
+    from pandas import DataFrame
+
+    return DataFrame()
+
+
 @dataclass(frozen=True, slots=True)
 class RuleInput:
     """The input of rules: the frames of submitted assignments, decisions of people, and texts that are read on demand.
@@ -26,7 +32,7 @@ class RuleInput:
     ``words_by_batch``: number of words shown in each batch. ``texts_by_batch``: texts shown in each batch, by batch
     number. ``review_reasons``: why reviewers refuse each reviewed annotator's work, '' if they accept it.
     ``live_item_counts``: number of items in each live section. It has only assignments with fewer items than drawn: an
-    item was retired, or only third labels were needed.
+    item was retired, or only third labels were needed. ``test_answers``: the answers to test questions, one row each.
     """
 
     responses: "DataFrame"
@@ -37,6 +43,7 @@ class RuleInput:
     texts_by_batch: Callable[[], Mapping[int, list[str]]] = dict
     review_reasons: Callable[[], Mapping[int, str]] = dict
     live_item_counts: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
+    test_answers: Callable[[], "DataFrame"] = _no_test_answers
 
     @property
     def submitted(self) -> list[int]:

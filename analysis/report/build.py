@@ -37,6 +37,7 @@ from .parameters import validate_parameters
 from .protocol_blocks import protocol_blocks
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
+from .test_question_tables import build_test_question_tables
 
 SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
@@ -224,6 +225,7 @@ def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], 
         *(table for table in overview.tables if table["place"] != "first"),
         *exclusion_tables(flow),
         *answer_and_duration_tables(data),
+        *build_test_question_tables(data),
         warnings_table(blocks),
         estimates_table(blocks),
     ]

@@ -43,6 +43,7 @@ class ReportData:
     problems: list[dict[str, Any]]
     n_problems: int
     n_withdrawn: int
+    test_answers: "DataFrame"
     claims: PlannedLabels | None = None
 
     @property
@@ -110,11 +111,12 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         }
         for design in study.designs.order_by("version")
     ]
+    rule_input = build_rule_input(study, responses, assignments)
     return ReportData(
         study,
         responses,
         assignments,
-        apply_rules(study, build_rule_input(study, responses, assignments)),
+        apply_rules(study, rule_input),
         sections,
         versions,
         frozen_design_mismatch_text(study),
@@ -127,6 +129,7 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         [*response_frame.problems, *assignment_frame.problems],
         response_frame.n_problems + assignment_frame.n_problems,
         assignment_frame.n_withdrawn,
+        rule_input.test_answers(),
         read_planned_labels_of_claimed_batches(study, origins) if reads_claims else None,
     )
 

@@ -20,8 +20,12 @@ from annotators.pages.record import PageState, full_page_state, record_page_answ
 from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
 from annotators.places import assign
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
-from studies.models import Exposure, Question, Study
+from studies.models import Expected, Exposure, Item, Question, Study
 from studies.protocols.base.robots import Robot
+from studies.protocols.base.test_questions import known_answer
+
+# How far the good and bad texts of test questions are from the middle of the systems, in log-odds.
+KNOWN_QUALITY = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class CrowdSettings:
     ``spread``: standard deviation between robots' opinions of one pair. ``noise``: standard deviation of each answer.
     ``acquiescent``: the share that adds ``acquiescence`` to the system that is named first. ``screened_out``: the share
     that fails screening. ``commenting``: the share that writes optional texts. ``abandoning``: the share that leaves
-    before the last page. ``words_per_minute``: their reading speed. Their start times are set back, as if they had read
+    before the last page. ``noisy``: the share that answers at random. ``words_per_minute``: their reading speed. Their start times are set back, as if they had read
     at this speed.
     """
 
@@ -44,6 +48,7 @@ class CrowdSettings:
     abandoning: float = 0.0
     round_to: int = 5
     words_per_minute: float = 260
+    noisy: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,10 @@ class SimulationResult:
 
 def default_system_strengths(study: Study) -> dict[str, float]:
     """Return default preferences: systems in order of their names, 0.5 log-odds apart."""
-    return {name: 0.5 * rank for rank, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))}
+    return {
+        name: 0.5 * rank
+        for rank, name in enumerate(study.systems.judged().order_by("name").values_list("name", flat=True))
+    }
 
 
 def record_simulated_answers(
@@ -94,7 +102,7 @@ def record_simulated_answers(
 
 
 def _check(study: Study, strengths: Mapping[str, float]) -> None:
-    names = set(study.systems.values_list("name", flat=True))
+    names = set(study.systems.judged().values_list("name", flat=True))
     if unknown := sorted(set(strengths) - names):
         raise ValueError(
             f"preferences: the study has no system {unknown[0]!r}. Use its systems: {', '.join(sorted(names))}."
@@ -121,6 +129,19 @@ class SharedRobotData:
             for burden in estimate_stored_or_trial_batch_workloads(study)
         }
 
+    def known_quality_by_exposure(self, batch_id: int | None) -> dict[int, bool]:
+        """Return which texts of the batch's test questions are good (True) and which are bad, by exposure."""
+        quality: dict[int, bool] = {}
+        rows = Expected.objects.filter(item__placements__batch=batch_id, item__kind=Item.Kind.TEST)
+        known = {row.item_id: known_answer(row, {}) for row in rows.select_related("question")}
+        for pk, item in Exposure.objects.filter(item__in=known).values_list("pk", "item_id"):
+            answer = known[item]
+            if answer.better is not None:
+                quality[pk] = answer.better == pk
+            elif answer.about in (None, pk) and answer.low is not None and answer.middle is not None:
+                quality[pk] = answer.low >= answer.middle
+        return quality
+
     def systems_by_exposure(self, batch_id: int | None) -> dict[int, str]:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
@@ -132,7 +153,8 @@ def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.R
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
-    robot = PreferenceRobot(shared, shared.systems_by_exposure(assignment.batch_id), rng)
+    systems = shared.systems_by_exposure(assignment.batch_id)
+    robot = PreferenceRobot(shared, systems, rng, shared.known_quality_by_exposure(assignment.batch_id))
     state = full_page_state(assignment)
     key = state.next_key
     is_abandoning = rng.random() < shared.crowd.abandoning
@@ -177,8 +199,12 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
 class PreferenceRobot(Robot):
     """A robot with fixed random opinions of the systems whose outputs it reads."""
 
-    def __init__(self, shared: SharedRobotData, systems: Mapping[int, str], rng: random.Random):
+    def __init__(
+        self, shared: SharedRobotData, systems: Mapping[int, str], rng: random.Random, quality: Mapping[int, bool] = {}
+    ):
+        """``quality``: which exposures of test questions are good texts, and which are bad. All can be told apart."""
         super().__init__(rng)
+        self.quality = quality
         self.world, self.systems, crowd = shared, systems, shared.crowd
         self.middle, self.round_to = sum(shared.strengths.values()) / len(shared.strengths), crowd.round_to
         self.is_acquiescent = rng.random() < crowd.acquiescent
@@ -188,15 +214,28 @@ class PreferenceRobot(Robot):
         logit_spread = 4 * crowd.spread / math.sqrt(2)
         self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(shared.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
+        self.is_noisy = crowd.noisy > 0 and rng.random() < crowd.noisy
 
     def strength(self, exposure_id):
+        if self.is_noisy:
+            return self.middle + self.rng.gauss(0, 3)
+        if exposure_id in self.quality:
+            return self.middle + (KNOWN_QUALITY if self.quality[exposure_id] else -KNOWN_QUALITY)
         return self.world.strengths.get(self.systems.get(exposure_id, ""), self.middle)
 
     def liking(self, exposure_id):
+        if self.is_noisy:
+            return self.rng.random()
+        if exposure_id in self.quality:
+            return (
+                self.middle + (KNOWN_QUALITY if self.quality[exposure_id] else -KNOWN_QUALITY) + self.rng.gauss(0, 0.7)
+            )
         return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
     def scale_position(self, page_field):
         """Return a stated chance if two systems are compared, else this robot's opinion of one output."""
+        if self.is_noisy:
+            return self.rng.random()
         if pair := self.world.pairs.get(page_field.question_id):
             return self._chance(*pair)
         latent = self.liking(page_field.exposure_id) - self.middle + self.severity

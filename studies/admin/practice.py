@@ -34,7 +34,7 @@ class PracticeForm(CleanTextMixin, forms.Form):
 
     def __init__(self, section, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        systems = {system.pk: system for system in section.study.systems.order_by("name")}
+        systems = {system.pk: system for system in section.study.systems.judged().order_by("name")}
         self.fields["first"] = RowChoiceField(systems, empty="choose", label="text by")
         self.fields["second"] = RowChoiceField(
             systems,

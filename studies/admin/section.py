@@ -16,9 +16,9 @@ from studies.services.lifecycle import ActionRefused
 from ..access import Action, filter_allowed, get_row, is_researcher
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
-from . import edit_conflicts, field_labels, practice, workflow
+from . import edit_conflicts, field_labels, practice, test_questions, workflow
 from .forms.fields import RowChoiceField, RowMultipleChoiceField
-from .forms.settings import build_form_with_settings, prefixed_settings_fields
+from .forms.settings import build_form_with_settings, headed_settings_fieldsets, prefixed_settings_fields
 from .inlines.questions import QuestionInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm
@@ -56,6 +56,11 @@ class SectionAdmin(StudyScopedAdmin):
                 self.admin_site.admin_view(practice.practice_page),
                 name="studies_section_practice",
             ),
+            path(
+                "<int:pk>/test-questions/",
+                self.admin_site.admin_view(test_questions.test_question_page),
+                name="studies_section_test_questions",
+            ),
             *super().get_urls(),
         ]
 
@@ -69,7 +74,10 @@ class SectionAdmin(StudyScopedAdmin):
         if obj is None:
             return ((None, {"fields": ("study", "protocol", "purpose")}),)
         protocol = REGISTRY.get(obj.protocol)
-        names = tuple(prefixed_settings_fields(protocol.settings_form if protocol else None))
+        settings_form = protocol.settings_form if protocol else None
+        headed = headed_settings_fieldsets(settings_form)
+        headed_names = {name for _, options in headed for name in options["fields"]}
+        names = tuple(name for name in prefixed_settings_fields(settings_form) if name not in headed_names)
         shared = [("position", "purpose", "m"), "reuses", "shown_arms"]
         if protocol and not protocol.has_items and not obj.reuses_id:
             shared.remove("reuses")
@@ -78,6 +86,7 @@ class SectionAdmin(StudyScopedAdmin):
         parts: list[tuple[str, dict[str, Any]]] = [("Section", {"fields": shared})]
         if names:
             parts.append(("Settings of the protocol", {"fields": names}))
+        parts += [(heading, options | {"classes": ("collapse",)}) for heading, options in headed]
         return tuple(parts)
 
     def get_readonly_fields(self, request, obj=None):
@@ -165,6 +174,7 @@ class SectionAdmin(StudyScopedAdmin):
                 if may_change and protocol and protocol.has_directed_questions
                 else None,
                 "practice": practice.practice_page_link(obj),
+                "test_questions": test_questions.test_question_page_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),
                 "title": f"Section {obj.position}",

@@ -241,6 +241,7 @@ class StudyAdmin(StudyScopedAdmin):
                 "prompts": f"{reverse('admin:studies_prompt_changelist')}?study={study.pk}",
                 "outputs": f"{reverse('admin:studies_output_changelist')}?study={study.pk}",
                 "log": f"{reverse('admin:studies_auditevent_changelist')}?study={study.pk}",
+                "annotators": workflow.reverse_or_empty("study_annotators", study.code) if study.launched_at else "",
             },
             "add_section_url": f"{reverse('admin:studies_section_add')}?study={study.pk}"
             if may_edit and study.is_draft

@@ -25,6 +25,7 @@ from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
 from .queues import PromptQueue, TurnQueue, require_prompts
 from .seeds import seeded_random
+from .test_question_draw import TestQuestionDraw
 
 
 class ArmSharesRefused(UnfillableBatch):
@@ -73,6 +74,7 @@ SHORTAGE_ADVICE = {
     "prompts": "Import more prompts and outputs, or lower the number of items that sections show (m).",
     "systems": "Add another system with its outputs, or show more systems in this arm.",
     "contrasts": "Plan a comparison of two of the arm's systems, or show other pairs.",
+    "test_questions": "Make more test questions, lower their share, or lower the number of items that sections show (m).",
     "target_n": "Lower the target, import more prompts, or choose another labelling strategy.",
 }
 
@@ -87,11 +89,12 @@ class BatchDraw:
         # Sort here by code point. A database sorts by its collation, and the draw must not depend on that.
         self.arms = sorted(study.arms.order_by(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
-        rows = list(study.systems.order_by().values_list("pk", "name", "is_human"))
+        rows = list(study.systems.judged().order_by().values_list("pk", "name", "is_human"))
         names = {system: name for system, name, _ in rows}
         systems = sorted(names, key=names.__getitem__)
         for arm_id, system_id in ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"):
-            arm_systems[arm_id].append(system_id)
+            if system_id in names:
+                arm_systems[arm_id].append(system_id)
         for system_ids in arm_systems.values():
             system_ids.sort(key=names.__getitem__)
         # A study and its copy have different ids, and the draw must not depend on them.
@@ -103,6 +106,7 @@ class BatchDraw:
         for section_id, arm_id in section_arms.values_list("section_id", "arm_id"):
             self.section_arms.setdefault(section_id, set()).add(arm_id)
         self.human = frozenset(system for system, _, is_human in rows if is_human)
+        self.test_questions = TestQuestionDraw(study, study.seed)
         # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
         self.practice_items, practised = self._load_practice_items()
         by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain"))
@@ -188,6 +192,9 @@ class BatchDraw:
     def _draw_section_items(
         self, section, batch_number, arm, used_prompts: set[int], queues
     ) -> Iterator[tuple[int, DrawnItem]]:
+        # Before the live items, because there are fewer of them to choose from.
+        rng = seeded_random(self.seed, "batch", batch_number, "test questions", section.position)
+        test_items = self.test_questions.take(section, self.systems[arm.pk], used_prompts, batch_number, rng)
         prompts = self.prompts[arm.pk]
         rng = seeded_random(self.seed, "batch", batch_number, "section", section.position)
         turns: dict[int, tuple[int, int]] = {}
@@ -222,6 +229,8 @@ class BatchDraw:
         for item in REGISTRY[section.protocol].draw(section, pool, rng):
             if item.prompt is not None:
                 used_prompts.add(item.prompt)
+            yield section.pk, item
+        for item in test_items:
             yield section.pk, item
 
     def _open_queue(self, section, arm, queues) -> PromptQueue:

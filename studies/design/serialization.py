@@ -5,7 +5,20 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from studies.models import ArmSystem, Batch, Contrast, Output, Placement, Question, SectionArm, Study
+from studies.models import (
+    FIRST_TEST_NUMBER,
+    ArmSystem,
+    Batch,
+    Contrast,
+    Expected,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Question,
+    SectionArm,
+    Study,
+)
 
 SCHEMA = "heval.design/1"
 STUDY_FIELDS = (
@@ -85,9 +98,11 @@ def serialize_design(study: Study) -> dict[str, Any]:
     drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
     families = _sorted_by_name(_row_dict(family, FAMILY_FIELDS) for family in study.comparison_families.order_by())
     declared = {"comparison_families": families} if families else {}
+    test_questions = _serialize_test_questions(study)
     return (
         drawing
         | declared
+        | ({"test_questions": test_questions} if test_questions else {})
         | {
             "schema": SCHEMA,
             "study": _row_dict(study, STUDY_FIELDS),
@@ -158,6 +173,31 @@ def serialize_design(study: Study) -> dict[str, Any]:
             "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
         }
     )
+
+
+def _serialize_test_questions(study: Study) -> list:
+    """Return the test questions: section, number and type, with the sha256 of the outputs and of the known answers."""
+    items = study.items.filter(kind=Item.Kind.TEST, number__lt=FIRST_TEST_NUMBER)
+    shown: dict[int, list] = {}
+    for item, *keys in (
+        Exposure.objects.filter(item__in=items.values("pk"))
+        .order_by("item", "number")
+        .values_list("item_id", "output__system__name", "output__prompt__key", "output__sample")
+    ):
+        shown.setdefault(item, []).append(keys)
+    known: dict[int, list] = {}
+    for item, *answer in (
+        Expected.objects.filter(item__in=items.values("pk"))
+        .order_by("item", "question__key")
+        .values_list("item_id", "question__key", "low", "high", "exposure__number", "about__number")
+    ):
+        known.setdefault(item, []).append(answer)
+    return [
+        [section, number, test_type, _sha256(json.dumps([prompt, shown.get(pk, []), known.get(pk, [])]))]
+        for pk, section, number, test_type, prompt in items.order_by("section__position", "number").values_list(
+            "pk", "section__position", "number", "test_type", "prompt__key"
+        )
+    ]
 
 
 def _serialize_imported_batches(study: Study) -> list:

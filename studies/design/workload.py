@@ -53,17 +53,17 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
                 )
             except UnfillableBatch:
                 return []
-        practice_outputs: dict[int, list[tuple[int, int]]] = {}
+        outputs_of_made_items: dict[int, list[tuple[int, int]]] = {}
         for item, prompt, output in Exposure.objects.filter(
-            item__study=study, item__kind=Item.Kind.PRACTICE
+            item__study=study, item__kind__in=[Item.Kind.PRACTICE, Item.Kind.TEST]
         ).values_list("item_id", "item__prompt_id", "output_id"):
-            practice_outputs.setdefault(item, []).append((prompt, output))
+            outputs_of_made_items.setdefault(item, []).append((prompt, output))
         rows = [
             (batch.number, batch.arm_id, section, item_number, prompt, output)
             for batch in unsaved_batches
             for item_number, (section, item) in enumerate(batch.items)
             for prompt, output in (
-                practice_outputs[item.item]
+                outputs_of_made_items[item.item]
                 if item.item is not None
                 else [(item.prompt, output_id) for output_id in item.outputs]
             )

@@ -24,6 +24,12 @@ class Item(DesignModel):
         TEST = "test"
         PRACTICE = "practice"
 
+    class TestType(models.TextChoices):
+        POSITIVE = "positive", "positive: a good text"
+        NEGATIVE = "negative", "negative: the reference of another prompt"
+        DAMAGED = "damaged", "damaged: a text that was made worse"
+        GIVEN = "given", "given: from a file or by hand"
+
     may_add_after_launch = True
     mutable_fields = frozenset({"settled_at"})
     amendable_fields = frozenset({"retired_in"})
@@ -33,6 +39,7 @@ class Item(DesignModel):
     number = models.PositiveIntegerField(validators=NUMBER_VALIDATORS)
     prompt = protected_foreign_key(Prompt, "items")
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.LIVE)
+    test_type = models.CharField(max_length=8, choices=TestType, blank=True, editable=False)
     content = models.CharField(max_length=64, help_text="sha256 of prompt, sorted outputs and kind")
     settled_at = optional_noneditable_datetime_field()
     retired_in = optional_protected_foreign_key(Design, editable=False)
@@ -43,6 +50,10 @@ class Item(DesignModel):
         constraints = [
             UniqueConstraint(fields=["section", "number"], name="item_number_once_per_section"),
             UniqueConstraint(fields=["section", "content"], name="item_is_the_same_thing_judged_once"),
+            CheckConstraint(
+                name="item_test_type_only_of_test_questions",
+                condition=Q(test_type="") | Q(kind="test", test_type__in=["positive", "negative", "damaged", "given"]),
+            ),
         ]
 
     def __str__(self):
@@ -69,7 +80,10 @@ class Exposure(DesignModel):
 
 
 class Expected(DesignModel):
-    """The expected answer to an attention check or a practice item."""
+    """The expected answer to a test question or a practice item: a range of values, or the output that is to be chosen.
+
+    ``about``: the output whose rating must be in the range, if the item shows several.
+    """
 
     study_path = "item__study"
     may_add_after_launch = True
@@ -79,6 +93,7 @@ class Expected(DesignModel):
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
     exposure = optional_protected_foreign_key(Exposure)
+    about = optional_protected_foreign_key(Exposure)
     explanation = models.TextField(blank=True)
 
     class Meta:
@@ -89,6 +104,10 @@ class Expected(DesignModel):
                 name="expected_is_a_range_or_an_exposure",
                 condition=Q(low__isnull=False, high__gte=F("low"), exposure=None)
                 | Q(low=None, high=None, exposure__isnull=False),
+            ),
+            CheckConstraint(
+                name="expected_is_about_an_output_only_with_a_range",
+                condition=Q(about=None) | Q(low__isnull=False),
             ),
         ]
 

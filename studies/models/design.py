@@ -17,7 +17,7 @@ from .fields import (
     optional_protected_foreign_key,
     protected_foreign_key,
 )
-from .guards import AppendOnlyModel, DesignModel
+from .guards import AppendOnlyModel, DesignModel, DesignQuerySet
 from .study import Study
 
 
@@ -46,8 +46,17 @@ class Design(AppendOnlyModel):
         return f"version {self.version}"
 
 
+class SystemQuerySet(DesignQuerySet):
+    def judged(self):
+        """Leave out the source of texts that only test questions show. It is no system under evaluation."""
+        return self.exclude(reference=Reference.TEST)
+
+
 class System(DesignModel):
-    """A source of outputs that are compared: a model, a program or a human author."""
+    """A source of outputs that are compared: a model, a program or a human author.
+
+    A source with the reference ``test`` holds texts that only test questions show, and is not compared.
+    """
 
     Reference = Reference
     EXTREME_REFERENCES = EXTREME_REFERENCES
@@ -59,8 +68,10 @@ class System(DesignModel):
         max_length=9,
         choices=Reference,
         blank=True,
-        help_text="Reference: the other systems are compared with it. Maximal or minimal reference: its outputs are as good or as bad as possible and are rated among the others.",
+        help_text="Reference: the other systems are compared with it. Maximal or minimal reference: its outputs are as good or as bad as possible and are rated among the others. Only in test questions: its outputs are never compared.",
     )
+
+    objects = SystemQuerySet.as_manager()  # type: ignore[misc]  # the plugin knows no queryset of a subclass here
 
     class Meta:
         ordering = ["name"]

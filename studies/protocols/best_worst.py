@@ -92,7 +92,7 @@ class BestWorst(Protocol):
 
     def problems(self, section):
         yield from _question_problems(section)
-        systems = section.study.systems.all()
+        systems = section.study.systems.judged()
         if len(systems) < MIN_SET_SIZE:
             yield Problem(
                 f"Best and worst need outputs of at least {MIN_SET_SIZE} systems, but the study has {len(systems)}. "

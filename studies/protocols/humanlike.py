@@ -139,7 +139,7 @@ class HumanLike(Protocol):
         if not usable:
             return "no arm shows both human and machine texts: check the systems of the arms and the target"
         arms = [arm for arm in section.study.arms.prefetch_related("systems") if arm.pk in usable]
-        everybody = {system.pk for system in section.study.systems.all()}
+        everybody = {system.pk for system in section.study.systems.judged()}
         machines = {arm: frozenset({system.pk for system in arm.systems.all()} or everybody) - human for arm in arms}
         if contrast.x_id:
             if reason := super().reason_not_answerable(section, contrast, shown_systems):

@@ -75,7 +75,7 @@ class Ranking(Protocol):
         return EstimandDirection(null=0.5)
 
     def problems(self, section):
-        systems = section.study.systems.count()
+        systems = section.study.systems.judged().count()
         if systems < 2:
             yield Problem("A ranking needs outputs of at least two systems. Add a system.", "systems")
         elif systems > MAX_COMFORTABLE_SYSTEMS:

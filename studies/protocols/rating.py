@@ -8,9 +8,10 @@ from django import forms
 from . import EstimandDirection, Problem, Protocol, question_fields, register
 from .base.scales import shortest_scale_length
 from .base.settings_fields import explanation_field, layout_field, noun_field
+from .base.test_questions import TestQuestionSettings
 
 
-class RatingSettings(forms.Form):
+class RatingSettings(TestQuestionSettings):
     scores = forms.ChoiceField(
         choices=[
             ("points", "unchanged: 1 to k, or from end to end"),

@@ -202,7 +202,7 @@ class TwoChoice(Protocol):
 
     def _supply_problems(self, section, labels_needed):
         study = section.study
-        systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+        systems = list(study.systems.judged().order_by("name").values_list("pk", flat=True))
         n_complete = study.prompts.annotate(n=Count("outputs__system", distinct=True)).filter(n=len(systems)).count()
         items = n_complete * len(self.pairs(section, systems))
         places = items // max(1, section.m) * labels_needed

@@ -122,7 +122,13 @@ def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -
         row.settled_at = None
     items = _renewed_items(rows, copy, sections, prompts, outputs)
     exposures = _copy_rows(Exposure.objects.filter(item__in=list(items)), item=items, output=outputs)
-    _copy_rows(Expected.objects.filter(item__in=list(items)), item=items, question=questions, exposure=exposures)
+    _copy_rows(
+        Expected.objects.filter(item__in=list(items)),
+        item=items,
+        question=questions,
+        exposure=exposures,
+        about=exposures,
+    )
     imported_batches = list(batches)
     for batch in imported_batches:
         batch.claimed = 0

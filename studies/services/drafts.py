@@ -78,9 +78,9 @@ def record_edit_and_raise_version(study: Study, by, **details: Any) -> None:
 
 
 def delete_section_and_test_runs(section: Section, by) -> None:
-    """Delete a section with its questions and its practice items."""
+    """Delete a section with its questions, its practice items and its test questions."""
     with locked_draft(section.study_id, by, deletes_test_runs=True) as study:
-        for item in section.items.filter(kind=Item.Kind.PRACTICE):
+        for item in section.items.filter(kind__in=[Item.Kind.PRACTICE, Item.Kind.TEST]):
             delete_item_with_exposures_and_expected(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()

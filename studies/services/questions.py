@@ -31,7 +31,9 @@ def select_system_pairs(section: Section, pair_choice: str, system_order_text: s
             if _applies_to(contrast, section)
         }
         return list(reversed(once.values()))
-    by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.EXTREME_REFERENCES)}
+    by_id = {
+        system.pk: system for system in section.study.systems.judged().exclude(reference__in=System.EXTREME_REFERENCES)
+    }
     systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, system_order_text)]
     return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[pair_choice](systems))
 

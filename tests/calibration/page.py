@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests import ROOT
-from tests.calibration import claims, studies
+from tests.calibration import claims, screening, studies
 
 RECORD = ROOT / "tests" / "golden" / "calibration.json"
 PAGE = ROOT / "templates" / "docs" / "explanation" / "what-you-may-rely-on.md"
@@ -52,6 +52,18 @@ misses the truth, which is also the share of false claims if the truth is "no di
 standard errors of the simulation. *Power* is the share of studies that claim a difference after the latent preference was raised by half a
 standard deviation, averaged over the designs. The
 methods that fail have more power because they claim too much.
+
+"""
+SCREENING = """## People who answer at random
+
+How well [test questions](../how-to/find-inattentive-annotators.md) find people who answer at random. {studies} studies of ratings were drafted, launched and
+answered by {people} robots each on the annotators' pages. Between {low} and {high} % of them answered at random. The others knew good texts from
+bad ones and made hardly a mistake. Each took several batches with one positive and one negative test question; the numbers of batches are lognormal.
+
+Precision is the share of the flagged who answer at random. Recall is the share of those at random who are flagged. The table has both in per cent,
+by the number of counted answers to test questions, beside Table 1 of Khashabi et al. 2022. The paper's inattentive people are easier to
+find: they give 0 to 50 % right answers to both types, and these robots 50 %. Careful people make more mistakes than these robots, so expect a lower precision.
+`failed_tests` is the simple rule with its default settings.
 
 """
 STUDIES = """## Whole studies
@@ -161,6 +173,16 @@ def _studies_section() -> str:
     return introduction + "\n".join(lines) + f"\n\n{said} {overall}\n{again}\n\n"
 
 
+def _screening_section() -> str:
+    record = screening.stored_record()
+    by_bucket = [row for row in record["rows"] if row["model"] == screening.DEFAULT]
+    sizes = "; ".join(f"{row['bucket']}: {row['people']} people, {row['noisy']} of them at random" for row in by_bucket)
+    low, high = (f"{100 * share:.0f}" for share in screening.NOISY)
+    introduction = SCREENING.format(studies=record["studies"], people=screening.PEOPLE, low=low, high=high)
+    again = f"`python -m tests.calibration.screening --studies {record['studies']}` measures this again."
+    return introduction + "\n".join(screening.table(record["rows"])) + f"\n\nCounted answers: {sizes}.\n{again}\n\n"
+
+
 def _share_and_limit(row: dict[str, Any], name: str) -> str:
     if row.get(name) is None:
         return ""
@@ -204,6 +226,7 @@ def text() -> str:
         + WARNED
         + _claims_section()
         + _studies_section()
+        + _screening_section()
         + OTHERS
         + _table([row for row in found if not row["is_ours"]], promises=True)
         + ENDING

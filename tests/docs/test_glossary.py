@@ -15,9 +15,7 @@ ENTRY = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 NOT = re.compile(r"^Not: (.*)$", re.MULTILINE)
 
 # Places that may use a replaced word, with the reason: (file, word).
-ALLOWED: set[tuple[str, str]] = {
-    ("templates/docs/explanation/the-papers-numbers.md", "test questions"),  # the word of the GENIE paper
-}
+ALLOWED: set[tuple[str, str]] = set()
 
 
 def replaced_words() -> list[str]:

@@ -59,6 +59,10 @@ def with_change(change):
     return scenario
 
 
+def live_with_a_type(value):
+    value["items"][0] |= {"kind": "live", "test_type": "positive"}
+
+
 def put(*path):
     """With another value at this place."""
     *where, name, new = path
@@ -170,6 +174,7 @@ LINES = {
         ("items[1]: another item of the section has the same number or the same content", FILE, twice("items")),
         ("batches[0].items[0]: must be [section, number] of one of items", FILE, put("batches", 0, "items", [[9, 9]])),
         ("batches[0].items: an item occurs twice", FILE, twice("batches", 0, "items")),
+        ("items[0].test_type: must be empty unless kind is test", FILE, with_change(live_with_a_type)),
     ],
     f"{BUNDLE}:_item_outputs": [
         (
@@ -184,7 +189,12 @@ LINES = {
             "must be a range from low to high, or the number of an exposure",
             FILE,
             put("items", 0, "expected", 0, "high", -1.0),
-        )
+        ),
+        (
+            "expected[0].about: must be null, or the number of an exposure",
+            FILE,
+            put("items", 0, "expected", 0, "about", 9),
+        ),
     ],
     f"{BUNDLE}:check_study": [("study.target_cap: must not be below target_n", FILE, put("study", "target_cap", 1))],
     f"{BUNDLE}:_check_scale": [

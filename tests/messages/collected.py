@@ -21,7 +21,7 @@ AREAS = {
         "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/imports/tables/**/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "studies/imports/tables/**/*.py", "studies/imports/test_question_file.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks/*.py",
         "studies/stimuli/images.py", "studies/stimuli/lengths.py", "studies/stimuli/normalising.py", "studies/stimuli/prompt_filters.py",
         "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
@@ -33,13 +33,13 @@ AREAS = {
         "annotators/views/pages.py",
     ),
     "forms": (
-        "studies/admin/**/*.py", "studies/access.py", "studies/models/**/*.py", "studies/services/practice.py", "studies/stimuli/texts.py",
+        "studies/admin/**/*.py", "studies/access.py", "studies/models/**/*.py", "studies/services/practice.py", "studies/services/test_questions.py", "studies/stimuli/texts.py",
         "annotators/admin/**/*.py", "annotators/participation/link_actions.py", "annotators/recruitment/sample.py",
         "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question/__init__.py",
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
         "annotators/recruitment/channels/sona/__init__.py", "annotators/recruitment/panels/publishing.py", "annotators/recruitment/panels/reconcile.py",
         "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py",
-        "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/report/views.py",
+        "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/exclusions/rules/test_questions.py", "analysis/report/views.py",
     ),
     "rest": (
         "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",

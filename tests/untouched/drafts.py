@@ -40,7 +40,8 @@ def hard_study(owner) -> Study:
     Contrast.objects.filter(study=study).delete()
     ranking = builders.add_ranking(study, position=9)
     Contrast.objects.filter(study=study).delete()
-    System.objects.filter(pk=alpha.pk).update(**columns_of(System))
+    # A source of texts for test questions is no system of a comparison.
+    System.objects.filter(pk=alpha.pk).update(**columns_of(System) | {"reference": "minimal"})
     usual = columns_of(Contrast, ("x_condition", "y_condition", "estimand", "hypothesis"))
     Contrast.objects.create(study=study, x=alpha, y=beta, **usual)
     Contrast.objects.create(

@@ -145,7 +145,7 @@ def _source_scale(section: Any) -> ScaleSpec | None:
 
 def _arms_with_machine_systems(section: Any) -> tuple[list[Any], dict[str, str], set[str]]:
     """Return the section's arms, the machine systems of every arm of the study by its name, and the human systems."""
-    systems = list(section.study.systems.all())
+    systems = list(section.study.systems.judged())
     human = {system.name for system in systems if system.is_human}
     arms = list(section.study.arms.prefetch_related("systems"))
     everybody = [system.name for system in systems]

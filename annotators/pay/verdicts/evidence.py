@@ -12,6 +12,9 @@ from annotators.models import Assignment, Response
 from annotators.pages.record import full_page_state
 from annotators.places.batch_plan import get_batch_plan
 from studies.models import Expected, Item
+from studies.protocols import REGISTRY
+from studies.protocols.base.fields import TIE
+from studies.protocols.base.test_questions import KnownAnswer, known_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +95,31 @@ def _measure_checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...
     Practice items are not checks. Unanswered and skipped questions are not wrong answers.
     """
     expected_answers = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
-    expected: dict[tuple[int | None, int], Expected] = {
-        (row.item_id, row.question_id): row for row in expected_answers.select_related("item", "question")
-    }
+    expected: dict[tuple[int | None, int], tuple[Expected, KnownAnswer]] = {}
+    for row in expected_answers.select_related("item__section", "question"):
+        settings = REGISTRY[row.item.section.protocol].cleaned_settings(row.item.section)
+        expected[row.item_id, row.question_id] = row, known_answer(row, settings)
     if not expected:
         return 0, ()
     answers = Response.objects.filter(assignment=assignment, item__in={item for item, _ in expected}).order_by("pk")
-    answered = [
-        answer for answer in answers if (answer.item_id, answer.question_id) in expected and _is_answered(answer)
-    ]
-    failed = [
-        (answer, expectation)
-        for answer in answered
-        if not _is_right(answer, expectation := expected[answer.item_id, answer.question_id])
-    ]
+    n_answered, failed = 0, []
+    for answer in answers:
+        if (found := expected.get((answer.item_id, answer.question_id))) is None:
+            continue
+        expectation, known = found
+        is_right = known.is_right(
+            value=None if answer.value is None else float(answer.value),
+            exposure=answer.exposure_id,
+            chosen=answer.chosen_id,
+            is_tie=answer.choice == TIE,
+        )
+        n_answered += is_right is not None
+        if is_right is False:
+            failed.append((answer, expectation))
     if not failed:
-        return len(answered), ()
+        return n_answered, ()
     question_texts, letters = _questions_and_letters(assignment)
-    return len(answered), tuple(
+    return n_answered, tuple(
         FailedCheck(
             expectation.item.number,
             question_texts.get(expectation.question_id, expectation.question.key),
@@ -118,17 +128,6 @@ def _measure_checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...
         )
         for answer, expectation in failed
     )
-
-
-def _is_answered(answer: Response) -> bool:
-    return answer.value is not None or answer.chosen_id is not None
-
-
-def _is_right(answer: Response, expected: Expected) -> bool:
-    if expected.exposure_id:
-        return answer.chosen_id == expected.exposure_id
-    low, high = expected.low, expected.high
-    return answer.value is not None and low is not None and high is not None and low <= answer.value <= high
 
 
 def _expected_text(expected: Expected, letters: Mapping[int, str]) -> str:

@@ -71,7 +71,7 @@ def prefixed_settings_fields(settings_form: type[forms.Form] | None) -> dict[str
     return fields
 
 
-def headed_settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[str, Any]]]:
+def headed_settings_fieldsets(settings_form: type[forms.Form] | None) -> list[tuple[str, dict[str, Any]]]:
     """Return fieldsets for the fields with their own heading. The form's ``parts`` maps each heading to (text, names)."""
     return [
         (heading, {"fields": tuple(f"{PREFIX}-{name}" for name in names), "description": words})

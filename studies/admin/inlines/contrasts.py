@@ -116,7 +116,7 @@ class ContrastInline(StudyRowsInline):
 
     def extra_fields(self, study):
         saved = study is not None and study.pk
-        systems = {row.pk: row for row in study.systems.order_by("name")} if saved else {}
+        systems = {row.pk: row for row in study.systems.judged().order_by("name")} if saved else {}
         sections = (
             {row.pk: row for row in study.sections.prefetch_related("questions").order_by("position")} if saved else {}
         )

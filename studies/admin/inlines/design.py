@@ -11,7 +11,7 @@ from studies.models import Arm, ExclusionRule, Section, System, rules
 from studies.protocols import REGISTRY
 
 from .. import field_labels
-from ..forms.fields import RowMultipleChoiceField
+from ..forms.fields import RowMultipleChoiceField, choice_field, choices_of
 from ..forms.settings import SettingsCell, SettingsWidget
 from .base import (
     DistinctNamesFormSet,
@@ -24,7 +24,12 @@ from .base import (
 
 
 class SystemForm(CleanTextMixin, forms.ModelForm):
-    pass
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        # heval makes the source of texts that only test questions show. A system under evaluation cannot become one.
+        if "reference" in self.fields and self.instance.reference != System.Reference.TEST:
+            field = choice_field(self, "reference")
+            field.choices = [choice for choice in choices_of(field) if choice[0] != System.Reference.TEST]
 
 
 class SystemInline(StudyRowsInline):
@@ -72,7 +77,7 @@ class ArmInline(StudyRowsInline):
         return ", ".join(row.system.name for row in arm.arm_systems.all()) or "all"
 
     def extra_fields(self, study):
-        systems = {row.pk: row for row in study.systems.order_by("name")} if study and study.pk else {}
+        systems = {row.pk: row for row in study.systems.judged().order_by("name")} if study and study.pk else {}
         return {
             "shown_systems": RowMultipleChoiceField(systems, label="systems", help_text="None ticked: all."),
             "instructions": forms.CharField(

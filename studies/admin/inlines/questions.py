@@ -87,7 +87,7 @@ class QuestionInline(ExtraRowsMixin, InlinePermissions, admin.StackedInline):
 
     def get_formset(self, request, obj=None, **kwargs):
         saved = obj is not None and obj.pk
-        systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
+        systems = {row.pk: row for row in obj.study.systems.judged().order_by("name")} if saved else {}
         kind = deepcopy(SCALE_FIELDS["kind"])
         protocol = REGISTRY.get(obj.protocol) if saved else None
         kind.initial = protocol.default_scale_kind if protocol else None

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from studies.design.draw import SHORTAGE_ADVICE, BatchDraw
-from studies.models import Batch, Output, Placement, Study
+from studies.models import ArmSystem, Batch, Output, Placement, Question, Study, System
 from studies.protocols import REGISTRY, Problem
 
 
@@ -15,7 +15,7 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
     ]
     if not with_items:
         return
-    systems = study.systems.count()
+    systems = study.systems.judged().count()
     if systems < 2:
         yield Problem(
             f"The study has {'only 1 system' if systems else 'no systems'}, so nothing can be compared. Import outputs of two systems.",
@@ -23,6 +23,7 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
             systems == 0,
             "one_system",
         )
+    yield from _test_source_problems(study)
     # A protocol that shows one output per prompt has other needs and checks them itself.
     full_sections = [section for section in with_items if REGISTRY[section.protocol].shows_every_system]
     if full_sections and drawing is not None:
@@ -39,6 +40,21 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
             False,
             "empty_outputs",
         )
+
+
+def _test_source_problems(study: Study) -> Iterator[Problem]:
+    """Yield where a source of texts for test questions is used as if it were a system under evaluation."""
+    for system in study.systems.filter(reference=System.Reference.TEST):
+        uses = {
+            "an arm": ArmSystem.objects.filter(system=system),
+            "a comparison": study.contrasts.filter(Q(x=system) | Q(y=system)),
+            "a question": Question.objects.filter(Q(x=system) | Q(y=system)),
+        }
+        for use, rows in uses.items():
+            if rows.exists():
+                yield Problem(
+                    f"{system} holds texts of test questions only, but {use} names it. Remove it there.", "systems"
+                )
 
 
 def _count_prompts_twice_in_batch(study: Study) -> int:

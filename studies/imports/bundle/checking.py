@@ -93,12 +93,16 @@ class BundleValidator(DesignValidator):
         self.items: dict[tuple[int, int], dict[str, Any]] = {}
         contents: set = set()
         for path, row in self.listed_rows_with_paths(self.value, "items"):
+            if isinstance(row, dict):  # bundles that were written before there were types of test questions
+                row = {"test_type": ""} | row
             if not self.check_object(row, path, (*ITEM_FIELDS, "section", "prompt", "outputs", "expected")):
                 continue
             columns = self.check_columns(Item, row, ITEM_FIELDS, path)
             section = self.check_reference(row["section"], self.sections, f"{path}.section", "section")
             prompt = self.check_reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
             outputs = self._item_outputs(row, path)
+            if columns["test_type"] and columns["kind"] != Item.Kind.TEST:
+                self.add_problem(f"{path}.test_type", "must be empty unless kind is test.")
             content = (section, prompt, columns["kind"], tuple(sorted(map(str, outputs))))
             if (section, columns["number"]) in self.items or content in contents:
                 self.add_problem(path, "another item of the section has the same number or the same content.")
@@ -148,7 +152,9 @@ class BundleValidator(DesignValidator):
         expected: list[dict[str, Any]] = []
         seen: set = set()
         for where, answer in self.listed_rows_with_paths(row, "expected", path):
-            if not self.check_object(answer, where, (*EXPECTED_FIELDS, "question", "exposure")):
+            if isinstance(answer, dict):
+                answer = {"about": None} | answer
+            if not self.check_object(answer, where, (*EXPECTED_FIELDS, "question", "exposure", "about")):
                 continue
             columns = self.check_columns(Expected, answer, EXPECTED_FIELDS, where)
             question = self.check_reference(
@@ -160,5 +166,8 @@ class BundleValidator(DesignValidator):
             is_exposure = low is None and high is None and type(exposure) is int and 0 <= exposure < exposures
             if not (is_range or is_exposure):
                 self.add_problem(where, "must be a range from low to high, or the number of an exposure.")
-            expected.append(columns | {"question": question, "exposure": exposure})
+            about = answer["about"]
+            if about is not None and not (is_range and type(about) is int and 0 <= about < exposures):
+                self.add_problem(f"{where}.about", "must be null, or the number of an exposure beside a range.")
+            expected.append(columns | {"question": question, "exposure": exposure, "about": about})
         return expected

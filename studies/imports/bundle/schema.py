@@ -10,7 +10,7 @@ SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
 SYSTEM_FIELDS = ("name", "is_human", "reference")
 RULE_FIELDS = ("position", "rule", "settings", "role")
 BATCH_FIELDS = ("number", "key", "wanted")
-ITEM_FIELDS = ("number", "kind")
+ITEM_FIELDS = ("number", "kind", "test_type")
 EXPECTED_FIELDS = ("low", "high", "explanation")
 
 

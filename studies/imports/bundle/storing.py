@@ -103,6 +103,7 @@ def _write_items(bundle: BundleValidator, study, arms, sections, questions, prom
                 number=number,
                 prompt=prompts[row["prompt"]],
                 kind=row["kind"],
+                test_type=row["test_type"],
                 content=item_content_hash(
                     prompts[row["prompt"]].pk, [outputs[key].pk for key in row["outputs"]], row["kind"]
                 ),
@@ -122,7 +123,8 @@ def _write_items(bundle: BundleValidator, study, arms, sections, questions, prom
         models.Expected(
             item=items[item_key],
             question=questions[item_key[0], answer["question"]],
-            exposure=exposures[item_key, answer["exposure"]] if answer["exposure"] is not None else None,
+            exposure=exposures.get((item_key, answer["exposure"])),
+            about=exposures.get((item_key, answer["about"])),
             **{name: answer[name] for name in EXPECTED_FIELDS},
         )
         for item_key, row in bundle.items.items()

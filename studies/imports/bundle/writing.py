@@ -19,8 +19,8 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, P
 def serialize_bundle(study: Study) -> dict[str, Any]:
     """Return a study's whole design as plain values, keyed by names, with texts inline and images as base64."""
     design = serialize_design(study)
-    # These concern only this study: a new draft has no retired items and the newest drawing.
-    for name in ("retired", "drawing_version"):
+    # These concern only this study: a new draft has no retired items and the newest drawing. Items hold the test questions.
+    for name in ("retired", "drawing_version", "test_questions"):
         design.pop(name, None)
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
     rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
@@ -78,13 +78,14 @@ def _serialized_items(study: Study) -> list[dict[str, Any]]:
     expected: dict[int, list[dict[str, Any]]] = {}
     for answer in (
         Expected.objects.filter(item__in=chosen)
-        .select_related("question", "exposure")
+        .select_related("question", "exposure", "about")
         .order_by("item", "question__key")
     ):
         expected.setdefault(answer.item_id, []).append(
             {
                 "question": answer.question.key,
                 "exposure": answer.exposure and answer.exposure.number,
+                "about": answer.about and answer.about.number,
                 **_columns(answer, EXPECTED_FIELDS),
             }
         )

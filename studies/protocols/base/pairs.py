@@ -12,6 +12,7 @@ from .balance import ShownCounts, in_balanced_order
 from .drawing import DrawnItem, StimulusPool, UnfillableBatch
 from .problems import Problem
 from .references import EXTREME_REFERENCES, Reference
+from .test_questions import TestQuestionSettings
 
 Pair = tuple[int, int]
 PAIR_CHOICES = [
@@ -22,7 +23,7 @@ PAIR_CHOICES = [
 ]
 
 
-class PairSettings(forms.Form):
+class PairSettings(TestQuestionSettings):
     """The settings that all protocols with pairs share."""
 
     pairs = forms.ChoiceField(
@@ -49,7 +50,7 @@ def order_systems(names_by_id: Mapping[int, str], listed_names: str) -> list[int
 def unknown_system_names(study: Any, listed_names: str) -> list[str]:
     """Return the listed names that are not systems of the study."""
     names = [name.strip() for name in listed_names.splitlines() if name.strip()]
-    known_names = set(study.systems.values_list("name", flat=True))
+    known_names = set(study.systems.judged().values_list("name", flat=True))
     return [name for name in names if name not in known_names]
 
 
@@ -127,7 +128,7 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
     study = section.study
     if section.m < 1:
         yield Problem("Annotators must see at least one pair. Set m to 1 or more.", "m")
-    systems = list(study.systems.order_by("name").values_list("pk", flat=True))
+    systems = list(study.systems.judged().order_by("name").values_list("pk", flat=True))
     pairs = {frozenset(pair) for pair in shown_pairs(section, settings, systems)}
     if len(systems) < 2:
         yield Problem(

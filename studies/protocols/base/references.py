@@ -7,6 +7,7 @@ class Reference(TextChoices):
     ORDINARY = "reference", "reference"
     MAXIMAL = "maximal", "maximal reference"
     MINIMAL = "minimal", "minimal reference"
+    TEST = "test", "only in test questions"
 
 
 # The planted ends of a rating scale. They are not systems under evaluation.

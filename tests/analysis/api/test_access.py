@@ -48,6 +48,7 @@ TABLE = (
     ("GET", "studies/{s}/outputs/", None, READ),
     ("POST", "studies/{d}/outputs/", {"system": "alpha", "prompt": "p000", "sample": 1, "text": "More."}, WRITE),
     ("GET", "studies/{s}/batches/", None, READ),
+    ("GET", "studies/{s}/annotators/", None, READ),
     ("GET", "studies/{s}/assignments/", None, READ),
     ("GET", "studies/{s}/responses/", None, READ),
     ("GET", "studies/{s}/codings/", None, READ),

@@ -1,9 +1,7 @@
 """Rules find whom they say, and whom they keep does not depend on their order."""
 
 import sys
-from datetime import timedelta
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,32 +12,9 @@ from analysis.exclusions.flow import exclusion_flow
 from analysis.exclusions.rules.answered import AnswerSettings
 from analysis.exclusions.rules.incoherent import TauSettings
 from studies.models.rules import REGISTRY
+from tests.analysis.exclusions.frames import assignments, responses
 
 pytestmark = pytest.mark.postgres
-
-START = pd.Timestamp("2026-11-21 10:00", tz="UTC")
-
-
-def assignments(*rows):
-    """Submitted assignments 1, 2, ...: each row overrides what is usual."""
-    usual = {
-        "batch": 1, "arm": "all", "trust": "verified", "is_identified": True, "is_submitted": True, "is_late": False,
-        "released_reason": "", "released_at": pd.NaT, "seconds": 900.0,
-    }  # fmt: skip
-    return pd.DataFrame(
-        [
-            usual | {"assignment": n, "annotator": f"a{n}", "submitted_at": START + timedelta(minutes=n)} | row
-            for n, row in enumerate(rows, 1)
-        ]
-    )
-
-
-def responses(*rows):
-    usual = {
-        "arm": "all", "batch": 1, "section": 1, "purpose": "live", "criterion": "", "question": "q", "x": None, "y": None, "value": float("nan"),
-        "choice": "", "chosen_system": None, "item": None, "system": None, "sample": None, "text": "", "skip_reason": "", "is_erased": False, "position": 1, "received_at": START,
-    }  # fmt: skip
-    return pd.DataFrame([usual | {"id": n} | row for n, row in enumerate(rows, 1)])
 
 
 def pair(assignment, xy, yx, x="a", y="b"):

@@ -83,6 +83,7 @@ LINES = {
             "Correct the rule's settings",
             on(ruled("answered", question="fluent", options=["maybe"])),
         ),
+        ("no section has test questions", "Make some on a section's page", on(ruled("failed_tests"))),
     ],
     f"{D}:trial_batch_problems": [
         ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),

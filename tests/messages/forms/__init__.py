@@ -1,5 +1,6 @@
 """The lines of the forms: what a page says of a field, a row or a file that it does not accept."""
 
+from tests.messages import known_answers
 from tests.messages.forms import channels, coding, families, files, links, rules, studies, texts, work
 from tests.messages.lines import together
 
@@ -13,4 +14,5 @@ LINES = together(
     files.LINES,
     work.LINES,
     coding.LINES,
+    known_answers.FORMS,
 )

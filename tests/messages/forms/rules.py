@@ -17,7 +17,18 @@ def unread_keys():
         csv.field_size_limit(limit)
 
 
+def more_failed_than_counted():
+    """The simple rule about test questions, with more failed than counted ones."""
+    from analysis.exclusions.rules.test_questions import FailedTestsSettings
+
+    form = FailedTestsSettings({"failed": 5, "counted": 4})
+    return [Shown(text) for errors in form.errors.values() for text in errors]
+
+
 LINES = {
+    "analysis/exclusions:clean": [
+        ("more than the counted test questions", "Enter at most their number", more_failed_than_counted),
+    ],
     "analysis/exclusions:to_python": [
         ("The keys cannot be read", "Separate them by commas", unread_keys),
     ],

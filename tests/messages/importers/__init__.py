@@ -4,9 +4,18 @@ Beside each problem the page names its row and column, and says once for all of 
 of the page is beside this list.
 """
 
+from tests.messages import known_answers
 from tests.messages.importers import answers, batches, columns, files, marks, plan, preparation, writing
 from tests.messages.lines import together
 
 LINES = together(
-    files.LINES, preparation.LINES, columns.LINES, plan.LINES, batches.LINES, writing.LINES, answers.LINES, marks.LINES
+    files.LINES,
+    preparation.LINES,
+    columns.LINES,
+    plan.LINES,
+    batches.LINES,
+    writing.LINES,
+    answers.LINES,
+    marks.LINES,
+    known_answers.IMPORTERS,
 )

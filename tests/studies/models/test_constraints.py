@@ -136,6 +136,15 @@ CASES = {
     "expected_is_a_range_or_an_exposure": lambda w: Expected(
         item=w["item"], question=w["spa"].questions.last(), low=1, high=0
     ),
+    "expected_is_about_an_output_only_with_a_range": lambda w: Expected(
+        item=w["item"],
+        question=w["spa"].questions.last(),
+        exposure=w["item"].exposures.first(),
+        about=w["item"].exposures.first(),
+    ),
+    "item_test_type_only_of_test_questions": lambda w: Item(
+        study=w["study"], section=w["spa"], number=8, prompt=w["prompt"], content="t", test_type="positive"
+    ),
     "batch_number_once_per_study": lambda w: Batch(study=w["study"], arm=w["arm"], number=0),
     "batch_key_once_per_study": lambda w: Batch(study=w["study"], arm=w["arm"], number=1, key="k"),
     "batch_claimed_at_most_wanted": lambda w: (Batch, {"pk": w["batch"].pk}, {"claimed": 3}),

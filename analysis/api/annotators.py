@@ -1,0 +1,139 @@
+"""API view of the annotators of a study, as the last screening describes them."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from analysis.report.parameters import default_origins
+from analysis.screening.rows import AnnotatorRow, add_other_studies, read_screened_study
+
+from .base import StudyView, document_operation, page_serializer
+from .permissions import get_api_token
+from .query import Parameter, choice_parser, page_parameters, page_response
+
+ORIGINS = ("live", "imported", "robot")
+
+
+class TestQuestionCountsSerializer(serializers.Serializer):
+    right = serializers.IntegerField()
+    counted = serializers.IntegerField()
+    posterior = serializers.FloatField(
+        allow_null=True, help_text="Probability of being inattentive, from this type of question. Null without answers."
+    )
+
+
+class OtherStudySerializer(serializers.Serializer):
+    code = serializers.UUIDField()
+    title = serializers.CharField()
+    annotator = serializers.CharField(help_text="The person's pseudonym in that study.")
+    assignments = serializers.IntegerField()
+    is_flagged = serializers.BooleanField(allow_null=True)
+
+
+class AnnotatorSerializer(serializers.Serializer):
+    annotator = serializers.CharField(help_text="Pseudonym, which differs between studies.")
+    assignments = serializers.IntegerField(help_text="Submitted assignments.")
+    positive = TestQuestionCountsSerializer()
+    negative = TestQuestionCountsSerializer(help_text="Negative, damaged and given test questions.")
+    uncounted = serializers.IntegerField(help_text="Answers to test questions that do not count.")
+    is_flagged = serializers.BooleanField(allow_null=True, help_text="By the model. Null without counted answers.")
+    is_failed = serializers.BooleanField(
+        allow_null=True, help_text="By the simple rule. Null with too few counted answers."
+    )
+    agreement = serializers.FloatField(
+        allow_null=True, help_text="Share of equal answers to live items. Null while outcomes are hidden."
+    )
+    agreement_pairs = serializers.IntegerField(help_text="The number of compared pairs of answers.")
+    minutes = serializers.FloatField(allow_null=True)
+    labels = serializers.IntegerField(help_text="Answers to live items.")
+    share = serializers.FloatField(allow_null=True, help_text="Share of all answers to live items.")
+    other_studies = OtherStudySerializer(many=True, help_text="The same person in other studies that you may see.")
+
+
+class BoundarySerializer(serializers.Serializer):
+    n = serializers.IntegerField(help_text="Counted answers of one type.")
+    positive = serializers.IntegerField(allow_null=True, help_text="Flagged at this many right answers or fewer.")
+    negative = serializers.IntegerField(allow_null=True, help_text="Flagged at this many right answers or fewer.")
+
+
+class ScreeningSerializer(serializers.Serializer):
+    at = serializers.DateTimeField()
+    model = serializers.CharField()
+    status = serializers.CharField()
+    reason = serializers.CharField(allow_blank=True)
+    settings = serializers.DictField(help_text="Settings of the two rules about test questions.")
+    assignments = serializers.IntegerField()
+    answers = serializers.IntegerField(help_text="Counted answers to test questions.")
+    boundaries = BoundarySerializer(many=True)
+
+
+def _row_json(row: AnnotatorRow) -> dict[str, Any]:
+    types = {
+        name: {"right": right, "counted": counted, "posterior": posterior}
+        for name, right, counted, posterior in zip(
+            ("positive", "negative"), row.right, row.counted, row.posteriors, strict=True
+        )
+    }
+    return {
+        "annotator": row.annotator,
+        "assignments": row.n_assignments,
+        **types,
+        "uncounted": row.n_uncounted,
+        "is_flagged": row.is_flagged,
+        "is_failed": row.is_failed,
+        "agreement": row.agreement,
+        "agreement_pairs": row.agreement_n,
+        "minutes": row.minutes,
+        "labels": row.labels,
+        "share": row.share,
+        "other_studies": [
+            {
+                "code": other.code,
+                "title": other.title,
+                "annotator": other.annotator,
+                "assignments": other.n_assignments,
+                "is_flagged": other.is_flagged,
+            }
+            for other in row.others
+        ],
+    }
+
+
+class AnnotatorsView(StudyView):
+    """The annotators with submitted work, and what their answers to test questions say, as last computed."""
+
+    parameters = (
+        *page_parameters(),
+        Parameter(
+            "origin",
+            choice_parser(*ORIGINS),
+            "Origin of the answers. Default: imported if the study has only imported answers, else live.",
+            None,
+            str,
+            ORIGINS,
+        ),
+    )
+
+    @document_operation(
+        "Annotators and what test questions say about them",
+        page_serializer("Annotator", AnnotatorSerializer, screening=ScreeningSerializer(allow_null=True)),
+        parameters=parameters,
+        tag="answers",
+    )
+    def get(self, request, code):
+        screened = read_screened_study(self.study, self.values["origin"] or default_origins(self.study)[0])
+        later = sorted((row for row in screened.rows if row.pk > self.cursor_key()[0]), key=lambda row: row.pk)
+        rows = later[: self.values["page_size"] + 1]
+        add_other_studies(self.study, rows, request.user, token=get_api_token(request))
+        stored = screened.screening
+        screening = stored and {
+            "at": stored.at,
+            "model": stored.result["model"],
+            "status": stored.result["status"],
+            "reason": stored.result["reason"],
+            "settings": stored.rule_settings,
+            "assignments": stored.n_assignments,
+            "answers": stored.n_answers,
+            "boundaries": stored.result["boundaries"],
+        }
+        return page_response(request, self.values, [(row.pk, _row_json(row)) for row in rows], screening=screening)

@@ -1,0 +1,160 @@
+"""Rules about answers to test questions: too many failed, or a model of all annotators' answers."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from django import forms
+
+from studies.models import Item
+from studies.models.rules import register
+
+from .. import FAIL, PASS, AssignmentFlags, RuleInput
+from ..screening import (
+    DEFAULT_MODEL,
+    ModelSettings,
+    SimpleSettings,
+    counts_of_submitted,
+    fails_simple_rule,
+    fit_and_screen,
+    flag_all_work_of_annotators,
+    probability_in_words,
+)
+
+if TYPE_CHECKING:
+    from studies.models import Section
+
+SIMPLE, MODEL = SimpleSettings(), ModelSettings()
+# The names of ``analysis.stats.mixture.MODELS``, which needs scipy. A test compares them.
+MODEL_CHOICES = [
+    (DEFAULT_MODEL, "chosen by the number of answers: class_learned2, or rate_fixed2 with too few"),
+    ("class_learned2", "class_learned2: not of the best of two learned classes"),
+    ("class_fixed2", "class_fixed2: not of the best of two given classes"),
+    ("rate_fixed2", "rate_fixed2: accuracy below the threshold, two given classes"),
+    ("rate_fixed1", "rate_fixed1: accuracy below the threshold, one given class"),
+    ("rate_learned2", "rate_learned2: accuracy below the threshold, two learned classes"),
+    ("rate_learned1", "rate_learned1: accuracy below the threshold, one learned class"),
+    ("rate_jeffreys", "rate_jeffreys: accuracy below the threshold, Jeffreys prior"),
+    ("rate_uniform", "rate_uniform: accuracy below the threshold, uniform prior"),
+]
+
+
+class FailedTestsSettings(forms.Form):
+    failed = forms.IntegerField(
+        min_value=1,
+        max_value=1000,
+        initial=SIMPLE.failed,
+        label="failed test questions",
+        help_text="Excludes annotators who failed at least this many.",
+    )
+    counted = forms.IntegerField(
+        min_value=1,
+        max_value=1000,
+        initial=SIMPLE.counted,
+        label="counted test questions",
+        help_text="Annotators with fewer counted answers to test questions are unknown.",
+    )
+    share = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        initial=SIMPLE.share,
+        label="failed share",
+        help_text="They must also have failed at least this share of their counted answers. Empty: no share.",
+    )
+
+    def clean(self):
+        super().clean()
+        values = self.cleaned_data
+        if values.get("failed") and values.get("counted") and values["failed"] > values["counted"]:
+            self.add_error("failed", "This is more than the counted test questions. Enter at most their number.")
+        return values
+
+
+class ModelSettingsForm(forms.Form):
+    model = forms.ChoiceField(
+        choices=MODEL_CHOICES,
+        initial=MODEL.model,
+        help_text="The default learns two classes from 30 annotators on who answered five questions of each type. Before, it uses rate_fixed2.",
+    )
+    fit = forms.ChoiceField(
+        choices=[("likelihood", "maximum likelihood, bounded"), ("paper", "the paper's EM algorithm")],
+        initial=MODEL.fit,
+        help_text="For learned models. The paper's algorithm can also flag annotators without a mistake.",
+    )
+    threshold = forms.FloatField(
+        min_value=0.05,
+        max_value=0.999,
+        initial=MODEL.threshold,
+        label="accuracy threshold",
+        help_text="For models of the rate: an annotator with a lower accuracy is inattentive. Hard tasks need a lower one.",
+    )
+    cutoff = forms.FloatField(
+        min_value=0.5,
+        max_value=0.9999,
+        initial=MODEL.cutoff,
+        label="cut-off",
+        help_text="Excludes annotators whose probability of being inattentive reaches this, on either type of question.",
+    )
+    cutoff_rule = forms.ChoiceField(
+        choices=[("at_least", "at least the cut-off"), ("more_than", "more than the cut-off")],
+        initial=MODEL.cutoff_rule,
+        label="at the cut-off",
+        help_text="The paper says both. They differ only if a probability equals the cut-off.",
+    )
+
+
+def missing_test_question_problems(sections: Iterable["Section"], **settings) -> Iterator[str]:
+    """Yield why the rule cannot work: no section has test questions."""
+    pks = [section.pk for section in sections if section.pk]
+    if not Item.objects.filter(section__in=pks, kind=Item.Kind.TEST).exists():
+        yield "no section has test questions. Make some on a section's page."
+
+
+@register(
+    "failed_tests",
+    "failed test questions: too many wrong answers to test questions",
+    settings_form=FailedTestsSettings,
+    problems=missing_test_question_problems,
+)
+def flag_failed_test_questions(
+    rule_input: RuleInput,
+    failed: int = SIMPLE.failed,
+    counted: int = SIMPLE.counted,
+    share: float | None = SIMPLE.share,
+) -> AssignmentFlags:
+    """Flag annotators who failed too many test questions, in number and in share. All their submitted work is flagged.
+
+    Annotators with too few counted answers to test questions are unknown.
+    """
+    settings = SimpleSettings(failed, counted, share)
+    judged = {}
+    for counts in counts_of_submitted(rule_input):
+        is_failed = fails_simple_rule(counts, settings)
+        if is_failed is not None:
+            judged[counts.annotator] = (FAIL, counts.in_words()) if is_failed else (PASS, "")
+    return flag_all_work_of_annotators(rule_input, judged)
+
+
+@register(
+    "test_question_model",
+    "test question model: probably inattentive, by a model of all answers to test questions",
+    settings_form=ModelSettingsForm,
+    problems=missing_test_question_problems,
+    source="Khashabi et al. 2022, section 5 and appendix B.1",
+)
+def flag_inattentive_by_model(rule_input: RuleInput, **settings) -> AssignmentFlags:
+    """Flag annotators who are probably inattentive, by a model of all annotators' answers to test questions.
+
+    Positive and other questions are fitted apart. An annotator who is inattentive on either type is flagged, with all submitted
+    work. Annotators without a counted answer to a test question are unknown.
+    """
+    counts = counts_of_submitted(rule_input)
+    screening = fit_and_screen(counts, ModelSettings.from_stored(settings)) if counts else None
+    if screening is None or screening.status != "ok":
+        return flag_all_work_of_annotators(rule_input, {})
+    judged = {}
+    for row, posteriors, is_flagged in zip(counts, screening.posteriors, screening.flagged, strict=True):
+        if row.n_counted:
+            chance = f"{row.in_words()}; probability of being inattentive {probability_in_words(max(posteriors))}"
+            judged[row.annotator] = (FAIL, chance) if is_flagged else (PASS, "")
+    return flag_all_work_of_annotators(rule_input, judged)

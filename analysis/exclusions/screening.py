@@ -1,0 +1,219 @@
+"""Find annotators who do not read, from their answers to test questions.
+
+Both rules about test questions, the report's tables and the page of annotators use these functions. scipy is imported when
+a model is fitted, because the rules are imported by every process.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import UNKNOWN, AssignmentFlags, RuleInput
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.mixture import Screening
+
+DEFAULT_MODEL = "default"
+# The positions of the two types in every pair of counts: positive questions, and all others (negative, damaged, given).
+TYPES = ("positive", "negative")
+MAX_BOUNDARY_QUESTIONS = 30
+MIN_BOUNDARY_QUESTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """The settings of the model. ``model``: "default", or a name of ``analysis.stats.mixture.MODELS``."""
+
+    model: str = DEFAULT_MODEL
+    fit: str = "likelihood"
+    threshold: float = 0.9
+    cutoff: float = 0.99
+    cutoff_rule: str = "at_least"
+
+    @classmethod
+    def from_stored(cls, settings: Mapping[str, Any]) -> "ModelSettings":
+        return cls(**{name: settings[name] for name in asdict(cls()) if name in settings})
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleSettings:
+    """The settings of the simple rule: failed at least this many, and this share, of at least this many counted answers."""
+
+    failed: int = 2
+    counted: int = 4
+    share: float | None = 0.25
+
+    @classmethod
+    def from_stored(cls, settings: Mapping[str, Any]) -> "SimpleSettings":
+        return cls(**{name: settings[name] for name in asdict(cls()) if name in settings})
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorTestCounts:
+    """An annotator's answers to test questions, as pairs of positive and negative questions."""
+
+    annotator: str
+    right: tuple[int, int]
+    counted: tuple[int, int]
+    n_uncounted: int
+
+    @property
+    def n_counted(self) -> int:
+        return sum(self.counted)
+
+    @property
+    def n_failed(self) -> int:
+        return self.n_counted - sum(self.right)
+
+    def in_words(self) -> str:
+        """Return the counts as text: "3 of 7 positive and 6 of 6 negative test questions right"."""
+        parts = [
+            f"{right} of {counted} {name}"
+            for right, counted, name in zip(self.right, self.counted, TYPES, strict=True)
+            if counted
+        ]
+        return f"{' and '.join(parts)} test question{'' if self.n_counted == 1 else 's'} right"
+
+
+def count_by_annotator(test_answers: "DataFrame") -> list[AnnotatorTestCounts]:
+    """Count each annotator's answers in submitted work, sorted by annotator. ``test_answers``: from ``read_test_answers``."""
+    if test_answers.empty:
+        return []
+    right: dict[str, list[int]] = {}
+    counted: dict[str, list[int]] = {}
+    uncounted: dict[str, int] = {}
+    rows = test_answers[test_answers["is_submitted"]]
+    for annotator, is_positive, is_right, is_counted in zip(
+        rows["annotator"], rows["is_positive"], rows["is_right"], rows["is_counted"], strict=True
+    ):
+        place = 0 if is_positive else 1
+        own_right, own_counted = right.setdefault(annotator, [0, 0]), counted.setdefault(annotator, [0, 0])
+        uncounted.setdefault(annotator, 0)
+        if is_counted:
+            own_counted[place] += 1
+            own_right[place] += bool(is_right)
+        else:
+            uncounted[annotator] += 1
+    return [
+        AnnotatorTestCounts(
+            annotator,
+            (right[annotator][0], right[annotator][1]),
+            (counted[annotator][0], counted[annotator][1]),
+            uncounted[annotator],
+        )
+        for annotator in sorted(counted)
+    ]
+
+
+def counts_of_submitted(rule_input: RuleInput) -> list[AnnotatorTestCounts]:
+    frame = rule_input.test_answers()
+    return count_by_annotator(frame if frame.empty else frame[frame["assignment"].isin(rule_input.submitted)])
+
+
+def fails_simple_rule(counts: AnnotatorTestCounts, settings: SimpleSettings) -> bool | None:
+    """Return whether the annotator failed too many test questions, or None with too few counted answers."""
+    if counts.n_counted < settings.counted:
+        return None
+    return counts.n_failed >= settings.failed and counts.n_failed >= (settings.share or 0) * counts.n_counted
+
+
+def fit_and_screen(counts: Iterable[AnnotatorTestCounts], settings: ModelSettings) -> "Screening":
+    """Fit the model to all annotators and return who is flagged. Equal counts and settings give equal results."""
+    from analysis.stats.mixture import screen_annotators_by_question_type
+    from analysis.stats.seeds import seeded_generator
+
+    rows = list(counts)
+    content = sorted([*row.right, *row.counted] for row in rows)
+    return screen_annotators_by_question_type(
+        [row.right for row in rows],
+        [row.counted for row in rows],
+        rng=seeded_generator("test questions", content, asdict(settings)),
+        model=None if settings.model == DEFAULT_MODEL else settings.model,
+        mode="paper" if settings.fit == "paper" else "recommended",
+        threshold=settings.threshold,
+        cutoff=settings.cutoff,
+        rule=settings.cutoff_rule,
+    )
+
+
+def boundary_rows(screening: "Screening", counts: Iterable[AnnotatorTestCounts]) -> list[dict[str, int | None]]:
+    """Return the table "flagged at b or fewer right of n": a row for each n, with b of both types, None if no b is flagged.
+
+    Without a fit there are no rows.
+    """
+    from analysis.stats.mixture import flag_boundaries
+
+    if screening.status != "ok":
+        return []
+    most = max((n for row in counts for n in row.counted), default=0)
+    questions = range(1, min(max(most, MIN_BOUNDARY_QUESTIONS), MAX_BOUNDARY_QUESTIONS) + 1)
+    chosen = screening.settings
+    tables = [
+        flag_boundaries(
+            prior,
+            questions,
+            criterion=chosen["criterion"],
+            threshold=chosen["threshold"],
+            cutoff=chosen["cutoff"],
+            rule=chosen["rule"],
+        ).at_most
+        for prior in screening.priors
+    ]
+    # Only the paper's mode flags annotators without a mistake.
+    surplus = 0 if screening.mode == "paper" else 1
+    return [
+        {"n": n} | {name: None if b is None else min(b, n - surplus) for name, b in zip(TYPES, pair, strict=True)}
+        for n, pair in zip(questions, zip(*tables, strict=True), strict=True)
+    ]
+
+
+def model_sentences(screening: "Screening") -> list[str]:
+    """Return the model in words: what is inattentive, when it is flagged, and what was fitted."""
+    chosen = screening.settings
+    rule = "reaches" if chosen["rule"] == "at_least" else "exceeds"
+    inattentive = (
+        f"the accuracy is below {_decimal(chosen['threshold'])}"
+        if chosen["criterion"] == "rate"
+        else "the annotator is not of the most accurate class"
+    )
+    sentences = [
+        f"Model {screening.model}. Inattentive: {inattentive}. An annotator is flagged if the probability of this {rule} "
+        f"{_decimal(chosen['cutoff'])} on positive or on negative questions."
+    ]
+    if screening.status != "ok":
+        return [*sentences, f"The model has no result: {screening.reason}."]
+    for place, prior in enumerate(screening.priors):
+        classes = ", ".join(
+            f"{_decimal(mean)} ({100 * weight:.0f} % of annotators)"
+            for mean, weight in zip(prior.means, prior.weights, strict=True)
+        )
+        origin = f"learned from {screening.fits[place].n_annotators} annotators" if screening.fits else "given"
+        sentences.append(f"Expected accuracy on {TYPES[place]} questions, {origin}: {classes}.")
+    if screening.spared:
+        sentences.append(
+            f"{len(screening.spared)} without a mistake on a type of question are not flagged by it, although the model would."
+        )
+    return sentences
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").removeprefix("0") if value < 1 else "1"
+
+
+def flag_all_work_of_annotators(
+    rule_input: RuleInput, state_and_evidence: Mapping[str, tuple[str, str]]
+) -> AssignmentFlags:
+    """Give every submitted assignment the state of its annotator. Assignments of all other annotators are unknown."""
+    flags = AssignmentFlags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+    rows = rule_input.assignments
+    for assignment, annotator in zip(rows["assignment"], rows["annotator"], strict=True):
+        if assignment in flags.states and annotator in state_and_evidence:
+            flags.add(assignment, *state_and_evidence[annotator])
+    return flags
+
+
+def probability_in_words(value: float) -> str:
+    """Return a probability with three digits: ".997", or "above .999"."""
+    return "above .999" if value >= 0.9995 else f"{value:.3f}".lstrip("0") if value >= 0.0005 else "below .001"

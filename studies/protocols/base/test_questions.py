@@ -1,0 +1,120 @@
+"""Test questions: items with a known answer among the live ones. They show who reads carefully.
+
+A section has them if its draft holds items of the kind ``test`` (``studies.services.test_questions``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from .scales import parse_scale
+
+MAX_SHARE = 0.5
+
+
+class TestQuestionSettings(forms.Form):
+    """The settings of sections that can have test questions. They have no effect while a section has none."""
+
+    parts = {
+        "Test questions": (
+            "Items with a known answer, among the others. These settings have no effect while the section has none.",
+            ("positive_share", "negative_share", "neutral", "pilot_answers"),
+        )
+    }
+
+    positive_share = forms.FloatField(
+        min_value=0,
+        max_value=MAX_SHARE,
+        initial=0.05,
+        label="share of positive test questions",
+        help_text="Test questions added for each live item: .05 is one for 20 items. Only if the section has test questions.",
+    )
+    negative_share = forms.FloatField(
+        min_value=0,
+        max_value=MAX_SHARE,
+        initial=0.05,
+        label="share of negative test questions",
+        help_text="Negative, damaged and given test questions together. Ten items or more always get at least one test question.",
+    )
+    neutral = forms.ChoiceField(
+        choices=[("skip", "does not count"), ("wrong", "counts as wrong")],
+        initial="skip",
+        label="a neutral answer to a test question",
+        help_text="Neutral: the middle of the scale, or a tie.",
+    )
+    pilot_answers = forms.IntegerField(
+        min_value=0,
+        max_value=1000,
+        initial=10,
+        label="pilot answers",
+        help_text="Damaged and given test questions count only after 90 % of this many first answers agree with them. 0: at once.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """The expected answer to a question about an item: the id of the ``better`` exposure, or a range from ``low`` to ``high``.
+
+    ``about``: the exposure whose rating must be in the range, or None for every answer. ``middle``: the neutral value
+    of the scale, or None if the scale has none. ``is_neutral_counted``: whether a neutral answer is a wrong one.
+    """
+
+    better: int | None = None
+    low: float | None = None
+    high: float | None = None
+    about: int | None = None
+    middle: float | None = None
+    is_neutral_counted: bool = False
+
+    def is_right(
+        self, *, value: float | None, exposure: int | None = None, chosen: int | None = None, is_tie: bool = False
+    ) -> bool | None:
+        """Return whether an answer is right, or None if it does not count.
+
+        An answer does not count if it is missing, about another output, or neutral where neutral answers are skipped.
+        ``value``: on the question's own scale. ``exposure``: the output that the answer is about; for a relative scale the
+        one that higher values favour.
+        """
+        neutral = False if self.is_neutral_counted else None
+        if self.better is not None:
+            if chosen is not None:
+                return chosen == self.better
+            if is_tie:
+                return neutral
+            if value is None or exposure is None or self.middle is None:
+                return None
+            if value == self.middle:
+                return neutral
+            return (value > self.middle) == (exposure == self.better)
+        if value is None or self.low is None or self.high is None:
+            return None
+        if self.about is not None and exposure != self.about:
+            return None
+        if value == self.middle and self.low != self.high:
+            return neutral
+        return self.low <= value <= self.high
+
+
+def known_answer(expected: Any, settings: Mapping[str, Any]) -> KnownAnswer:
+    """Return the known answer of an ``Expected`` row, with the rule for neutral answers of its section's cleaned settings."""
+    try:
+        middle = scale_middle(parse_scale(expected.question.scale))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        middle = None
+    return KnownAnswer(
+        better=expected.exposure_id,
+        low=expected.low,
+        high=expected.high,
+        about=expected.about_id,
+        middle=middle,
+        is_neutral_counted=settings.get("neutral") == "wrong",
+    )
+
+
+def scale_middle(scale: Any) -> float | None:
+    """Return the middle of a parsed scale, or None if the scale has no order."""
+    if scale.kind not in ("likert", "continuous", "percent"):
+        return None
+    return (float(scale.minimum) + float(scale.maximum)) / 2

@@ -1,0 +1,317 @@
+"""Test questions of a draft: items with a known answer that annotators cannot tell from the others.
+
+They are made from the study's own outputs, or from given texts. ``studies.design.test_question_draw`` puts them into batches.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Max
+
+from studies.design.draw import BatchDraw, item_content_hash
+from studies.design.seeds import seeded_random
+from studies.design.test_question_draw import has_test_question_settings
+from studies.design.test_question_texts import DAMAGES, KnownText, PlannedTestQuestion, TestQuestionTexts
+from studies.models import FIRST_TEST_NUMBER, Expected, Exposure, Item, Output, Question, Section, Study, System
+from studies.protocols import REGISTRY
+from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.test_questions import scale_middle
+from studies.stimuli.texts import word_count
+
+from . import drafts
+from .lifecycle import ActionRefused
+
+TEST_SOURCE_NAME = "texts of test questions"
+MAX_TEST_QUESTIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TestQuestionRequest:
+    """How many test questions of each type to make, about which question, with which reference system and damages."""
+
+    question: Question
+    counts: Mapping[str, int]
+    reference: System | None = None
+    damages: Sequence[str] = DAMAGES
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTestQuestion:
+    """A test question from row ``row`` of a file: a text for a prompt, with the range of right ratings, or with a worse text."""
+
+    row: int
+    prompt: str
+    text: str
+    low: float | None = None
+    high: float | None = None
+    worse: str = ""
+
+
+class GivenQuestionsRefused(ActionRefused):
+    """Rows of a file that cannot become test questions. ``problems``: (row, text)."""
+
+    def __init__(self, problems: Sequence[tuple[int, str]]):
+        super().__init__("; ".join(f"row {row}: {text}" for row, text in problems[:5]))
+        self.problems = problems
+
+
+def make_test_questions_and_delete_test_runs(section: Section, request: TestQuestionRequest, *, by) -> Counter[str]:
+    """Make test questions from the outputs of a draft. Return how many were made of each type.
+
+    Fewer than requested are made if too few prompts allow one.
+    """
+    with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
+        section = Section.objects.select_related("study").get(pk=section.pk)
+        _refuse_section(section)
+        _refuse_request(section, request)
+        planned = _planned_questions(study, section, request)
+        made = _store(study, section, request.question, planned)
+        if not made:
+            raise ActionRefused(
+                "No test question can be made from these texts. Import more prompts, or choose another reference or type."
+            )
+        drafts.record_edit_and_raise_version(
+            study, by, made=f"{made.total()} test questions of section {section.position}"
+        )
+    return made
+
+
+def store_given_test_questions_and_delete_test_runs(
+    section: Section, question: Question, given: Sequence[GivenTestQuestion], *, by
+) -> int:
+    """Store the test questions of a file. Those that exist already stay. Return how many are new.
+
+    Raise GivenQuestionsRefused, and store nothing, if a row fits no arm of the section.
+    """
+    with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
+        section = Section.objects.select_related("study").get(pk=section.pk)
+        _refuse_section(section)
+        existing = section.items.filter(kind=Item.Kind.TEST).count()
+        if existing + len(given) > MAX_TEST_QUESTIONS:
+            raise ActionRefused(
+                f"A section can have at most {MAX_TEST_QUESTIONS} test questions, and this one has {existing}. Give fewer."
+            )
+        planned = _planned_from_given(study, section, given)
+        made = _store(study, section, question, planned)
+        drafts.record_edit_and_raise_version(
+            study, by, made=f"{made.total()} given test questions of section {section.position}"
+        )
+    return made.total()
+
+
+def _planned_from_given(
+    study: Study, section: Section, given: Sequence[GivenTestQuestion]
+) -> list[PlannedTestQuestion]:
+    """Return the given questions as they are shown: a rated text takes the place of a random system's output in each arm."""
+    drawing = BatchDraw(study)
+    prompts = dict(study.prompts.values_list("key", "pk"))
+    names = dict(study.systems.values_list("pk", "name"))
+    is_pair = REGISTRY[section.protocol].comparison_scope == "pair"
+    systems_of_arms = {tuple(drawing.systems[arm.pk]) for arm in _arms_of_section(drawing, section)}
+    planned, problems = [], []
+    for question in given:
+        prompt = prompts[question.prompt]
+        rng = seeded_random(study.seed, "given test question", section.position, question.prompt, question.text)
+        if is_pair:
+            shown = rng.sample([question.text, question.worse], 2)
+            place = shown.index(question.text)
+            planned.append(PlannedTestQuestion(prompt, Item.TestType.GIVEN, tuple(shown), place, place))
+            continue
+        for systems in sorted(systems_of_arms):
+            missing = [names[system] for system in systems if (prompt, system) not in drawing.outputs]
+            if missing and len(systems) > 1:
+                problems.append(
+                    (
+                        question.row,
+                        f"{missing[0]} has no output for {question.prompt}, so the page would show fewer texts. Use another prompt.",
+                    )
+                )
+                break
+            place = rng.randrange(len(systems))
+            texts = tuple(
+                question.text if number == place else drawing.outputs[prompt, system][0]
+                for number, system in enumerate(systems)
+            )
+            planned.append(
+                PlannedTestQuestion(
+                    prompt, Item.TestType.GIVEN, texts, place, low_and_high=(question.low, question.high)
+                )
+            )
+    if problems:
+        raise GivenQuestionsRefused(problems)
+    return planned
+
+
+def _arms_of_section(drawing: BatchDraw, section: Section) -> list[Any]:
+    arm_ids = drawing.section_arms[section.pk]
+    return [arm for arm in drawing.arms if not arm_ids or arm.pk in arm_ids]
+
+
+def delete_test_question_and_test_runs(item: Item, by) -> None:
+    """Delete a test question of a draft, with the text that only it shows."""
+    with drafts.locked_draft(item.study_id, by, deletes_test_runs=True) as study:
+        item_text = f"test question {item.number} of section {item.section.position}"
+        own_texts = Output.objects.filter(exposures__item=item, system__reference=System.Reference.TEST)
+        pks = list(own_texts.values_list("pk", flat=True))
+        drafts.delete_item_with_exposures_and_expected(item)
+        Output.objects.filter(pk__in=pks, exposures=None).delete()
+        drafts.record_edit_and_raise_version(study, by, deleted=item_text)
+
+
+def _refuse_section(section: Section) -> None:
+    if not has_test_question_settings(section):
+        raise ActionRefused("This protocol cannot have test questions. Use ratings, two choices or a relative scale.")
+    if section.purpose != Section.Purpose.LIVE:
+        raise ActionRefused("Only live sections can have test questions. Choose a live section.")
+    if section.reuses_id or section.reused_by.exists():
+        raise ActionRefused(
+            "A section that shares its items with another cannot have test questions. Give each its own items."
+        )
+
+
+def _refuse_request(section: Section, request: TestQuestionRequest) -> None:
+    if request.question.section_id != section.pk:
+        raise ActionRefused("The question belongs to another section. Choose a question of this one.")
+    if set(request.damages) - set(DAMAGES):
+        raise ActionRefused(f"Texts can be damaged in these ways: {', '.join(DAMAGES)}. Choose among them.")
+    if not any(request.counts.values()):
+        raise ActionRefused("No test question is requested. Enter how many to make of at least one type.")
+    existing = section.items.filter(kind=Item.Kind.TEST).count()
+    if existing + sum(request.counts.values()) > MAX_TEST_QUESTIONS:
+        raise ActionRefused(
+            f"A section can have at most {MAX_TEST_QUESTIONS} test questions, and this one has {existing}. Make fewer."
+        )
+    if request.reference is None and (request.counts.get("positive") or request.counts.get("negative")):
+        raise ActionRefused(
+            "Positive and negative test questions need a reference system. Choose one, or make damaged texts only."
+        )
+
+
+def _planned_questions(study: Study, section: Section, request: TestQuestionRequest) -> list[PlannedTestQuestion]:
+    """Return the test questions to make. Arms that show other systems get their own."""
+    drawing = BatchDraw(study)
+    is_pair = REGISTRY[section.protocol].comparison_scope == "pair"
+    prompts_by_systems: dict[tuple[int, ...], set[int]] = {}
+    for arm in _arms_of_section(drawing, section):
+        prompts_by_systems.setdefault(tuple(drawing.systems[arm.pk]), set()).update(drawing.prompts[arm.pk])
+    rows = Output.objects.filter(system__study=study, is_empty=False).order_by("prompt__key", "system__name", "sample")
+    texts = [
+        KnownText(pk, prompt, system, text, word_count(text))
+        for pk, prompt, system, text in rows.exclude(system__reference=System.Reference.TEST).values_list(
+            "pk", "prompt_id", "system_id", "text"
+        )
+    ]
+    keys = dict(study.prompts.values_list("pk", "key"))
+    reference = request.reference.pk if request.reference else None
+    source = TestQuestionTexts(texts, reference, dict(study.prompts.values_list("pk", "domain")))
+    # The same request again makes other questions, because those that exist are counted in the seed.
+    n_existing = section.items.filter(kind=Item.Kind.TEST).count()
+    planned = []
+    for systems, prompts in prompts_by_systems.items():
+        for test_type, wanted in request.counts.items():
+            rng = seeded_random(study.seed, "test questions", section.position, test_type, n_existing)
+            questions = source.plan(
+                test_type,
+                sorted(prompts, key=keys.__getitem__),
+                systems,
+                is_pair=is_pair,
+                damages=tuple(request.damages),
+                rng=rng,
+            )
+            planned += [question for _, question in zip(range(wanted), questions, strict=False)]
+    return planned
+
+
+def _store(study: Study, section: Section, question: Question, planned: Sequence[PlannedTestQuestion]) -> Counter[str]:
+    """Store the planned questions that do not exist yet, with their known answers. Return how many by type."""
+    numbers = section.items.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))
+    number = numbers["last"] or 0
+    existing = set(section.items.values_list("content", flat=True))
+    outputs = _stored_outputs(study, planned)
+    items, exposures, known = [], [], []
+    for plan, shown in zip(planned, outputs, strict=True):
+        content = item_content_hash(plan.prompt, shown, Item.Kind.TEST)
+        if content in existing:
+            continue
+        existing.add(content)
+        number += 1
+        item = Item(
+            study=study,
+            section=section,
+            number=number,
+            prompt_id=plan.prompt,
+            kind=Item.Kind.TEST,
+            test_type=plan.test_type,
+            content=content,
+        )
+        items.append(item)
+        own = [Exposure(item=item, output_id=output, number=place) for place, output in enumerate(shown)]
+        exposures += own
+        known.append((plan, item, own))
+    Item.objects.bulk_create(items)
+    Exposure.objects.bulk_create(exposures)
+    Expected.objects.bulk_create(_expected(question, *row) for row in known)
+    return Counter(item.test_type for item in items)
+
+
+def _expected(question: Question, plan: PlannedTestQuestion, item: Item, exposures: Sequence[Exposure]) -> Expected:
+    if plan.better is not None:
+        return Expected(item=item, question=question, exposure=exposures[plan.better])
+    if plan.low_and_high is not None:
+        low, high = plan.low_and_high
+    else:
+        bottom, middle, top = scale_ends(question)
+        low, high = (middle, top) if plan.test_type == Item.TestType.POSITIVE else (bottom, middle)
+    return Expected(
+        item=item,
+        question=question,
+        low=low,
+        high=high,
+        about=exposures[plan.planted] if len(exposures) > 1 else None,
+    )
+
+
+def scale_ends(question: Question) -> tuple[float, float, float]:
+    """Return the low end, the middle and the high end of a question's scale. Raise ActionRefused if it has none."""
+    try:
+        scale: Any = parse_scale(question.scale)
+        middle = scale_middle(scale)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        middle = None
+    if middle is None:
+        raise ActionRefused(
+            f"Question {question.key} has no scale with a middle. Choose a question that rates outputs."
+        )
+    return float(scale.minimum), middle, float(scale.maximum)
+
+
+def _stored_outputs(study: Study, planned: Sequence[PlannedTestQuestion]) -> list[tuple[int, ...]]:
+    """Return the ids of each question's outputs, after storing the texts that were made for it."""
+    made_up = [(plan.prompt, text) for plan in planned for text in plan.shown if isinstance(text, str)]
+    ids: dict[tuple[int, str], int] = {}
+    if made_up:
+        source = study.systems.filter(reference=System.Reference.TEST).first() or System.objects.create(
+            study=study, name=_free_name(study), reference=System.Reference.TEST
+        )
+        stored = Output.objects.filter(system=source)
+        ids = {(prompt, text): pk for pk, prompt, text in stored.values_list("pk", "prompt_id", "text")}
+        n_samples = Counter(stored.values_list("prompt_id", flat=True))
+        new = []
+        for prompt, text in dict.fromkeys(made_up):
+            if (prompt, text) not in ids:
+                new.append(Output(system=source, prompt_id=prompt, sample=n_samples[prompt], text=text))
+                n_samples[prompt] += 1
+        Output.objects.bulk_create(new)
+        ids |= {(output.prompt_id, output.text): output.pk for output in new}
+    return [tuple(text if isinstance(text, int) else ids[plan.prompt, text] for text in plan.shown) for plan in planned]
+
+
+def _free_name(study: Study) -> str:
+    names = set(study.systems.values_list("name", flat=True))
+    return next(
+        name
+        for number in range(1, len(names) + 2)
+        if (name := TEST_SOURCE_NAME if number == 1 else f"{TEST_SOURCE_NAME} {number}") not in names
+    )
