@@ -1,14 +1,28 @@
 """The analysis of a protocol, of rows that a test made up."""
 
 from analysis.protocols import REGISTRY, AnalysisContext, StartedAnalysis
-from analysis.protocols.families import adjust_comparisons
+from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.families import adjust_comparisons, planned_claims
 
 
-def analysed(protocol, rows, sections, **settings):
+def analysed(protocol, rows, sections, *, claims=None, declared=(), **settings):
     made = {"seed": "00", "resamples": 199} | settings
     context = AnalysisContext(protocol=protocol, rows=rows, sections=sections, **made)
     analysis = StartedAnalysis(REGISTRY[protocol], context)
-    return analysis.finish(adjust_comparisons(analysis.compared, {}, star_scheme=context.star_scheme))
+    return analysis.finish(
+        adjust_comparisons(analysis.compared, claims or {}, declared, star_scheme=context.star_scheme)
+    )
+
+
+def claims_of(protocol, section, family_size=1):
+    """Return the planned claims of a section, with as many that have no estimate as the primary family needs for this size."""
+    claims = planned_claims({protocol: [section]})
+    n_missing = family_size - sum(len(comparisons) for comparisons in claims.values())
+    missing = [
+        Comparison(99, f"missing{number}", "y", role="primary", family="primary", is_planned=True)
+        for number in range(n_missing)
+    ]
+    return claims | {"missing": missing}
 
 
 def block(blocks, name, mode="recommended"):

@@ -4,7 +4,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from analysis.data.context import AnalysisContext
 from analysis.protocols import REGISTRY as ANALYSES
 from studies.models import Contrast
 from studies.protocols import REGISTRY
@@ -23,8 +22,7 @@ ADDED = {
 
 
 def claims_of(slug, section) -> dict[str, int]:
-    context = AnalysisContext(protocol=slug, rows=None, sections=[section], seed="0")
-    return {name: len(claims) for name, claims in ANALYSES[slug].planned_claims(context).items() if claims}
+    return {name: len(claims) for name, claims in ANALYSES[slug].planned_claims([section]).items() if claims}
 
 
 def drafted(slug, estimand=""):

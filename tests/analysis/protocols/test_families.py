@@ -103,6 +103,34 @@ def test_an_expected_equivalence_is_shown_by_its_own_test():
     assert found["a"].detail["verdict"] == "equivalent" and found["b"].detail["verdict"] == "not_tested"
 
 
+def test_a_claim_by_a_margin_opens_the_gate_of_the_next_family():
+    rows = [family("secondary", after="primary")]
+    second = compared("b", 0.9, "secondary")
+    not_worse = compared("a", 0.05, hypothesis="noninferiority", margin=0.5)
+    found = adjusted(rows, spa=[not_worse, second])
+    assert found["a"].detail["verdict"] == "noninferior" and found["a"].test.null == -0.5
+    assert found["b"].detail["verdict"] == "different" and found["b"].detail["gate"]["is_open"]
+    # A difference does not show a claim by a larger margin.
+    found = adjusted(rows, spa=[compared("a", 0.5, hypothesis="superiority_by_margin", margin=0.9), second])
+    assert found["a"].detail["verdict"] == "inconclusive" and found["b"].detail["verdict"] == "not_tested"
+
+
+def test_a_family_that_is_a_gate_shows_its_claim_alone():
+    """The level that "better" would use goes to the next family."""
+    better = compared("a", 0.9, hypothesis="noninferiority", margin=0.5)
+    second = compared("b", 0.9, "secondary")
+    assert adjusted([], spa=[better, second])["a"].detail["verdict"] == "better"
+    rows = [family("secondary", after="primary")]
+    assert adjusted(rows, spa=[better, second])["a"].detail["verdict"] == "noninferior"
+
+
+def test_behind_a_closed_gate_a_claim_by_a_margin_is_not_tested():
+    rows = [family("secondary", after="primary")]
+    claim = compared("b", 0.9, "secondary", hypothesis="noninferiority", margin=0.5)
+    found = adjusted(rows, spa=[compared("a", 0.0), claim])
+    assert found["b"].detail["verdict"] == "not_tested"
+
+
 def test_equivalence_is_adjusted_by_the_same_method_and_waits_too():
     same = [compared(x, 0.02, "secondary", margin=0.5, expected="~") for x in "bc"]
     rows = [family("secondary", "hommel", "primary")]

@@ -8,10 +8,10 @@ from scipy import stats
 from analysis.protocols.blocks import sentences
 from analysis.protocols.blocks.cells import verdict_direction_symbol, verdict_text
 from analysis.protocols.spa_and_rating import _comparison_row
-from analysis.protocols.two_choice.layouts import _fixed_n_outcome
+from analysis.protocols.two_choice.layouts import _outcome
 from analysis.stats.results import Estimate, HypothesisTest
 from studies.models import Contrast
-from tests.analysis.protocols.analysed import analysed, block
+from tests.analysis.protocols.analysed import analysed, block, claims_of
 from tests.builders import add_marks, add_rating, draft_study
 
 pytestmark = pytest.mark.django_db
@@ -47,8 +47,7 @@ def rated(section, differences, *, family_size=SIZE, middle=3):
         "rating",
         pd.DataFrame(rows),
         [section],
-        claim_blocks=frozenset({"rating.difference"}),
-        family_sizes={"primary": family_size},
+        claims=claims_of("rating", section, family_size),
     )
     return block(blocks, "rating.difference"), blocks
 
@@ -191,8 +190,7 @@ def test_fewer_errors_are_better():
             penalty = int(rng.poisson(mean))
             rows += [base | {"question": "errors", "choice": "style", "value": penalty / 100, "part": "1"}]
             rows += [base | {"question": "score", "choice": "", "value": (90 - 10 * penalty) / 100, "part": ""}]
-    settings = {"claim_blocks": frozenset({"marks.penalty", "marks.score"}), "family_sizes": {"primary": 2}}
-    blocks = analysed("marks", pd.DataFrame(rows), [section], **settings)
+    blocks = analysed("marks", pd.DataFrame(rows), [section], claims=claims_of("marks", section, 2))
     for name in ("marks.penalty", "marks.score"):
         (estimate,) = block(blocks, name).estimates
         assert estimate.estimate > 0 and estimate.test.null == -1.0 and estimate.test.alternative == "greater"
@@ -262,7 +260,7 @@ def test_tables_name_the_verdict(verdict, text, outcome, symbol):
         analysis="a", estimand="b", unit="annotator", n=9, estimate=0.6, test=test, detail={"verdict": verdict}
     )
     assert verdict_text(estimate) == text
-    assert _fixed_n_outcome(estimate) == outcome  # the side is that of the estimate, which is above 50 %
+    assert _outcome(estimate) == outcome  # the side is that of the estimate, which is above 50 %
     assert verdict_direction_symbol(estimate, 0.5) == symbol
 
 
