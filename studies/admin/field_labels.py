@@ -48,7 +48,7 @@ LABELS = {
         "y_condition": "Training of Y",
     },
     "family": {
-        "name": "Family",
+        "name": "Name of the family",
         "adjustment": "Adjusted by",
         "after": "Tested only after",
     },
