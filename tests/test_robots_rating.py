@@ -76,7 +76,8 @@ def test_utilities_between_references_are_found_whatever_the_scales(same_orders)
     assert len(gone["who"].split(", ")) == 2
     said = {one["contrast"]: one for one in result["conclusions"]}
     utility = said["beta > alpha, section 1, whole, utility"]
-    assert utility["verdict"] == "different" and utility["claim"] == "beta has a higher expected utility than alpha."
+    assert utility["verdict"] == "different"
+    assert utility["claim"] == "beta has a higher expected utility than alpha, for prompts like these."
     alike = said["beta > alpha on fluency, section 1, fluent, utility"]
     assert alike["verdict"] == "equivalent" and "within ±0.05" in alike["claim"]
     warned = {row["code"] for row in tables["warnings"]["rows"]}

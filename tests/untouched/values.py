@@ -59,7 +59,7 @@ def values_of(field: forms.Field) -> list:
     return accepted(field, [*([initial] if initial else []), *([] if field.required else [""]), *long, *shown])
 
 
-MOST = 6  # values of one field; no choice has more
+MOST = 9  # values of one field; no choice has more
 
 
 def variants(settings_form: type[forms.Form]) -> Iterator[dict]:

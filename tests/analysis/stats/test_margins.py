@@ -21,7 +21,7 @@ ALTERNATIVES = {"greater": "larger", "less": "smaller"}
 def judged(estimate, claim, *, size=1, method="bonferroni", significance=0.05):
     """Test the claim of the first of so many comparisons, and return the adjusted estimate and its verdict."""
     tested = margin_test(estimate, claim, significance=significance)
-    family = Family("primary", ("x > y",), method, size if method == "bonferroni" else None)
+    family = Family("primary", ("x > y", *(f"missing {n}" for n in range(1, size))), method)
     adjusted = adjust_pvalues_and_intervals_of_family({"x > y": tested}, family)["x > y"]
     return adjusted, margin_verdict(adjusted, claim, significance=significance)
 
