@@ -9,7 +9,7 @@ from .data.snapshot import TooManySnapshots
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
-from .screening import run as screening
+from .report.screening import run as screening
 
 
 @jobs.register_periodic(300)

@@ -16,7 +16,7 @@ urlpatterns = [
     path("studies/", include("annotators.admin.urls")),
     path("studies/", include("studies.admin.urls")),
     path("", include("analysis.report.urls")),
-    path("", include("analysis.screening.urls")),
+    path("", include("analysis.report.screening.urls")),
 ]
 
 handler400 = errors.bad_request

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from analysis.report.parameters import default_origins
-from analysis.screening.rows import AnnotatorRow, add_other_studies, read_screened_study
+from analysis.report.screening.rows import AnnotatorRow, add_other_studies, read_screened_study
 
 from .base import StudyView, document_operation, page_serializer
 from .permissions import get_api_token

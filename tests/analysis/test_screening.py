@@ -12,8 +12,8 @@ from django.urls import reverse
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import AnnotatorScreening
 from analysis.report.build import build_report
-from analysis.screening.rows import AnnotatorRow, read_screened_study, sort_rows
-from analysis.screening.run import agreement_by_annotator, screen_annotators, submit_due_screenings
+from analysis.report.screening.rows import AnnotatorRow, read_screened_study, sort_rows
+from analysis.report.screening.run import agreement_by_annotator, screen_annotators, submit_due_screenings
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Job, StudyMember
@@ -118,7 +118,7 @@ def test_a_running_study_is_screened_after_enough_new_answers_and_a_closed_one_t
     ],
 )
 def test_when_a_screening_is_due(n, last, has_agreement, is_blind, is_due):
-    from analysis.screening.run import _is_due
+    from analysis.report.screening.run import _is_due
 
     assert _is_due(n, last, has_agreement, is_blind=is_blind) is is_due
 
