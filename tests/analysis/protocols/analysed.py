@@ -5,12 +5,12 @@ from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import adjust_comparisons, planned_claims
 
 
-def analysed(protocol, rows, sections, *, claims=None, declared=(), **settings):
+def analysed(protocol, rows, sections, *, planned=None, declared=(), **settings):
     made = {"seed": "00", "resamples": 199} | settings
     context = AnalysisContext(protocol=protocol, rows=rows, sections=sections, **made)
     analysis = StartedAnalysis(REGISTRY[protocol], context)
     return analysis.finish(
-        adjust_comparisons(analysis.compared, claims or {}, declared, star_scheme=context.star_scheme)
+        adjust_comparisons(analysis.compared, planned or {}, declared, star_scheme=context.star_scheme)
     )
 
 

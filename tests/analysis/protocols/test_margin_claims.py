@@ -47,7 +47,7 @@ def rated(section, differences, *, family_size=SIZE, middle=3):
         "rating",
         pd.DataFrame(rows),
         [section],
-        claims=claims_of("rating", section, family_size),
+        planned=claims_of("rating", section, family_size),
     )
     return block(blocks, "rating.difference"), blocks
 
@@ -190,7 +190,7 @@ def test_fewer_errors_are_better():
             penalty = int(rng.poisson(mean))
             rows += [base | {"question": "errors", "choice": "style", "value": penalty / 100, "part": "1"}]
             rows += [base | {"question": "score", "choice": "", "value": (90 - 10 * penalty) / 100, "part": ""}]
-    blocks = analysed("marks", pd.DataFrame(rows), [section], claims=claims_of("marks", section, 2))
+    blocks = analysed("marks", pd.DataFrame(rows), [section], planned=claims_of("marks", section, 2))
     for name in ("marks.penalty", "marks.score"):
         (estimate,) = block(blocks, name).estimates
         assert estimate.estimate > 0 and estimate.test.null == -1.0 and estimate.test.alternative == "greater"
