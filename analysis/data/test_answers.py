@@ -47,10 +47,18 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         )
         .order_by("received_at", "pk")
         .values_list(
-            "assignment_id", "assignment__annotator__code", "assignment__submitted_at", "item_id", "question_id",
-            "exposure_id", "chosen_id", "choice", "value", "received_at",
+            "assignment_id",
+            "assignment__annotator__code",
+            "assignment__submitted_at",
+            "item_id",
+            "question_id",
+            "exposure_id",
+            "chosen_id",
+            "choice",
+            "value",
+            "received_at",
         )
-    )  # fmt: skip
+    )
     rows = []
     pilots: dict[tuple[int, int], list[bool]] = {}
     n_asked: Counter[tuple[int, int]] = Counter()

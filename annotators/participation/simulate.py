@@ -202,7 +202,7 @@ class PreferenceRobot(Robot):
     def __init__(
         self, shared: SharedRobotData, systems: Mapping[int, str], rng: random.Random, quality: Mapping[int, bool] = {}
     ):
-        """``quality``: which exposures of test questions are good texts, and which are bad. All can be told apart."""
+        """``quality``: which exposures of test questions are good texts, and which are bad. Every robot sees which is which."""
         super().__init__(rng)
         self.quality = quality
         self.world, self.systems, crowd = shared, systems, shared.crowd

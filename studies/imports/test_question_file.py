@@ -81,7 +81,7 @@ def _test_question(
 
 
 def parse_expected(text: str, ends: tuple[float, float, float]) -> tuple[float, float] | None:
-    """Return the range of right answers: "high", "low", one number or two. Return None if it is none of these, or outside the scale."""
+    """Return the range of right answers: "high", "low", one number or two. Return None for any other text, and outside the scale."""
     low, middle, high = ends
     if text.lower() in ("high", "low"):
         return (middle, high) if text.lower() == "high" else (low, middle)

@@ -39,11 +39,11 @@ def took_part(recruitment, *people) -> list[Assignment]:
 
 def lines(*rows) -> str:
     """(person, age, sex); what nobody declared stands beside it."""
-    told = [
+    table = [
         f"s{n},{person},APPROVED,{age},{sex},canary-ethnicity,canary-country"
         for n, (person, age, sex) in enumerate(rows)
     ]
-    return "\n".join([HEADER, *told]) + "\n"
+    return "\n".join([HEADER, *table]) + "\n"
 
 
 def kept() -> list[tuple[str, str]]:
@@ -145,10 +145,10 @@ def test_small_counts_are_hidden_with_what_gives_them_away():
 @pytest.mark.parametrize("missing", [0, 3, 12])
 def test_no_hidden_count_follows_from_those_that_are_shown(counts, missing):
     values = [name for name, n in zip("abcd", counts, strict=False) for _ in range(n)]
-    shown, told = cells(values, len(values) + missing)
+    shown, table = cells(values, len(values) + missing)
     hidden = [name for name, n in shown.items() if n is None]
     assert all(n is None or n >= 5 for n in shown.values())
-    if told is None or not hidden:
+    if table is None or not hidden:
         return
     # Who knows the rule and the sum finds more than one way to fill what is hidden.
     left, known_small = sum(counts) - sum(n for n in shown.values() if n), sum(n < 5 for n in counts)
@@ -193,8 +193,8 @@ def test_the_table_counts_whom_the_analysis_keeps(recruitment):
 
 
 def test_a_files_words_are_no_formula():
-    told = sample.sample_demographics_csv([summarize_sample_column("=c", "category", 9, ["=1+1"] * 9)])
-    assert "'=1+1" in told and "'=c" in told and "\n=" not in told and ",=" not in told
+    table = sample.sample_demographics_csv([summarize_sample_column("=c", "category", 9, ["=1+1"] * 9)])
+    assert "'=1+1" in table and "'=c" in table and "\n=" not in table and ",=" not in table
 
 
 # The page and REST
@@ -238,8 +238,8 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     assert sent("take", text).status_code == 302
     page = client.get(address).content.decode()
     assert "median 25.5, 20 to 31" in page and "Female" in page and PEOPLE[0] not in page
-    told = client.get(f"{address}table.csv").content.decode()
-    assert "Sex,Female,6,50.0" in told and "Age,,12,,25.5,20,31" in told
+    table = client.get(f"{address}table.csv").content.decode()
+    assert "Sex,Female,6,50.0" in table and "Age,,12,,25.5,20,31" in table
     StudyMember.objects.create(study=recruitment.study, user=user("looker"), role=StudyMember.Role.VIEWER)
     assert logged_in(user("looker")).get(address).status_code == 403
     over_rest = logged_in(user("owner")).get(f"/api/v1/studies/{recruitment.study.code}/demographics/").json()
