@@ -11,12 +11,13 @@ COPY heval_site heval_site
 COPY studies studies
 COPY annotators annotators
 COPY analysis analysis
+COPY boards boards
 COPY templates templates
 COPY static static
 # Static files under names with a hash, compressed. The state that this needs is thrown away with this stage.
 RUN printf '#!/bin/sh\nexec python -m heval_site.management.cli "$@"\n' > /srv/venv/bin/heval \
     && chmod 755 /srv/venv/bin/heval \
-    && python -m compileall -q heval_site studies annotators analysis \
+    && python -m compileall -q heval_site studies annotators analysis boards \
     && HEVAL_HOME=/tmp/heval STATIC_ROOT=/srv/static heval collectstatic --noinput --verbosity 0
 
 FROM python:3.13-slim-bookworm

@@ -81,6 +81,7 @@ INSTALLED_APPS = [
     "studies.apps.StudiesConfig",
     "annotators.apps.AnnotatorsConfig",
     "analysis.apps.AnalysisConfig",
+    "boards.apps.BoardsConfig",
     "heval_site.apps.HevalSiteConfig",
 ]
 

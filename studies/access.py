@@ -104,6 +104,11 @@ def is_researcher(user) -> bool:
     return user.is_active and user.is_staff
 
 
+def is_administrator(user) -> bool:
+    """Return whether the user may do everything on the site."""
+    return is_researcher(user) and user.is_superuser
+
+
 def roles_by_study_id(user) -> dict[int, str]:
     """Return the user's role by study id."""
     if not is_researcher(user):

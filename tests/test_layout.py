@@ -7,7 +7,7 @@ import pytest
 
 from tests import ROOT
 
-APPS = ("heval_site", "analysis", "annotators", "studies")
+APPS = ("heval_site", "boards", "analysis", "annotators", "studies")
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # Django finds them by their names; they import the models of their time.
 LEFT_OUT = {"migrations"}

@@ -6,6 +6,7 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 from django import forms
 
 from . import EstimandDirection, Problem, Protocol, question_fields, register
+from .base.pairs import draw_items_of_sets
 from .base.scales import shortest_scale_length
 from .base.settings_fields import explanation_field, layout_field, noun_field
 from .base.test_questions import TestQuestionSettings
@@ -20,6 +21,15 @@ class RatingSettings(TestQuestionSettings):
         initial="points",
         label="points in the report",
     )
+    shown = forms.ChoiceField(
+        choices=[
+            ("all", "the outputs of all systems, on one page"),
+            ("one", "the output of one system; the systems take turns"),
+        ],
+        initial="all",
+        label="shown of a prompt",
+        help_text="With one output, an annotator meets each prompt once, and the comparisons are between pages.",
+    )
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt (a section that reuses another inherits its letters)"),
@@ -31,6 +41,11 @@ class RatingSettings(TestQuestionSettings):
     layout = layout_field()
     noun = noun_field()
     explanation = explanation_field("How to use the scale.", rows=6)
+
+
+def one_system_sets(systems):
+    """Return the sets of a page that shows one output: one set for each system."""
+    return tuple((system,) for system in systems)
 
 
 @register
@@ -60,6 +75,14 @@ class Rating(Protocol):
         if len(lower_better) > 1 or (estimand == "utility" and True in lower_better):
             return None  # the maximal reference of a utility has the highest ratings
         return EstimandDirection(0.0 if estimand in ("difference", "utility") else 0.5, True in lower_better)
+
+    def turn_sets(self, section, systems):
+        return one_system_sets(systems) if self.cleaned_settings(section)["shown"] == "one" else ()
+
+    def draw(self, section, pool, rng):
+        if self.cleaned_settings(section)["shown"] == "one" and not pool.items:
+            return draw_items_of_sets(one_system_sets(pool.systems), section.m, pool, rng)
+        return super().draw(section, pool, rng)
 
     def problems(self, section):
         for question in section.questions.all():

@@ -1,6 +1,6 @@
 """Clone studies, delete drafts, and restore archived studies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.db import models, transaction
@@ -39,6 +39,8 @@ _NOT_COPIED = {
     "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at", "title", "drawing_version",
 }  # fmt: skip
 
+_MADE_BY_HAND = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
+
 Ids = dict[int, int]
 
 
@@ -66,10 +68,11 @@ def _copy_rows(rows: Iterable[models.Model], **links: Mapping[int, int | None] |
 
 
 @transaction.atomic
-def clone_study(study: Study, by, title: str = "") -> Study:
+def clone_study(study: Study, by, title: str = "", *, prompt_keys: Collection[str] | None = None) -> Study:
     """Make a new draft with the same design, a new seed and no people. It excludes the annotators of its origin.
 
     Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
+    ``prompt_keys``: copy only these prompts, and those of manually made items, with their outputs. None: copy all.
     """
     check_permission_or_404(by, Action.CLONE, study)
     copy = Study.objects.create(
@@ -90,8 +93,18 @@ def clone_study(study: Study, by, title: str = "") -> Study:
     _copy_rows(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
     _copy_rows(study.comparison_families.all(), study=copy.pk)
     _copy_rows(study.exclusion_rules.all(), study=copy.pk)
-    prompts = _copy_rows(study.prompts.all(), study=copy.pk)
-    outputs = _copy_rows(Output.objects.filter(system__study=study).order_by("pk"), system=systems, prompt=prompts)
+    copied_prompts = study.prompts.all()
+    if prompt_keys is not None:
+        by_hand = study.items.filter(_MADE_BY_HAND, number__lt=FIRST_TEST_NUMBER)
+        copied_prompts = copied_prompts.filter(
+            models.Q(key__in=prompt_keys) | models.Q(pk__in=by_hand.values("prompt"))
+        )
+    prompts = _copy_rows(copied_prompts, study=copy.pk)
+    outputs = _copy_rows(
+        Output.objects.filter(system__study=study, prompt__in=copied_prompts).order_by("pk"),
+        system=systems,
+        prompt=prompts,
+    )
     _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs)
     audit.record("clone", study=study, by=by, clone=str(copy.code))
     copy.refresh_from_db()
@@ -115,8 +128,7 @@ def _without_reuse(row: Section) -> Section:
 
 def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
     batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
-    by_hand = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
-    chosen = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
+    chosen = study.items.filter(_MADE_BY_HAND | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
     rows = list(chosen.distinct())
     for row in rows:
         row.settled_at = None

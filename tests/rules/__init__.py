@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests import ROOT
 
-PACKAGES = ("heval_site", "studies", "annotators", "analysis")
+PACKAGES = ("heval_site", "studies", "annotators", "analysis", "boards")
 SOURCES = [
     path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts
 ]

@@ -99,7 +99,7 @@ def branches_on(tree: ast.AST, slugs: set[str]):
 
 
 def is_of(path: Path, slug: str) -> bool:
-    of_one = ("studies/protocols/", "analysis/protocols/", "annotators/recruitment/channels/")
+    of_one = ("studies/protocols/", "analysis/protocols/", "annotators/recruitment/channels/", "boards/scoring/")
     return name(path).startswith(of_one) and slug in path.with_suffix("").parts
 
 

@@ -88,27 +88,34 @@ def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[
 def draw_pair_items(
     pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
 ) -> list[DrawnItem]:
-    """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns.
-
-    So every item is drawn once before any is drawn again. In independent coverage, a batch shows pairs equally often. With ``without_repeats`` no item is drawn again, and the last
-    batch may be shorter.
-
-    Raise UnfillableBatch if not enough items are left.
-    """
+    """Return a pair for each of m prompts, as ``draw_items_of_sets`` does. Raise UnfillableBatch if no pair is shown."""
     if not pairs:
         raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
     sets = in_balanced_order(tuple(pairs)) if pool.is_balanced else tuple(pairs)
+    return draw_items_of_sets(sets, m, pool, rng, without_repeats=without_repeats)
+
+
+def draw_items_of_sets(
+    sets: Sequence[tuple[int, ...]], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
+) -> list[DrawnItem]:
+    """Return a set of systems for each of m prompts, with an output of each system. In balanced coverage a prompt's sets take turns.
+
+    So every item is drawn once before any is drawn again. In independent coverage, a batch shows the sets equally often. With
+    ``without_repeats`` no item is drawn again, and the last batch may be shorter.
+
+    Raise UnfillableBatch if not enough items are left.
+    """
     items = []
     counts = ShownCounts(sets)
     for prompt in pool.prompts[:m]:
         if pool.is_balanced and prompt not in pool.turns:
-            pair = counts.pick_and_count(dict.fromkeys(sets, 1), rng)
+            shown = counts.pick_and_count(dict.fromkeys(sets, 1), rng)
         else:
-            first_pair, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
+            first, turn = pool.turns.get(prompt, (rng.randrange(len(sets)), 0))
             if without_repeats and turn >= len(sets):
                 continue
-            pair = sets[(first_pair + turn) % len(sets)]
-        items.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
+            shown = sets[(first + turn) % len(sets)]
+        items.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in shown)))
     if m and not items:
         raise UnfillableBatch(
             "each pair of each prompt has been drawn once, and the labelling strategy draws none twice", "target_n"

@@ -54,6 +54,8 @@ LINES = {
         ("two systems are needed to make a pair and there is 1", "Add another system", on(choice, arm(systems=["alpha"]))),
         ("none of the pairs that the section shows is made of these systems", "Plan a comparison of two", on(
             lambda: choice(("alpha", "beta", "gamma"), pairs="chosen"), arm(systems=["alpha", "gamma"]))),
+    ],
+    f"{P}/base:draw_items_of_sets": [
         ("each pair of each prompt has been drawn once", "Lower the target", lambda: _all_drawn()),
     ],
     f"{P}/base:pair_problems": [

@@ -1,0 +1,1 @@
+"""Leaderboards: boards, submissions, rounds that are ordinary studies, and snapshots of results."""

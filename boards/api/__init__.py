@@ -1,0 +1,1 @@
+"""Boards, submissions, rounds and snapshots by REST."""

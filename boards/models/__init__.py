@@ -1,0 +1,17 @@
+"""Models of boards. A board's design and its studies belong to the apps below."""
+
+from .board import Board, BoardMember, Team
+from .rounds import BoardRound, RoundEntry
+from .snapshots import BoardSnapshot
+from .submissions import Submission, SubmittedOutput
+
+__all__ = [
+    "Board",
+    "BoardMember",
+    "BoardRound",
+    "BoardSnapshot",
+    "RoundEntry",
+    "Submission",
+    "SubmittedOutput",
+    "Team",
+]

@@ -1,0 +1,10 @@
+"""From answers to scores: one module for each protocol that can have a board."""
+
+from .base import Scorer
+from .rating import RatingScorer
+from .relative import RelativeScorer
+from .two_choice import TwoChoiceScorer
+
+SCORERS: dict[str, Scorer] = {scorer.slug: scorer for scorer in (RatingScorer(), RelativeScorer(), TwoChoiceScorer())}
+
+__all__ = ["SCORERS", "Scorer"]

@@ -1,0 +1,39 @@
+"""How the answers of one protocol become scores or preferences of systems."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from studies.models import Section
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Scorer:
+    """What a board needs to know about a protocol. ``boards.scoring`` has one module for each protocol that can have a board."""
+
+    slug = ""
+    # "scores": each answer gives one output a score. "preferences": each answer prefers one of two systems.
+    kind = "scores"
+
+    def find_problem(self, section: Section, settings: Mapping[str, Any]) -> str:
+        """Return why the section's answers cannot be used by a board, or ''."""
+        return ""
+
+    def items_per_prompt(self, settings: Mapping[str, Any], n_systems: int, n_references: int) -> float:
+        """Return how many items of a prompt show the output of each system once."""
+        raise NotImplementedError
+
+    def score_answers(
+        self, section: Section, question: Any, answers: "DataFrame", shown: Mapping[str, tuple[str, ...]]
+    ) -> "DataFrame":
+        """Return the answers to a question with ``value`` from 0 to 1 (higher is better for ``system``), ``other`` and ``is_first``.
+
+        ``shown``: the systems of each item. Rows without a value are left out.
+        """
+        raise NotImplementedError
+
+
+def other_system(pair: Any, system: str) -> str | None:
+    """Return the other system of a pair."""
+    return next((name for name in pair if name != system), None) if isinstance(pair, tuple) else None

@@ -1,0 +1,138 @@
+"""From the answers of a round to rows that boards score: one criterion, system, prompt and annotator each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from annotators.models import Assignment
+from studies.models import Exposure, Section, Study
+from studies.protocols import REGISTRY
+
+from . import SCORERS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OVERALL = "overall"
+COLUMNS = ["criterion", "value", "system", "other", "is_first", "prompt", "domain", "annotator", "day"]
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What a column of the board shows. ``is_mean``: the mean over all questions, because no question asks for the overall quality."""
+
+    key: str
+    label: str
+    is_overall: bool = False
+    is_mean: bool = False
+
+
+def scored_sections(template: Study) -> list[Section]:
+    """Return the live sections that the board scores."""
+    live = template.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
+    return [section for section in live if section.protocol in SCORERS]
+
+
+def board_kind(template: Study) -> str:
+    """Return "scores" or "preferences"; the second for a Bradley-Terry board."""
+    return SCORERS[scored_sections(template)[0].protocol].kind
+
+
+def find_scoring_problem(template: Study) -> str:
+    """Return why the answers of the template's sections give no scores, or ''."""
+    sections = scored_sections(template)
+    if not sections:
+        return "No live section gives scores. Add a rating, a relative scale against a reference, or two choices."
+    if len({SCORERS[section.protocol].kind for section in sections}) > 1:
+        return "The template has sections with scores and sections with preferences. Keep one kind: they make different boards."
+    for section in sections:
+        settings = REGISTRY[section.protocol].cleaned_settings(section)
+        if problem := SCORERS[section.protocol].find_problem(section, settings):
+            return problem
+        if not section.questions.exists():
+            return f"Section {section.position} has no question. Add one."
+    return ""
+
+
+def find_criteria(template: Study) -> list[Criterion]:
+    """Return the columns of the board: the overall score first, then each question."""
+    found: dict[str, Criterion] = {}
+    for section in scored_sections(template):
+        questions = list(section.questions.order_by("position"))
+        for question in questions:
+            is_overall = OVERALL in (question.key, question.criterion) or (
+                not question.criterion and any(other.criterion for other in questions)
+            )
+            key = OVERALL if is_overall else (question.criterion or question.key)
+            found.setdefault(key, Criterion(key, key.replace("_", " "), is_overall))
+    if len(found) == 1:
+        only = next(iter(found.values()))
+        return [Criterion(only.key, only.label, is_overall=True)]
+    overall = found.pop(OVERALL, None) or Criterion(
+        OVERALL, "overall (mean of criteria)", is_overall=True, is_mean=True
+    )
+    return [overall, *found.values()]
+
+
+def counted_origins(study: Study) -> list[str]:
+    """Return whose answers count: people's, or robots' if only robots answered."""
+    submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
+    origins = set(submitted.order_by().values_list("origin", flat=True).distinct())
+    return [origin for origin in ("live", "imported") if origin in origins] or ["robot"]
+
+
+def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame":
+    """Return one row for each answer of annotators whom the study's outcome-blind rules keep.
+
+    Columns: ``criterion``, ``value`` (0 to 1; higher is better), ``system`` (its name in the study), ``other`` (the other system of
+    a pair, or None), ``is_first`` (of a pair: whether ``system`` was shown first), ``prompt``, ``domain``, ``annotator`` (an
+    id that is the same in all studies), ``day``.
+    """
+    import pandas as pd
+
+    from analysis.data.snapshot import database_snapshot
+    from analysis.report.report_data import read_report_data
+
+    criteria = list(criteria)
+    with database_snapshot():
+        data = read_report_data(study, counted_origins(study))
+        people = dict(Assignment.objects.filter(study=study).values_list("pk", "annotator_id"))
+    rows = data.live_answers()
+    rows = rows[rows["is_kept"].astype(bool)]
+    rows = rows.assign(
+        annotator=rows["assignment"].map(people),
+        day=rows["received_at"].dt.strftime("%Y-%m-%d"),
+    )
+    parts = []
+    for section in scored_sections(study):
+        shown = _systems_by_item(section)
+        of_section = rows[rows["section"] == section.position]
+        for question in section.questions.all():
+            answers = of_section[of_section["question"] == question.key]
+            scored = SCORERS[section.protocol].score_answers(section, question, answers, shown)
+            parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
+    frame = pd.concat(parts, ignore_index=True)
+    return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
+
+
+def _criterion_key(question: Any, criteria: list[Criterion]) -> str:
+    own = question.criterion or question.key
+    return own if own in {criterion.key for criterion in criteria} else OVERALL
+
+
+def _systems_by_item(section: Section) -> dict[str, tuple[str, ...]]:
+    """Return the names of the systems of each item, in the names of items that the frames use."""
+    found: dict[str, list[str]] = {}
+    rows = Exposure.objects.filter(item__section=section.reuses or section).order_by("item", "number")
+    for position, number, name in rows.values_list("item__section__position", "item__number", "output__system__name"):
+        found.setdefault(f"s{position}.{number}", []).append(name)
+    return {item: tuple(names) for item, names in found.items()}
+
+
+def _with_means(frame: "DataFrame") -> "DataFrame":
+    """Add the overall score as the mean of one annotator's answers about one output."""
+    import pandas as pd
+
+    keys = ["system", "other", "is_first", "prompt", "domain", "annotator"]
+    means = frame.groupby(keys, dropna=False, sort=False).agg(value=("value", "mean"), day=("day", "min")).reset_index()
+    return pd.concat([means.assign(criterion=OVERALL)[COLUMNS], frame], ignore_index=True)

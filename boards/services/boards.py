@@ -1,0 +1,139 @@
+"""Create, open and close boards."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models.functions import Now
+
+from boards.access import BoardAction, check_permission_or_404
+from boards.models import Board, BoardMember, Submission
+from boards.scoring.rows import find_scoring_problem
+from studies.access import Action
+from studies.access import check_permission_or_404 as check_study_permission_or_404
+from studies.design.seeds import seeded_random
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.models import Batch, Item, Study, audit
+from studies.services.lifecycle import ActionRefused
+
+# What may change after the board is opened: nothing that a score depends on.
+CHANGEABLE_WHEN_OPEN = frozenset(
+    {
+        "title", "description", "visibility", "shows_examples", "max_submissions_per_round", "budget_per_submission",
+        "budget_per_month", "opens_by_itself", "launch_weekdays", "launch_hour", "time_zone", "anchor_share",
+    }
+)  # fmt: skip
+
+
+@transaction.atomic
+def create_board(unsaved: Board, by) -> Board:
+    """Store a new board with ``by`` as its owner. Raise ValidationError."""
+    check_study_permission_or_404(by, Action.EDIT, unsaved.template)
+    unsaved.owner = by
+    unsaved.full_clean()
+    unsaved.save(force_insert=True)
+    if by is not None:
+        BoardMember.objects.create(board=unsaved, user=by, role=BoardMember.Role.OWNER)
+    audit.record("make board", by=by, board=unsaved.slug, template=str(unsaved.template.code))
+    return unsaved
+
+
+@transaction.atomic
+def change_board(board: Board, by, changes: dict[str, Any]) -> Board:
+    """Change settings of a board. After it is opened, only those that no score depends on. Raise ValidationError."""
+    check_permission_or_404(by, BoardAction.EDIT, board)
+    board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+    changes = {name: value for name, value in changes.items() if getattr(board, name) != value}
+    if board.state != Board.State.DRAFT:
+        fixed = {
+            name: "This cannot change after the board is opened, because scores depend on it. Make another board."
+            for name in changes
+            if name not in CHANGEABLE_WHEN_OPEN
+        }
+        if fixed:
+            raise ValidationError(fixed)
+    for name, value in changes.items():
+        setattr(board, name, value)
+    board.full_clean()
+    board.save()
+    if changes:
+        audit.record("change board", by=by, board=board.slug, columns=sorted(changes))
+    return board
+
+
+def template_sha256(template: Study) -> str:
+    """Return the hash of a template's design. The target is left out, because each round has its own."""
+    design = serialize_design(template)
+    design["study"] = {
+        name: value for name, value in design["study"].items() if name not in ("target_n", "target_cap", "seed")
+    }
+    return sha256_of(canonical_json(design))
+
+
+def find_opening_problems(board: Board) -> list[str]:
+    """Return why the board cannot be opened yet."""
+    template = board.template
+    if not template.is_draft:
+        return ["The template is not a draft any more. Clone it, and choose the clone as the template."]
+    problems = []
+    if template.batches.filter(origin=Batch.Origin.IMPORTED).exists():
+        problems.append("The template has ready-made batches, which name systems. Remove them: rounds draw their own.")
+    if scoring := find_scoring_problem(template):
+        problems.append(scoring)
+    n = len(_sampleable_keys(board))
+    if not n:
+        problems.append("The template has no prompt that a system can answer. Import prompts.")
+    elif board.sample_size and board.sample_size > n:
+        problems.append(
+            f"The subsample has {board.sample_size} prompts, but the template has only {n}. Choose fewer, or import more."
+        )
+    return problems
+
+
+def _sampleable_keys(board: Board) -> list[str]:
+    """Return the keys of prompts that rounds can show: no manually made item shows them, and each system of the template has an output."""
+    template = board.template
+    by_hand = template.items.filter(kind__in=[Item.Kind.PRACTICE])
+    prompts = template.prompts.exclude(pk__in=by_hand.values("prompt"))
+    for system in template.systems.judged():
+        prompts = prompts.filter(outputs__system=system)
+    return sorted(set(prompts.order_by().values_list("key", flat=True)))
+
+
+@transaction.atomic
+def open_board(board: Board, by) -> Board:
+    """Draw the subsample, fix the template's design by its hash, and take submissions from now on. Raise ActionRefused with all problems."""
+    check_permission_or_404(by, BoardAction.EDIT, board)
+    board = Board.objects.select_for_update(no_key=True, of=("self",)).select_related("template").get(pk=board.pk)
+    if board.state != Board.State.DRAFT:
+        raise ActionRefused("The board is open already.")
+    if problems := find_opening_problems(board):
+        raise ActionRefused(" ".join(problems))
+    keys = _sampleable_keys(board)
+    size = board.sample_size or len(keys)
+    chosen = sorted(seeded_random(board.seed, "board", "subsample").sample(keys, size))
+    Board.objects.filter(pk=board.pk).update(
+        state=Board.State.OPEN, opened_at=Now(), sample_keys=chosen, design_sha256=template_sha256(board.template)
+    )
+    systems = board.template.systems.judged().order_by("name")
+    Submission.objects.bulk_create(
+        Submission(board=board, number=number, name=system.name, is_human=system.is_human, is_anchor=True)
+        for number, system in enumerate(systems, 1)
+    )
+    audit.record("open board", by=by, board=board.slug, prompts=size, seed=board.seed)
+    board.refresh_from_db()
+    return board
+
+
+@transaction.atomic
+def close_board(board: Board, by) -> Board:
+    """Take no more submissions and open no more rounds. Rounds that are running end as planned, and their results still arrive."""
+    check_permission_or_404(by, BoardAction.EDIT, board)
+    changed = Board.objects.filter(pk=board.pk, state=Board.State.OPEN).update(
+        state=Board.State.CLOSED, closed_at=Now()
+    )
+    if not changed:
+        raise ActionRefused("Only an open board can be closed.")
+    audit.record("close board", by=by, board=board.slug)
+    board.refresh_from_db()
+    return board

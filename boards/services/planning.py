@@ -1,0 +1,137 @@
+"""Decide which submissions the next round scores, what it costs, and when it opens."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from boards.models import Board, BoardRound, Submission
+from boards.scoring import SCORERS
+from studies.models import Section, System
+from studies.protocols import REGISTRY
+
+from .submissions import waiting_submissions
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """The next round: its submissions, its anchors, its places for annotators, and its cost without panels' fees.
+
+    ``n_waiting``: submissions that wait, with those that this round leaves for later. ``refusal``: why no round can open now;
+    then ``submissions`` is empty.
+    """
+
+    submissions: tuple[Submission, ...]
+    anchors: tuple[Submission, ...]
+    places: int
+    cost: Decimal
+    n_waiting: int
+    refusal: str = ""
+
+
+def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
+    """Return the next round as it would open now. Submissions come in the order of their arrival, as many as the budget allows."""
+    waiting = list(waiting_submissions(board)[: board.max_submissions_per_round])
+    n_waiting = waiting_submissions(board).count()
+    if not waiting:
+        return _no_round(0, "No submission waits for a round.")
+    anchors = list(
+        board.submissions.filter(is_anchor=True, withdrawn_at=None)
+        .annotate(n_rounds=Count("entries"))
+        .order_by("n_rounds", "number")
+    )
+    fixed = [anchor for anchor in anchors if anchor.team_id is None]
+    named = [anchor for anchor in anchors if anchor.team_id is not None]
+    spent = month_cost(board, now=now)
+    refusal = ""
+    for n in range(len(waiting), 0, -1):
+        chosen = [*fixed, *named[: max(0, anchors_needed(board, n) - len(fixed))]]
+        places = places_of_round(board, n + len(chosen))
+        cost = places * reward_of_place(board)
+        refusal = refusal_of_budget(board, cost, n, spent)
+        if not refusal:
+            return RoundPlan(tuple(waiting[:n]), tuple(chosen), places, cost, n_waiting)
+    return _no_round(n_waiting, refusal)
+
+
+def _no_round(n_waiting: int, refusal: str) -> RoundPlan:
+    return RoundPlan((), (), 0, ZERO, n_waiting, refusal)
+
+
+def anchors_needed(board: Board, n_submissions: int) -> int:
+    """Return how many anchors give the declared share of all systems in a round with this many new submissions."""
+    share = float(board.anchor_share)
+    return math.ceil(share * n_submissions / (1 - share) - 1e-9)
+
+
+def reward_of_place(board: Board) -> Decimal:
+    """Return the highest reward for one batch, of any arm."""
+    arms = board.template.arms.exclude(reward=None).values_list("reward", flat=True)
+    return max([board.template.reward or ZERO, *arms])
+
+
+def places_of_round(board: Board, n_systems: int) -> int:
+    """Return the places with which each output gets the declared number of labels in each live section."""
+    template = board.template
+    needed = 1
+    sections = template.sections.filter(purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=SCORERS)
+    n_references = template.systems.filter(reference=System.Reference.ORDINARY).count()
+    for section in sections:
+        settings = REGISTRY[section.protocol].cleaned_settings(section)
+        per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
+        items = per_prompt * len(board.sample_keys) * board.labels_per_output
+        needed = max(needed, math.ceil(items / section.m))
+    per_batch = template.annotators_per_batch
+    return math.ceil(needed / per_batch) * per_batch
+
+
+def refusal_of_budget(board: Board, cost: Decimal, n_submissions: int, spent: Decimal) -> str:
+    """Return why the budget does not allow a round, or ''."""
+    currency = board.template.currency
+    limit = board.budget_per_submission
+    if limit is not None and cost > limit * n_submissions:
+        return (
+            f"A submission would cost {cost / n_submissions:.2f} {currency}, more than the budget of {limit:.2f} per submission. "
+            "Raise the budget, or ask for fewer labels."
+        )
+    limit = board.budget_per_month
+    if limit is not None and spent + cost > limit:
+        return (
+            f"The round would cost {cost:.2f} {currency}, and {limit - spent:.2f} of this month's budget are left. "
+            "Wait for the next month, or raise the budget."
+        )
+    return ""
+
+
+def month_cost(board: Board, *, now: datetime | None = None) -> Decimal:
+    """Return the expected cost of the rounds that opened in this calendar month, in the board's time zone."""
+    local = (now or timezone.now()).astimezone(ZoneInfo(board.time_zone))
+    start = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None, planned_at__gte=start)
+    return rounds.aggregate(cost=Sum("expected_cost"))["cost"] or ZERO
+
+
+def next_launch_at(board: Board, *, now: datetime | None = None) -> datetime | None:
+    """Return the beginning of the launch window that is open now or comes next; None if rounds do not open by themselves."""
+    if not board.opens_by_itself or not board.launch_days:
+        return None
+    local = (now or timezone.now()).astimezone(ZoneInfo(board.time_zone))
+    last = BoardRound.objects.filter(board=board).order_by("-planned_at").values_list("planned_at", flat=True).first()
+    for days in range(8):
+        day = (local + timedelta(days=days)).replace(hour=board.launch_hour, minute=0, second=0, microsecond=0)
+        is_used = last is not None and last >= day
+        if day.weekday() in board.launch_days and not is_used and (days or day.date() == local.date()):
+            return day
+    return None
+
+
+def is_due(board: Board, *, now: datetime | None = None) -> bool:
+    """Return whether the launch window is open and no round has opened in it yet. The window ends with its day."""
+    begins = next_launch_at(board, now=now)
+    return begins is not None and begins <= (now or timezone.now())

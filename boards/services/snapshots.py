@@ -1,0 +1,190 @@
+"""Take snapshots: the results of a board over its closed rounds, computed once and stored."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, Sum
+
+from annotators.models import Payment
+from boards.access import BoardAction, check_permission_or_404
+from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry
+from boards.scoring.rows import counted_origins, find_criteria, read_scored_rows
+from studies.design.serialization import sha256_of
+from studies.models import Job, Study, audit
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+
+from .results import compute_board_result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+KIND = "board_snapshot"
+FORMAT = "heval.board/1"
+
+
+def closed_rounds(board: Board):
+    """Return the rounds whose results may be shown: their studies are closed."""
+    rounds = BoardRound.objects.filter(board=board, launched_at__isnull=False, study__state=Study.State.CLOSED)
+    return rounds.select_related("study").order_by("number")
+
+
+def request_snapshot(board: Board, by, request_token: str | None = None) -> Job:
+    """Submit a job that takes a snapshot. Raise ActionRefused if no round is closed."""
+    check_permission_or_404(by, BoardAction.RUN, board)
+    if not closed_rounds(board).exists():
+        raise ActionRefused("No round is closed yet. Results appear after the first round has closed.")
+    return jobs.submit(KIND, by=by, request_token=request_token, board=board.pk)
+
+
+def read_board_rows(board: Board) -> "DataFrame":
+    """Return the scored rows of all closed rounds. Systems are the numbers of submissions; ``round`` is the round's number."""
+    import pandas as pd
+
+    criteria = find_criteria(board.template)
+    frames = []
+    for one in closed_rounds(board):
+        numbers = dict(
+            RoundEntry.objects.filter(round=one, submission__withdrawn_at=None).values_list(
+                "system__name", "submission__number"
+            )
+        )
+        rows = read_scored_rows(one.study, criteria)
+        rows = rows.assign(round=one.number, system=rows["system"].map(numbers), other_name=rows["other"])
+        rows["other"] = rows["other"].map(numbers)
+        # A pair with a withdrawn system says nothing about the other one.
+        rows = rows[rows["system"].notna() & (rows["other"].notna() | rows["other_name"].isna())]
+        frames.append(rows.drop(columns=["other_name"]).astype({"system": int}))
+    if not frames:
+        raise ActionRefused("No round is closed yet. Results appear after the first round has closed.")
+    return pd.concat(frames, ignore_index=True)
+
+
+def take_snapshot(board: Board, by) -> BoardSnapshot:
+    """Compute and store the results over all closed rounds. If nothing has changed since the last snapshot, return that one."""
+    from analysis.stats.seeds import canonical_json
+
+    check_permission_or_404(by, BoardAction.RUN, board)
+    rows = read_board_rows(board)
+    rounds = list(closed_rounds(board))
+    result = {
+        "format": FORMAT,
+        "population": board.population,
+        "sample": {
+            "prompts": len(board.sample_keys),
+            "seed": board.seed,
+            "keys_sha256": sha256_of("\n".join(board.sample_keys)),
+        },
+        "design_sha256": board.design_sha256,
+        "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
+        "rounds": [_round_facts(one, rows) for one in rounds],
+        **compute_board_result(board, rows, [one.number for one in rounds]),
+    }
+    _add_costs(result, rounds)
+    text = canonical_json(result)
+    with transaction.atomic():
+        board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+        last = board.snapshots.order_by("-number").first()
+        if last is not None and last.result_sha256 == sha256_of(text):
+            return last
+        snapshot = BoardSnapshot.objects.create(
+            board=board,
+            number=(last.number if last else 0) + 1,
+            result=result,
+            result_sha256=sha256_of(text),
+            n_labels=int((rows["criterion"] == result["criteria"][0]["key"]).sum()),
+            by=by,
+        )
+        audit.record(
+            "take snapshot", by=by, board=board.slug, number=snapshot.number, result_sha256=snapshot.result_sha256
+        )
+    snapshot.refresh_from_db()
+    return snapshot
+
+
+def _round_facts(one: BoardRound, rows: "DataFrame") -> dict[str, Any]:
+    mine = rows[rows["round"] == one.number]
+    return {
+        "number": one.number,
+        "study": str(one.study.code),
+        "launched": one.study.launched_at.date().isoformat() if one.study.launched_at else None,
+        "closed": one.study.closed_at.date().isoformat() if one.study.closed_at else None,
+        "annotators": int(mine["annotator"].nunique()),
+        "labels": len(mine[mine["criterion"] == mine["criterion"].iloc[0]]) if len(mine) else 0,
+        "systems": sorted(int(number) for number in mine["system"].unique()),
+        "cost": str(round_cost(one)),
+        "currency": one.study.currency,
+    }
+
+
+def round_cost(one: BoardRound) -> Decimal:
+    """Return what the round's study has paid, ordered and owes by its records; before there are any, the expected cost."""
+    payments = Payment.objects.filter(assignment__study=one.study).exclude(state=Payment.State.FAILED)
+    recorded = payments.aggregate(amount=Sum("amount"))["amount"]
+    return one.expected_cost if recorded is None else recorded
+
+
+def _add_costs(result: dict[str, Any], rounds: Sequence[BoardRound]) -> None:
+    """Add to each submission its share of the cost of the round that scored it first: equal parts of new submissions."""
+    new = RoundEntry.objects.filter(round__in=rounds, is_new=True).values_list("round__number", "submission__number")
+    first_round = {submission: number for number, submission in new}
+    n_new: dict[int, int] = {}
+    for number in first_round.values():
+        n_new[number] = n_new.get(number, 0) + 1
+    cost_of = {facts["number"]: Decimal(facts["cost"]) for facts in result["rounds"]}
+    for row in result["rows"]:
+        scored_in = first_round.get(row["submission"])
+        row["round"] = scored_in
+        row["cost"] = str((cost_of[scored_in] / n_new[scored_in]).quantize(Decimal("0.01"))) if scored_in else None
+
+
+def submit_due_snapshots() -> int:
+    """Submit a snapshot for each board with a closed round that its last snapshot does not have. Return their number."""
+    newer = BoardRound.objects.filter(board=OuterRef("pk"), launched_at__isnull=False, study__state=Study.State.CLOSED)
+    n = 0
+    for board in Board.objects.filter(Exists(newer)).annotate(last_round=Max("rounds__number")):
+        closed = set(closed_rounds(board).values_list("number", flat=True))
+        last = board.snapshots.order_by("-number").first()
+        known = {facts["number"] for facts in last.result["rounds"]} if last else set()
+        if closed - known:
+            jobs.submit(KIND, by=board.owner, request_token=f"board-{board.pk}-snapshot-{max(closed)}", board=board.pk)
+            n += 1
+    return n
+
+
+def display_rows(snapshot: BoardSnapshot) -> list[Mapping[str, Any]]:
+    """Return the rows of a snapshot with the names that everybody may see now, from the best score to the worst."""
+    submissions = {
+        one.number: one
+        for one in snapshot.board.submissions.select_related("team").only(
+            "number",
+            "name",
+            "is_anonymous",
+            "withdrawn_at",
+            "is_anchor",
+            "is_human",
+            "received_at",
+            "url",
+            "team__name",
+        )
+    }
+    found = []
+    for row in snapshot.result["rows"]:
+        one = submissions[row["submission"]]
+        is_named = not (one.is_anonymous or one.withdrawn_at)
+        found.append(
+            row
+            | {
+                "name": one.public_name,
+                "team": one.team.name if one.team and is_named else "",
+                "url": one.url if is_named else "",
+                "is_anchor": one.is_anchor,
+                "is_human": one.is_human,
+                "is_reference": one.team_id is None,
+                "is_withdrawn": bool(one.withdrawn_at),
+                "received": one.received_at.date().isoformat(),
+            }
+        )
+    return found

@@ -1,0 +1,232 @@
+"""Read and check a file of outputs, store it as a submission, and let its team withdraw or publish it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from boards.models import Board, BoardRound, Submission, SubmittedOutput, Team
+from studies.models import audit
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.rows import TableLimits, TableProblems, read_rows
+from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+
+COLUMNS = ("prompt", "output", "empty")
+MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_OUTPUT_CHARACTERS = 100_000
+LISTED_KEYS = 5
+
+
+class SubmissionRefused(ActionRefused):
+    """A file that cannot be a submission. ``problems`` lists the reasons, with rows."""
+
+    def __init__(self, problems: TableProblems):
+        super().__init__("; ".join(str(problem) for problem in problems.first))
+        self.problems = problems
+
+
+@dataclass(slots=True)
+class SubmittedFile:
+    """The outputs of a file by prompt key (an empty text is a declared empty output), and the file's hash."""
+
+    filename: str
+    sha256: str
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) -> SubmittedFile:
+    """Read a CSV or JSON-lines file with one output for each of the board's prompts. Raise SubmissionRefused with all problems.
+
+    Columns: ``prompt`` (its key), ``output``, and optionally ``empty``, which declares that the system returned nothing.
+    """
+    data = file if isinstance(file, bytes) else file.read(MAX_FILE_BYTES + 1)
+    problems = TableProblems()
+    if len(data) > MAX_FILE_BYTES:
+        problems.add(None, None, f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+        raise SubmissionRefused(problems)
+    read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest())
+    limits = TableLimits(bytes=MAX_FILE_BYTES, rows=len(keys) + 10_000)
+    rows = read_rows(
+        filename,
+        data,
+        known_columns=COLUMNS,
+        required_columns=("prompt", "output"),
+        limits=limits,
+        problems=problems,
+    )
+    expected, rows_by_key = set(keys), dict[str, int]()
+    for row in rows:
+        key = _key_of(row.values.get("prompt"))
+        if not key:
+            problems.add(
+                row.number, "prompt", "The key of the prompt is empty. Enter the key of one of the board's prompts."
+            )
+        elif key not in expected:
+            problems.add(
+                row.number, "prompt", f"“{key[:80]}” is not a prompt of this board. Remove the row, or correct the key."
+            )
+        elif key in rows_by_key:
+            text = f"The prompt “{key[:80]}” already has an output in row {rows_by_key[key]}. Keep one of the two rows."
+            problems.add(row.number, "prompt", text)
+        else:
+            rows_by_key[key] = row.number
+            output = _output_text(row.values, row.number, problems)
+            if output is not None:
+                read.texts[key] = output
+    missing = [key for key in keys if key not in rows_by_key]
+    if missing and not (problems and not rows_by_key):
+        listed = ", ".join(f"“{key[:80]}”" for key in missing[:LISTED_KEYS])
+        more = f" and {len(missing) - LISTED_KEYS:,} more" if len(missing) > LISTED_KEYS else ""
+        noun = "prompt has" if len(missing) == 1 else "prompts have"
+        problems.add(None, None, f"{len(missing):,} {noun} no output: {listed}{more}. Add a row for each.")
+    if problems:
+        problems.sort_by_row()
+        raise SubmissionRefused(problems)
+    return read
+
+
+def _key_of(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _output_text(values: Mapping[str, Any], row: int, problems: TableProblems) -> str | None:
+    """Return the text of an output, '' if it is declared empty, or None with a problem."""
+    try:
+        text = clean_text(values.get("output") or "", max_length=MAX_OUTPUT_CHARACTERS, field="output")
+    except TextRefused as refused:
+        problems.add(row, "output", str(refused).removeprefix("output: "))
+        return None
+    is_declared = str(values.get("empty") or "").strip().lower() in ("true", "yes", "1", "x")
+    if is_blank(text):
+        if is_declared:
+            return ""
+        problems.add(
+            row, "output", "The output is empty. If the system returned nothing, write “yes” in the column “empty”."
+        )
+        return None
+    if is_declared:
+        problems.add(row, "empty", "The row is marked as empty, but it has an output. Remove the mark or the output.")
+        return None
+    return text
+
+
+def submit_outputs(
+    board: Board,
+    team: Team,
+    name: str,
+    filename: str,
+    file: BinaryIO | bytes,
+    *,
+    description: str = "",
+    url: str = "",
+    is_anonymous: bool = False,
+    request_token: str | None = None,
+) -> tuple[Submission, bool]:
+    """Store a file as a submission. Return it, and whether it is new: a repeated request returns the first one's submission.
+
+    Raise SubmissionRefused with the problems of the file, ValidationError with those of the other fields, and ActionRefused if the
+    board takes no submissions.
+    """
+    if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
+        return earlier, False
+    refuse_unless_open(board)
+    try:
+        name = clean_name(name, max_length=100)
+    except TextRefused as refused:
+        raise ValidationError({"name": str(refused).removeprefix("name: ").capitalize()}) from None
+    read = read_outputs_file(filename, file, board.sample_keys)
+    with transaction.atomic():
+        # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
+        board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+        refuse_unless_open(board)
+        if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
+            return earlier, False
+        same = Submission.objects.filter(board=board, name=name).first()
+        if same is not None:
+            if same.team_id == team.pk and same.sha256 == read.sha256:
+                return same, False
+            raise ValidationError(
+                {
+                    "name": f"This board already has a submission named “{name}”, and submissions are never overwritten. Choose another name."
+                }
+            )
+        submission = Submission(
+            board=board,
+            number=next_submission_number(board),
+            team=team,
+            name=name,
+            description=description,
+            url=url,
+            is_anonymous=is_anonymous,
+            filename=read.filename,
+            sha256=read.sha256,
+            n_outputs=len(read.texts),
+            request_token=request_token or None,
+        )
+        submission.full_clean()
+        submission.save(force_insert=True)
+        SubmittedOutput.objects.bulk_create(
+            (
+                SubmittedOutput(submission=submission, prompt_key=key, text=text, is_empty=not text)
+                for key, text in read.texts.items()
+            ),
+            batch_size=2000,
+        )
+        audit.record(
+            "submit to board",
+            by=None,
+            board=board.slug,
+            team=team.name,
+            submission=submission.number,
+            sha256=read.sha256,
+        )
+    submission.refresh_from_db()
+    return submission, True
+
+
+def next_submission_number(board: Board) -> int:
+    return (board.submissions.aggregate(n=Max("number"))["n"] or 0) + 1
+
+
+def refuse_unless_open(board: Board) -> None:
+    if board.state == Board.State.DRAFT:
+        raise ActionRefused("The board is not open yet. Wait until its owner opens it.")
+    if board.state == Board.State.CLOSED:
+        raise ActionRefused("The board is closed and takes no more submissions. Ask its owner.")
+
+
+@transaction.atomic
+def withdraw(submission: Submission) -> bool:
+    """Withdraw a submission for its team. Return whether it was not withdrawn before.
+
+    Later rounds do not score it, and later snapshots leave it out. A round that is running ends as planned, so that no
+    annotator loses work. Its name disappears from all pages.
+    """
+    if not Submission.objects.filter(pk=submission.pk, withdrawn_at=None).update(withdrawn_at=Now(), is_anchor=False):
+        return False
+    audit.record("withdraw from board", by=None, board=submission.board.slug, submission=submission.number)
+    return True
+
+
+@transaction.atomic
+def publish(submission: Submission) -> bool:
+    """Show the name of an anonymous submission. Return whether it was anonymous. It cannot be made anonymous again."""
+    rows = Submission.objects.filter(pk=submission.pk, is_anonymous=True, withdrawn_at=None)
+    if not rows.update(is_anonymous=False, published_at=Now()):
+        return False
+    audit.record("publish submission", by=None, board=submission.board.slug, submission=submission.number)
+    return True
+
+
+def waiting_submissions(board: Board):
+    """Return the submissions that no round has scored or will score, oldest first."""
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
+    submissions = board.submissions.filter(withdrawn_at=None, team__isnull=False)
+    return submissions.exclude(entries__round__in=rounds).order_by("number")

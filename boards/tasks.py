@@ -1,0 +1,42 @@
+"""Jobs that open rounds and take snapshots of boards, and their schedule."""
+
+from studies.models import Job
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+
+from .models import Board
+from .services import rounds, snapshots
+
+
+@jobs.register(rounds.KIND, user_facing_errors=(ActionRefused,))
+def open_round_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Make and launch the next round of a board."""
+    board = Board.objects.select_related("template").get(pk=job.arguments["board"])
+    opened = rounds.open_round(board, job.by, progress)
+    return {"round": opened.number, "study": str(opened.study.code)}
+
+
+@jobs.register(snapshots.KIND, user_facing_errors=(ActionRefused,))
+def take_snapshot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compute the results of a board over its closed rounds."""
+    progress(0, 1, "Reading the answers of the board's rounds")
+    stored = snapshots.take_snapshot(Board.objects.select_related("template").get(pk=job.arguments["board"]), job.by)
+    return {"snapshot": stored.number, "sha256": stored.result_sha256}
+
+
+@jobs.register_periodic(300)
+def open_due_rounds() -> int:
+    """Open rounds whose launch window has begun, if the budget allows it."""
+    return rounds.submit_due_rounds()
+
+
+@jobs.register_periodic(60)
+def close_complete_rounds() -> int:
+    """Close rounds whose places are all filled."""
+    return rounds.close_complete_rounds()
+
+
+@jobs.register_periodic(300)
+def take_due_snapshots() -> int:
+    """Take a snapshot of each board with a round that has closed since its last one."""
+    return snapshots.submit_due_snapshots()

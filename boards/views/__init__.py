@@ -1,0 +1,1 @@
+"""The pages of boards: public pages, the page of a team, and the pages of members."""

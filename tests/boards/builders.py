@@ -1,0 +1,81 @@
+"""A small board with a rating template, for tests."""
+
+import json
+import random
+
+from annotators.models import Recruitment
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
+from boards import access
+from boards.models import Board, BoardMember
+from boards.services import boards, rounds, submissions
+from studies.models import Question, Section
+from studies.services import lifecycle
+from tests.builders import draft_study, user
+
+STRENGTHS = {"human": 1.5, "weak": -1.5, "good": 1.0, "middle": 0.0}
+
+
+def rating_template(owner, *, prompts=12, m=6, systems=("human",), reward="1.00", shown="one", keys=("overall",)):
+    """A draft that rates one output per page on five points, with a human reference."""
+    template = draft_study(systems=systems, prompts=prompts, owner=owner, target_n=4, reward=reward)
+    section = Section.objects.create(
+        study=template, position=1, protocol="rating", m=m, settings={"scores": "unit", "shown": shown}
+    )
+    for position, key in enumerate(keys, 1):
+        Question.objects.create(
+            section=section,
+            position=position,
+            key=key,
+            text=f"How good is text {{label}} ({key})?",
+            scale={"kind": "likert", "labels": ["bad", "poor", "fair", "good", "great"]},
+        )
+    return template
+
+
+def open_board(owner=None, template=None, **columns) -> Board:
+    owner = owner or user()
+    template = template or rating_template(owner)
+    defaults = {"slug": "tales", "title": "Tales", "template": template, "visibility": "public", "labels_per_output": 2}
+    board = boards.create_board(Board(**defaults | columns), owner)
+    return boards.open_board(board, owner)
+
+
+def outputs_file(board: Board, word: str = "tale", **changed: str | None) -> bytes:
+    """JSON lines with one output for each prompt. ``changed`` replaces texts by key; None leaves the prompt out."""
+    texts = {key: f"A {word} about {key}." for key in board.sample_keys} | changed
+    rows = [{"prompt": key, "output": text} for key, text in texts.items() if text is not None]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def team_of(board: Board, name="Team A"):
+    return access.create_team(board, board.owner, name)
+
+
+def submit(board: Board, team, name: str, **options):
+    return submissions.submit_outputs(board, team, name, "outputs.jsonl", outputs_file(board, name), **options)[0]
+
+
+def play_round(board: Board, strengths=STRENGTHS, *, crowd=None, seed=1, by=None):
+    """Open the next round, let robots fill it, and close it."""
+    one = rounds.open_round(board, by or board.owner)
+    study = one.study
+    names = set(study.systems.judged().values_list("name", flat=True))
+    record_simulated_answers(
+        study,
+        study.target_n,
+        {name: strengths[name] for name in names},
+        random.Random(seed),
+        crowd=crowd or CrowdSettings(screened_out=0, acquiescent=0),
+    )
+    study.refresh_from_db()
+    lifecycle.start_closing(study, None, "the robots have finished")
+    lifecycle.end_grace_period(study, None)
+    return one
+
+
+def add_link(template):
+    return Recruitment.objects.create(study=template, channel="open_link")
+
+
+def add_member(board, name, role):
+    return BoardMember.objects.create(board=board, user=user(name), role=role)
