@@ -122,7 +122,10 @@ class Board(models.Model):
         help_text="Days of the launch window: numbers from 0 (Monday) to 6 (Sunday), with commas.",
     )
     launch_hour = models.PositiveSmallIntegerField(
-        default=10, validators=[MaxValueValidator(23)], help_text="The hour at which the launch window begins."
+        "launch window: hour",
+        default=10,
+        validators=[MaxValueValidator(23)],
+        help_text="The hour at which the launch window begins.",
     )
     time_zone = models.CharField(max_length=40, default="UTC", validators=[validate_time_zone])
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_boards", editable=False)
