@@ -15,7 +15,7 @@ from analysis.stats.leaderboard._precision import (
     unilabel_and_multilabel_spread_in_points,
     worst_case_se_in_points,
 )
-from analysis.stats.leaderboard._rows import points_to_unit_scores
+from analysis.stats.leaderboard._rows import equal_item_weights, points_to_unit_scores
 from analysis.stats.leaderboard._scores import system_score_in_points
 from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points
 
@@ -23,6 +23,7 @@ __all__ = [
     "LabellingSpread",
     "Leaderboard",
     "design_effect",
+    "equal_item_weights",
     "score_difference_in_points",
     "differences_from_reference_in_points",
     "unilabel_and_multilabel_spread_in_points",

@@ -16,16 +16,21 @@ from analysis.stats.ranks._sets import (
     descending_ranks,
     rank_confidence_sets,
     rank_confidence_sets_from_rows,
+    rank_confidence_sets_from_spread,
 )
+from analysis.stats.ranks._spread import ScoreSpread, score_spread
 
 __all__ = [
     "MAX_UNDEFINED",
     "RankSets",
     "ScoreDraws",
+    "ScoreSpread",
     "SimultaneousDifferences",
     "bootstrap_system_scores",
     "descending_ranks",
     "rank_confidence_sets",
     "rank_confidence_sets_from_rows",
+    "rank_confidence_sets_from_spread",
+    "score_spread",
     "simultaneous_differences",
 ]

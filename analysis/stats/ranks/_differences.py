@@ -38,7 +38,12 @@ class SimultaneousDifferences(Record):
 
 
 def simultaneous_differences(
-    scores: npt.ArrayLike, draws: npt.ArrayLike, *, level: float = 0.95, df: npt.ArrayLike | None = None
+    scores: npt.ArrayLike,
+    draws: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    df: npt.ArrayLike | None = None,
+    standard_errors: npt.ArrayLike | None = None,
 ) -> SimultaneousDifferences:
     """Simultaneous intervals for all differences of K scores, from resampled scores.
 
@@ -54,6 +59,9 @@ def simultaneous_differences(
         Confidence level of the interval, between 0 and 1.
     df : array_like, optional
         Degrees of freedom, a number or (K, K) by pair.
+    standard_errors : array_like, shape (K, K), optional
+        Standard errors of the differences, NaN if undefined, if they are not the standard deviations of the draws. The
+        draws then only give q, each deviation divided by its own standard deviation over the draws.
 
     Returns
     -------
@@ -80,18 +88,20 @@ def simultaneous_differences(
     if np.isnan(freedom).any() or np.any(freedom <= 0):
         raise ValueError("df: degrees of freedom are positive")
     estimate = estimates[:, None] - estimates[None, :]
-    se = np.zeros((k, k))
+    spread = np.zeros((k, k))
     # One system at a time: all pairs of a hundred systems over all resamples would need a gigabyte.
     for i in range(k - 1):
-        se[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
-    se = se + se.T
+        spread[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
+    spread = spread + spread.T
+    se = spread if standard_errors is None else _checked_standard_errors(standard_errors, k)
     # Rounding errors of a score do not count as variation.
-    decidable = se > MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
+    smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
+    decidable, varies = se > smallest, spread > smallest
     largest = np.zeros(len(resampled))
     for i in range(k - 1):
-        later = np.flatnonzero(decidable[i, i + 1 :]) + i + 1
+        later = np.flatnonzero(decidable[i, i + 1 :] & varies[i, i + 1 :]) + i + 1
         if len(later):
-            deviations = np.abs(resampled[:, i, None] - resampled[:, later] - estimate[i, later]) / se[i, later]
+            deviations = np.abs(resampled[:, i, None] - resampled[:, later] - estimate[i, later]) / spread[i, later]
             largest = np.maximum(largest, deviations.max(axis=1))
     critical = float(np.quantile(largest, level))
     half = _as_t(critical, freedom) * se
@@ -110,6 +120,15 @@ def simultaneous_differences(
         critical_value=critical,
         largest=largest,
     )
+
+
+def _checked_standard_errors(values: npt.ArrayLike, k: int) -> FloatArray:
+    table = np.asarray(values, dtype=np.float64)
+    if table.shape != (k, k):
+        raise ValueError(f"standard_errors: shape {table.shape} for {k} scores")
+    if np.any(table < 0):
+        raise ValueError("standard_errors: a standard error is not negative")
+    return table
 
 
 def _as_t(normal: float, df: FloatArray) -> FloatArray:
