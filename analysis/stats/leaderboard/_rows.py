@@ -167,7 +167,11 @@ def _jackknife_variance(terms: Sequence[ContrastTerm], codes: IntArray, n_cluste
 
 
 def equal_item_weights(values: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
-    """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing."""
+    """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing.
+
+    >>> equal_item_weights(np.array([1.0, 0.5, 0.0]), ["x", "x", "x"], [1, 1, 2]).tolist()
+    [0.5, 0.5, 1.0]
+    """
     system_codes, _ = label_codes(np.asarray(systems), "systems", len(values))
     item_codes, n_items = label_codes(np.asarray(items), "items", len(values))
     cells = system_codes * n_items + item_codes

@@ -199,7 +199,7 @@ def rank_confidence_sets_from_spread(
 
     Notes
     -----
-    Standard errors and degrees of freedom of each pair are those of `ScoreSpread.pairs`. Normal draws with the
+    Standard errors and degrees of freedom of each pair are those of `ScoreSpread.of_pairs`. Normal draws with the
     covariance of the scores give the quantile of the largest deviation, in terms of t for each pair.
 
     Examples
@@ -235,7 +235,7 @@ def rank_confidence_sets_from_spread(
     if spread.is_defined.sum() < 2:
         reason = f"one {unit} alone gave all answers of the systems; collect more answers"
         return RankSets(status="not_identified", reason=reason, **none, **common), None
-    se, df = spread.pairs()
+    se, df = spread.of_pairs()
     differences = simultaneous_differences(
         spread.scores, spread.draws(resamples, rng), level=level, df=df, standard_errors=se
     )

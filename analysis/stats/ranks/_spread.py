@@ -1,5 +1,7 @@
 """The joint spread of the scores of many systems over annotators and over items."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,115 +9,169 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, label_codes_where, vector
+from analysis.stats.arrays import (
+    MIN_SPREAD,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    group_sums,
+    label_codes,
+    label_codes_where,
+    vector,
+)
 from analysis.stats.clusters import PEOPLE, PEOPLE_AND_PROMPTS, TOO_FEW_ITEMS, cluster_warnings, two_way_warnings
-from analysis.stats.results import Record, ResultWarning
+from analysis.stats.results import ResultWarning
 
 # A cluster with this share of a system's weight leaves nothing of the system if it is left out.
 WHOLE = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSpread(Record):
-    """Scores (K,) of `systems` and their covariances (K, K) over annotators, over items, and over pairs of the two.
+class ClusterMoves:
+    """What scores become without each cluster of one kind: annotators, items, or pairs of the two.
 
-    `by_item` and `by_pair` are None if the claim is about exactly these items. `annotator_overlap` (K, K) has the sums
-    over annotators of the products of their shares in two systems, `item_overlap` those over items. `is_defined` (K,)
-    is False for a system that one annotator (or one item) alone gave answers for.
+    `moves` (G, K) have the covariance of the scores as their products, moves' moves. `shares` (G, K) are the clusters'
+    shares of the weight of each score. Both are arrays, sparse or not.
+    """
+
+    moves: Any
+    shares: Any
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the scores; shape (K, K)."""
+        return _products(self.moves)
+
+    @property
+    def overlap(self) -> FloatArray:
+        """Return the sums over clusters of the products of their shares in two scores; shape (K, K)."""
+        return _products(self.shares)
+
+    def combined(self, weights: FloatArray) -> "ClusterMoves":
+        """Return the moves of weighted sums of the scores; `weights` (q, K)."""
+        sizes = np.abs(weights) / np.maximum(np.abs(weights).sum(axis=1, keepdims=True), MIN_SPREAD)
+        return ClusterMoves(_dense(self.moves @ weights.T), _dense(self.shares @ sizes.T))
+
+    def in_order(self, order: IntArray) -> "ClusterMoves":
+        """Return the moves of some of the scores, in another order."""
+        return ClusterMoves(self.moves[:, order], self.shares[:, order])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSpread:
+    """Scores (K,) of `systems` and their joint spread over annotators, over items, and over pairs of the two.
+
+    `items` and `pairs` are None if the claim is about exactly these items. `is_defined` (K,) is False for a system that
+    one annotator (or one item) alone gave answers for. `is_contrast` says that the scores are differences themselves.
     """
 
     systems: tuple[Any, ...]
     scores: FloatArray
-    by_annotator: FloatArray
-    by_item: FloatArray | None
-    by_pair: FloatArray | None
-    annotator_overlap: FloatArray
-    item_overlap: FloatArray | None
+    annotators: ClusterMoves
+    items: ClusterMoves | None
+    pairs: ClusterMoves | None
     is_defined: BoolArray
     n_annotators: int
     n_items: int
     n_rows: int
     warnings: tuple[ResultWarning, ...]
+    is_contrast: bool = False
 
     @property
     def population(self) -> str:
         """Return what the scores are about: people and prompts like these, or people for exactly these prompts."""
-        return PEOPLE if self.by_item is None else PEOPLE_AND_PROMPTS
+        return PEOPLE if self.items is None else PEOPLE_AND_PROMPTS
 
     def in_order(self, order: IntArray) -> "ScoreSpread":
-        """Return the same spread with the systems in another order."""
-
-        def table(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else np.asarray(values[np.ix_(order, order)])
-
+        """Return the spread of some of the systems, in another order."""
         return replace(
             self,
             systems=tuple(self.systems[i] for i in order),
             scores=self.scores[order],
-            by_annotator=self.by_annotator[np.ix_(order, order)],
-            by_item=table(self.by_item),
-            by_pair=table(self.by_pair),
-            annotator_overlap=self.annotator_overlap[np.ix_(order, order)],
-            item_overlap=table(self.item_overlap),
+            annotators=self.annotators.in_order(order),
+            items=None if self.items is None else self.items.in_order(order),
+            pairs=None if self.pairs is None else self.pairs.in_order(order),
             is_defined=self.is_defined[order],
         )
 
-    @property
-    def covariance(self) -> FloatArray:
-        """Return V_a, or with items the nearest covariance to V_a + V_i - V_ai that has no negative root; (K, K)."""
-        if self.by_item is None or self.by_pair is None:
-            return self.by_annotator
-        roots, directions = np.linalg.eigh(self.by_annotator + self.by_item - self.by_pair)
-        return np.asarray((directions * np.maximum(roots, 0.0)) @ directions.T)
-
-    def draws(self, resamples: int, rng: np.random.Generator) -> FloatArray:
-        """Return normal scores (resamples, K) with the mean `scores` and the covariance `covariance`."""
-        roots, directions = np.linalg.eigh(self.covariance)
-        deviations = rng.standard_normal((resamples, len(self.scores))) * np.sqrt(np.maximum(roots, 0.0))
-        return np.asarray(self.scores + deviations @ directions.T)
-
-    def contrasts(self, weights: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Standard errors and degrees of freedom of weighted sums of the scores.
+    def combined(self, weights: npt.ArrayLike, names: Sequence[Any]) -> "ScoreSpread":
+        """Weighted sums of the scores, with their joint spread.
 
         Parameters
         ----------
         weights : array_like, shape (q, K)
-            Weights of the scores in each sum.
+            Weights of the scores in each sum. All sums have the same total weight; with 0 they are differences.
+        names : sequence, length q
+            Names of the sums.
 
         Returns
         -------
-        tuple[ndarray of float, ndarray of float]
-            Both of shape (q,). NaN if a system without a defined spread has a weight.
+        ScoreSpread
+            The sums. A sum with a weight for an undefined system is undefined.
 
-        Notes
-        -----
-        V = V_a + V_i - V_ai, at least V_i, and at least V_a unless the weights sum to 0: a difference cancels what items
-        have in common, and V_a does not.
+        Raises
+        ------
+        ValueError
+            If the total weights differ.
         """
-        table = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-        size, sizes = np.abs(table).sum(axis=1) ** 2, np.abs(table)
+        table = np.asarray(weights, dtype=np.float64).reshape(-1, len(self.scores))
+        totals = table.sum(axis=1)
+        if len(totals) and float(np.ptp(totals)) > 1e-6:
+            raise ValueError("weights: the total weights of the sums differ")
+        return replace(
+            self,
+            systems=tuple(names),
+            scores=table @ self.scores,
+            annotators=self.annotators.combined(table),
+            items=None if self.items is None else self.items.combined(table),
+            pairs=None if self.pairs is None else self.pairs.combined(table),
+            is_defined=~np.any((np.abs(table) > 0) & ~self.is_defined, axis=1),
+            is_contrast=self.is_contrast or bool(np.all(np.abs(totals) < 1e-6)),
+        )
 
-        def quadratic(matrix: FloatArray, rows: FloatArray = table) -> FloatArray:
-            return np.asarray(np.einsum("qi,ij,qj->q", rows, matrix, rows, optimize=True))
+    def draws(self, resamples: int, rng: np.random.Generator) -> FloatArray:
+        """Return normal scores (resamples, K) with the mean `scores` and the covariance V_a, or V_a + V_i - V_ai.
 
-        of_annotators = quadratic(self.by_annotator), _freedom(size, quadratic(self.annotator_overlap, sizes))
+        Negative roots of the covariance count as 0.
+        """
+        covariance = self.annotators.covariance
+        if self.items is not None and self.pairs is not None:
+            covariance = covariance + self.items.covariance - self.pairs.covariance
+        roots, directions = np.linalg.eigh(covariance)
+        deviations = rng.standard_normal((resamples, len(self.scores))) * np.sqrt(np.maximum(roots, 0.0))
+        return np.asarray(self.scores + deviations @ directions.T)
+
+    def of_scores(self) -> tuple[FloatArray, FloatArray]:
+        """Standard errors and degrees of freedom of the scores; both (K,), NaN and 1 if undefined.
+
+        V = V_a + V_i - V_ai, at least V_i, and at least V_a unless the scores are differences: a difference cancels what
+        items have in common, and V_a does not.
+        """
+
+        def squares(table: Any) -> FloatArray:
+            return np.asarray((table * table).sum(axis=0)).reshape(-1)
+
+        def diagonal(way: ClusterMoves) -> tuple[FloatArray, FloatArray]:
+            return squares(way.moves), _freedom(1.0, squares(way.shares))
+
         of_items = None
-        if self.by_item is not None and self.by_pair is not None and self.item_overlap is not None:
-            freedom = _freedom(size, quadratic(self.item_overlap, sizes))
-            of_items = quadratic(self.by_item), freedom, quadratic(self.by_pair)
-        is_difference = np.abs(table.sum(axis=1)) < 1e-9
-        variance, df = _combined(of_annotators, of_items, is_difference)
-        unknown = np.any((table != 0) & ~self.is_defined, axis=1)
-        return np.where(unknown, np.nan, np.sqrt(variance)), df
+        if self.items is not None and self.pairs is not None:
+            of_items = (*diagonal(self.items), squares(self.pairs.moves))
+        is_difference = np.full(len(self.scores), self.is_contrast)
+        variance, df = _combined(diagonal(self.annotators), of_items, is_difference)
+        return np.where(self.is_defined, np.sqrt(variance), np.nan), df
 
-    def pairs(self) -> tuple[FloatArray, FloatArray]:
+    def of_pairs(self) -> tuple[FloatArray, FloatArray]:
         """Return the standard errors and the degrees of freedom of all differences; both (K, K), NaN if undefined."""
-        of_annotators = _of_differences(self.by_annotator), _freedom(4.0, _of_sums(self.annotator_overlap))
+
+        def apart(way: ClusterMoves) -> tuple[FloatArray, FloatArray]:
+            return _of_differences(way.covariance), _freedom(4.0, _of_sums(way.overlap))
+
         of_items = None
-        if self.by_item is not None and self.by_pair is not None and self.item_overlap is not None:
-            freedom = _freedom(4.0, _of_sums(self.item_overlap))
-            of_items = _of_differences(self.by_item), freedom, _of_differences(self.by_pair)
-        variance, df = _combined(of_annotators, of_items, np.ones_like(self.by_annotator, dtype=np.bool_))
+        if self.items is not None and self.pairs is not None:
+            of_items = (*apart(self.items), _of_differences(self.pairs.covariance))
+        k = len(self.scores)
+        variance, df = _combined(apart(self.annotators), of_items, np.ones((k, k), dtype=np.bool_))
         se = np.sqrt(variance)
         se[~self.is_defined, :] = se[:, ~self.is_defined] = np.nan
         return se, df
@@ -166,7 +222,7 @@ def score_spread(
     --------
     >>> values, people, systems = [1, 0, 1, 1, 0, 1], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
     >>> spread = score_spread(values, people, systems)
-    >>> spread.scores.round(3).tolist(), spread.pairs()[0].round(4).tolist()
+    >>> spread.scores.round(3).tolist(), spread.of_pairs()[0].round(4).tolist()
     ([0.667, 0.667], [[0.0, 0.5774], [0.5774, 0.0]])
     """
     array = vector(values, "values")
@@ -185,24 +241,23 @@ def score_spread(
         things = None
     else:
         warnings = two_way_warnings(people, things, unit=unit)
-    weight = weight / np.bincount(columns, weight, minlength=k)[columns] if len(observed) else weight
-    scores = np.bincount(columns, weight * observed, minlength=k)
-    by_annotator, overlap, is_defined = _left_out(people, columns, weight, observed, scores, n_annotators)
-    by_item = by_pair = item_overlap = None
+    weight = weight / group_sums(columns, weight, k)[columns]
+    scores = group_sums(columns, weight * observed, k)
+    by_annotator, is_defined = _left_out(people, columns, weight, observed, scores, n_annotators)
+    by_item = by_pair = None
     if things is not None:
-        by_item, item_overlap, has_items = _left_out(things, columns, weight, observed, scores, n_items)
+        by_item, has_items = _left_out(things, columns, weight, observed, scores, n_items)
         is_defined = is_defined & has_items
         pairs, n_pairs = label_codes(people * n_items + things, "pairs", len(observed))
         moves = _table(pairs, columns, weight * (observed - scores[columns]), n_pairs, k)
-        by_pair = n_pairs / max(1, n_pairs - 1) * np.asarray((moves.T @ moves).toarray())
+        # The variance of pairs needs no degrees of freedom.
+        by_pair = ClusterMoves(moves * math.sqrt(n_pairs / max(1, n_pairs - 1)), moves)
     return ScoreSpread(
         systems=tuple(np.unique(labels[is_used]).tolist()),
-        scores=np.asarray(scores, dtype=np.float64),
-        by_annotator=by_annotator,
-        by_item=by_item,
-        by_pair=by_pair,
-        annotator_overlap=overlap,
-        item_overlap=item_overlap,
+        scores=scores,
+        annotators=by_annotator,
+        items=by_item,
+        pairs=by_pair,
         is_defined=is_defined,
         n_annotators=n_annotators,
         n_items=n_items,
@@ -213,16 +268,17 @@ def score_spread(
 
 def _left_out(
     codes: IntArray, columns: IntArray, weights: FloatArray, values: FloatArray, scores: FloatArray, n_clusters: int
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return the covariance (K, K) of leaving out clusters, the overlaps of their shares, and what keeps a score."""
+) -> tuple[ClusterMoves, BoolArray]:
+    """Return what scores become without clusters, and which scores no single cluster makes up."""
     k = len(scores)
     shares = _table(codes, columns, weights, n_clusters, k)
     moves = _table(codes, columns, weights * (scores[columns] - values), n_clusters, k)
-    is_defined = np.asarray(shares.max(axis=0).toarray()).reshape(-1) < WHOLE if n_clusters else np.zeros(k, np.bool_)
+    is_defined = np.ones(k, dtype=np.bool_)
+    is_defined[shares.indices[shares.data >= WHOLE]] = False
     # Where a cluster is all there is, the system has no spread; do not divide by 0.
     moves.data = moves.data / np.where(shares.data < WHOLE, 1 - shares.data, np.inf)
-    covariance = max(0, n_clusters - 1) / max(1, n_clusters) * np.asarray((moves.T @ moves).toarray())
-    return covariance, np.asarray((shares.T @ shares).toarray()), np.asarray(is_defined, dtype=np.bool_)
+    moves.data *= math.sqrt(max(0, n_clusters - 1) / max(1, n_clusters))
+    return ClusterMoves(moves, shares), is_defined
 
 
 def _table(codes: IntArray, columns: IntArray, values: FloatArray, n: int, k: int) -> Any:
@@ -230,6 +286,14 @@ def _table(codes: IntArray, columns: IntArray, values: FloatArray, n: int, k: in
     cells, inverse = np.unique(codes * k + columns, return_inverse=True)
     sums = np.bincount(inverse, values, minlength=len(cells))
     return sparse.csr_array((sums, (cells // max(1, k), cells % max(1, k))), shape=(n, k))
+
+
+def _dense(table: Any) -> FloatArray:
+    return np.asarray(table.toarray() if sparse.issparse(table) else table, dtype=np.float64)
+
+
+def _products(table: Any) -> FloatArray:
+    return _dense(table.T @ table)
 
 
 def _of_differences(covariance: FloatArray) -> FloatArray:

@@ -73,10 +73,10 @@ def test_the_spread_of_a_pair_is_that_of_brute_force():
     pairs = people * 100 + items
     sums = np.array([influence[pairs == one].sum() for one in np.unique(pairs)])
     by_pair = len(sums) / (len(sums) - 1) * np.sum(sums**2)
-    se, df = spread.pairs()
+    se, df = spread.of_pairs()
     assert_allclose(se[0, 1] ** 2, max(by_annotator + by_item - by_pair, by_item))
     assert_allclose([se[1, 0], df[1, 0]], [se[0, 1], df[0, 1]])
-    one, of_df = spread.contrasts([[1, -1, 0]])
+    one, of_df = spread.combined([[1, -1, 0]], ["difference"]).of_scores()
     assert_allclose([one[0], of_df[0]], [se[0, 1], df[0, 1]])
 
 
@@ -85,11 +85,11 @@ def test_a_pair_and_a_score_of_the_board_agree_with_those_asked_for_alone():
     weights = leaderboard.equal_item_weights(values, systems, items)
     spread = ranks.score_spread(100 * values, people, systems, items, weights=weights)
     alone = leaderboard.score_difference_in_points(values, systems, items, people, x=0, y=1)
-    assert_allclose(spread.pairs()[0][0, 1], alone.detail["se"], rtol=0.01)
-    assert_allclose(spread.pairs()[1][0, 1], alone.detail["df"], rtol=0.02)
+    assert_allclose(spread.of_pairs()[0][0, 1], alone.detail["se"], rtol=0.01)
+    assert_allclose(spread.of_pairs()[1][0, 1], alone.detail["df"], rtol=0.02)
     own = systems == 0
     score = leaderboard.system_score_in_points(values[own], items[own], people[own], rng=rng())
-    se, df = spread.contrasts([[1, 0]])
+    se, df = spread.of_scores()
     assert_allclose([se[0], df[0]], [score.detail["se"], score.detail["df"]], rtol=0.03)
     assert score.settings["population"] == alone.settings["population"] == spread.population == "people and prompts"
 
