@@ -8,7 +8,12 @@ References: Mogstad, Romano, Shaikh and Wilhelm 2024, Inference for ranks with a
 neighbourhoods and academic achievement across countries; Romano and Wolf 2005 for the maximum over pairs.
 """
 
-from analysis.stats.ranks._differences import SimultaneousDifferences, simultaneous_differences
+from analysis.stats.ranks._differences import (
+    SimultaneousDifferences,
+    SimultaneousScores,
+    simultaneous_differences,
+    simultaneous_scores,
+)
 from analysis.stats.ranks._scores import ScoreDraws, bootstrap_system_scores
 from analysis.stats.ranks._sets import (
     MAX_UNDEFINED,
@@ -26,6 +31,7 @@ __all__ = [
     "ScoreDraws",
     "ScoreSpread",
     "SimultaneousDifferences",
+    "SimultaneousScores",
     "bootstrap_system_scores",
     "descending_ranks",
     "rank_confidence_sets",
@@ -33,4 +39,5 @@ __all__ = [
     "rank_confidence_sets_from_spread",
     "score_spread",
     "simultaneous_differences",
+    "simultaneous_scores",
 ]

@@ -14,6 +14,8 @@ from analysis.stats.arrays import (
     validate_level,
     vector,
 )
+from analysis.stats.bootstrap import RESAMPLES
+from analysis.stats.ranks._spread import ScoreSpread
 from analysis.stats.results import Record
 
 
@@ -119,6 +121,77 @@ def simultaneous_differences(
         decidable=decidable,
         critical_value=critical,
         largest=largest,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SimultaneousScores(Record):
+    """K scores with intervals that hold for all at once with probability `level`; arrays have shape (K,).
+
+    `pvalues` that a score is 0 are adjusted for all scores by the same maximum; NaN where the score is not `decidable`.
+    """
+
+    level: float
+    estimates: FloatArray
+    standard_errors: FloatArray
+    low: FloatArray
+    high: FloatArray
+    pvalues: FloatArray
+    decidable: BoolArray
+    critical_value: float
+
+
+def simultaneous_scores(
+    spread: ScoreSpread, *, level: float = 0.95, resamples: int = RESAMPLES, rng: np.random.Generator
+) -> SimultaneousScores:
+    """Simultaneous intervals for scores with a joint spread, as `simultaneous_differences` for their differences.
+
+    Parameters
+    ----------
+    spread : ScoreSpread
+        The scores.
+    level : float, default 0.95
+        Probability that all intervals contain the true scores.
+    resamples : int, default RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    rng : numpy.random.Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    SimultaneousScores
+        Intervals and adjusted p-values.
+
+    Examples
+    --------
+    >>> from analysis.stats.ranks import score_spread
+    >>> values, people, systems = [1, 0.2, 0.5, 0.1, 0.8, 0], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
+    >>> found = simultaneous_scores(score_spread(values, people, systems), rng=np.random.default_rng(0))
+    >>> found.estimates.round(3).tolist(), bool(found.pvalues[0] < found.pvalues[1])
+    ([0.767, 0.1], True)
+    """
+    validate_level(level)
+    se, df = spread.of_scores()
+    deviations = spread.draws(resamples, rng) - spread.scores
+    varies = np.std(deviations, axis=0, ddof=1)
+    smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(spread.scores), initial=0.0)))
+    decidable = se > smallest
+    used = decidable & (varies > smallest)
+    largest = np.abs(deviations[:, used] / varies[used]).max(axis=1, initial=0.0)
+    critical = float(np.quantile(largest, level))
+    half = _as_t(critical, df) * se
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = _as_normal(np.abs(spread.scores) / se, df)
+    exceeding = len(largest) - np.searchsorted(np.sort(largest), np.nan_to_num(statistic), side="left")
+    return SimultaneousScores(
+        level=level,
+        estimates=spread.scores,
+        standard_errors=se,
+        low=np.where(decidable, spread.scores - half, np.nan),
+        high=np.where(decidable, spread.scores + half, np.nan),
+        pvalues=np.where(decidable, (1 + exceeding) / (1 + len(largest)), np.nan),
+        decidable=decidable,
+        critical_value=critical,
     )
 
 

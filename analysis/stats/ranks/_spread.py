@@ -114,7 +114,7 @@ class ScoreSpread:
         ValueError
             If the total weights differ.
         """
-        table = np.asarray(weights, dtype=np.float64).reshape(-1, len(self.scores))
+        table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(self.scores))
         totals = table.sum(axis=1)
         if len(totals) and float(np.ptp(totals)) > 1e-6:
             raise ValueError("weights: the total weights of the sums differ")
@@ -160,6 +160,17 @@ class ScoreSpread:
         is_difference = np.full(len(self.scores), self.is_contrast)
         variance, df = _combined(diagonal(self.annotators), of_items, is_difference)
         return np.where(self.is_defined, np.sqrt(variance), np.nan), df
+
+    def skewness(self) -> FloatArray:
+        """Return the larger `clusters.abs_skewness_of_clustered_mean` of annotators and items, by score; shape (K,)."""
+        found = np.zeros(len(self.scores))
+        for way in (self.annotators, self.items):
+            if way is not None and len(found):
+                moves = _dense(way.moves)
+                second, third = np.mean(moves**2, axis=0), np.abs(np.mean(moves**3, axis=0))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    found = np.maximum(found, np.nan_to_num(third / second**1.5) / math.sqrt(len(moves)))
+        return found
 
     def of_pairs(self) -> tuple[FloatArray, FloatArray]:
         """Return the standard errors and the degrees of freedom of all differences; both (K, K), NaN if undefined."""
