@@ -20,7 +20,7 @@ from analysis.stats.leaderboard._precision import (
 )
 from analysis.stats.leaderboard._rows import equal_item_weights, points_to_unit_scores
 from analysis.stats.leaderboard._scores import system_score_in_points
-from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points
+from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points, largest_difference
 
 __all__ = [
     "AnchorCell",
@@ -36,6 +36,7 @@ __all__ = [
     "score_difference_in_points",
     "differences_from_reference_in_points",
     "unilabel_and_multilabel_spread_in_points",
+    "largest_difference",
     "leaderboard",
     "largest_day_score_difference_in_points",
     "system_score_in_points",

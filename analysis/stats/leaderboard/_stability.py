@@ -132,7 +132,15 @@ def largest_day_score_difference_in_points(
 def largest_difference(
     found: ranks.SimultaneousDifferences | ranks.SimultaneousScores, n_annotators: int, named: dict[str, Any]
 ) -> Estimate:
-    """Return the largest of several differences, its interval, and the test that all are 0."""
+    """Return the largest of several differences, its interval, and the test that all are 0.
+
+    >>> values, people, systems = [1, 0.2, 0.5, 0.1, 0.8, 0], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
+    >>> spread = ranks.score_spread(values, people, systems)
+    >>> found = ranks.simultaneous_scores(spread, rng=np.random.default_rng(0))
+    >>> named = {"analysis": "demo", "estimand": "largest score", "unit": "annotator", "n": 3}
+    >>> round(largest_difference(found, 3, named).estimate, 3)
+    0.767
+    """
     sizes = np.abs(found.estimates)
     apart = float(np.max(sizes))
     if not found.decidable.any():
