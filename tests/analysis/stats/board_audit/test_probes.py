@@ -52,7 +52,7 @@ FAULTS = {
     "cycles": {"circle": 0.8},
     "heavy_voter": {"heavy": 300},
     "separation": {"circle": 0.01},
-    "drift": {"drift": 0.9},
+    "drift": {"drift": 1.2},
 }
 
 
