@@ -10,6 +10,8 @@ from scipy import special
 
 from analysis.stats import clusters, ranks
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_within_bounds, vector
+from analysis.stats.leaderboard._equating import spread_of_equated_scores
+from analysis.stats.leaderboard._linking import linked_rounds
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 
@@ -67,6 +69,7 @@ def compare_with_best_before(
     new: object,
     earlier: Sequence[Any],
     alpha: float = 0.05,
+    rounds: npt.ArrayLike | None = None,
     items_sampled: bool = True,
     analysis: str = "leaderboard.better_than_best_before",
     unit: str = "annotator",
@@ -85,6 +88,9 @@ def compare_with_best_before(
         All systems submitted before it.
     alpha : float, default 0.05
         Significance level of this submission, from `alphas_of_submissions`.
+    rounds : array_like, shape (n_rows,), optional
+        Label of each row's round. Scores are equated first (`equated_scores`), and the standard errors include the error
+        of the link. Without it, all rows count as one round.
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
     analysis, unit : str, optional
@@ -133,21 +139,12 @@ def compare_with_best_before(
     if new in list(earlier):
         raise ValueError(f"earlier: {new!r} is the new system")
     labels = np.asarray(systems)
-    is_used = np.isin(labels, [new, *earlier])
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"score of {new} minus the highest score of {len(earlier)} earlier systems, in points",
         "unit": unit,
     }
-    weights = equal_item_weights(array, labels, items)
-    spread = ranks.score_spread(
-        SCALE * array[is_used],
-        np.asarray(annotators)[is_used],
-        labels[is_used],
-        np.asarray(items)[is_used] if items_sampled else None,
-        weights=weights[is_used],
-        unit=unit,
-    )
+    spread, unlinked = _spread_of_rows(array, labels, items, annotators, rounds, [new, *earlier], items_sampled, unit)
     common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows}
     common["warnings"] = spread.warnings
     common["settings"] = {"alpha": alpha, "population": spread.population, "items_sampled": items_sampled}
@@ -158,6 +155,9 @@ def compare_with_best_before(
     if unanswered:
         reason = f"there is no answer about {unanswered[0]}"
         return Estimate(status="no_data", reason=reason, **common)
+    if unlinked:
+        reason = f"no anchor links the rounds of {new} and {unlinked[0]}"
+        return Estimate(status="not_identified", reason=reason, **common)
     contrasts = np.zeros((len(earlier), len(places)))
     contrasts[:, places[new]] = 1.0
     contrasts[np.arange(len(earlier)), [places[name] for name in earlier]] = -1.0
@@ -201,3 +201,44 @@ def compare_with_best_before(
         detail=detail,
         **named,
     )
+
+
+def _spread_of_rows(
+    values: FloatArray,
+    systems: npt.NDArray[Any],
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    rounds: npt.ArrayLike | None,
+    used: Sequence[Any],
+    items_sampled: bool,
+    unit: str,
+) -> tuple[ranks.ScoreSpread, list[Any]]:
+    """Return the joint spread of the scores, and the used systems that no anchor links with the first one."""
+    if rounds is None:
+        is_used = np.isin(systems, list(used))
+        weights = equal_item_weights(values, systems, items)
+        spread = ranks.score_spread(
+            SCALE * values[is_used],
+            np.asarray(annotators)[is_used],
+            systems[is_used],
+            np.asarray(items)[is_used] if items_sampled else None,
+            weights=weights[is_used],
+            unit=unit,
+        )
+        return spread, []
+    linked = linked_rounds(
+        values,
+        systems,
+        items,
+        annotators,
+        rounds,
+        reference=None,
+        minimum_answers=2,
+        minimum_annotators=2,
+        items_sampled=items_sampled,
+        unit=unit,
+    )
+    spread, own_rounds = spread_of_equated_scores(linked)
+    round_of = dict(zip(linked.systems, own_rounds, strict=True))
+    group = linked.group_of(round_of[used[0]]) if used[0] in round_of else ()
+    return spread, [name for name in used[1:] if name in round_of and round_of[name] not in group]

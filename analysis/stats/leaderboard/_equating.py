@@ -143,12 +143,7 @@ def equated_scores(
     )
     common = common_fields(linked, level, unit, minimum_answers, minimum_annotators)
     options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng}
-    weights, own_rounds = [], []
-    for system in range(len(linked.systems)):
-        of_cells, own = linked.of_system(system)
-        weights.append(of_cells)
-        own_rounds.append(own)
-    spread = linked.spread.combined(weights, linked.systems)
+    spread, own_rounds = spread_of_equated_scores(linked)
     base_group = linked.group_of(linked.reference) if linked.rounds else ()
     on_scale = np.array([own in base_group for own in own_rounds], dtype=np.bool_)
     se, df = spread.of_scores()
@@ -183,6 +178,16 @@ def equated_scores(
             for cell in np.flatnonzero(linked.is_anchor)
         ),
     )
+
+
+def spread_of_equated_scores(linked: LinkedRounds) -> tuple[ranks.ScoreSpread, list[int]]:
+    """Return the equated scores of all systems with their joint spread, and the number of a round of each."""
+    weights, own_rounds = [], []
+    for system in range(len(linked.systems)):
+        of_cells, own = linked.of_system(system)
+        weights.append(of_cells)
+        own_rounds.append(own)
+    return linked.spread.combined(weights, linked.systems), own_rounds
 
 
 def common_fields(linked: LinkedRounds, level: float, unit: str, answers: int, people: int) -> dict[str, Any]:

@@ -125,3 +125,38 @@ def test_fifty_submissions_without_an_improvement_keep_the_level(truth, design):
 @pytest.mark.slow
 def test_a_test_at_every_submission_does_not_keep_it():
     assert false_claims(200, 5, [0.5] * 11, claim=naive_claims) > 0.15
+
+
+def test_a_lenient_round_makes_nobody_better_than_the_best_before():
+    claims = {"raw": 0, "equated": 0, "truly better": 0}
+    for seed in range(60):
+        draw = np.random.default_rng([5, seed])
+        # Round 1: anchor and old; round 2: the anchor again and a new system, judged by people who are 10 points milder.
+        rounds = np.repeat([1, 1, 2, 2], 120)
+        systems = np.repeat(["anchor", "old", "anchor", "new"], 120)
+        items, people = np.tile(np.arange(40), 12), np.arange(480) // 8
+        base = np.repeat([0.5, 0.6, 0.6, 0.7], 120) + draw.normal(0, 0.08, 40)[items] + draw.normal(0, 0.05, 60)[people]
+        values = np.clip(base + draw.normal(0, 0.1, 480), 0, 1)
+        options = {"new": "new", "earlier": ["old", "anchor"]}
+        claims["raw"] += leaderboard.compare_with_best_before(values, systems, items, people, **options).detail[
+            "is_better"
+        ]
+        found = leaderboard.compare_with_best_before(values, systems, items, people, rounds=rounds, **options)
+        claims["equated"] += found.detail["is_better"]
+        better = np.clip(values + 0.15 * (systems == "new"), 0, 1)
+        found = leaderboard.compare_with_best_before(better, systems, items, people, rounds=rounds, **options)
+        claims["truly better"] += found.detail["is_better"]
+    # 60 boards without an improvement: at most .05 and two standard errors may claim one.
+    assert claims["raw"] > 30
+    assert claims["equated"] <= 6
+    assert claims["truly better"] > 45
+
+
+def test_rounds_without_an_anchor_are_not_compared():
+    draw = np.random.default_rng(3)
+    systems, rounds = np.repeat(["old", "new"], 60), np.repeat([1, 2], 60)
+    values, items, people = draw.uniform(0, 1, 120), np.tile(np.arange(30), 4), np.arange(120) // 6
+    found = leaderboard.compare_with_best_before(
+        values, systems, items, people, new="new", earlier=["old"], rounds=rounds
+    )
+    assert (found.status, found.reason) == ("not_identified", "no anchor links the rounds of new and old")
