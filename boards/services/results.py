@@ -7,6 +7,7 @@ from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
 from .checks import audit_of_scores, better_than_best_before, sensitivity_of_first_place
+from .paper_studies import paper_studies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1999
 LEVEL = 0.95
+# Of a score: its standard error, the largest possible one before there are data, and what shared annotators do to it.
+PRECISION = ("se", "worst_case_se", "worst_case_se_clustered", "design_effect")
 
 
 def compute_board_result(board: Board, rows: "DataFrame", new_in_round: Mapping[int, int]) -> dict[str, Any]:
@@ -52,6 +55,7 @@ def compute_board_result(board: Board, rows: "DataFrame", new_in_round: Mapping[
         "better": better_than_best_before(main, new_in_round, is_new_prompts),
         "audit": audit_of_scores(main, is_new_prompts, rng),
         "sensitivity": sensitivity_of_first_place(main),
+        "paper": paper_studies(rows, seeded_generator(seed, "paper")),
     }
 
 
@@ -101,7 +105,8 @@ def _add_scores(
 
 def estimate_fields(estimate: "Estimate") -> dict[str, Any]:
     """Return the fields of an estimate that pages show: a number with its interval, or the reason why there is none."""
-    interval = estimate.interval
+    interval, detail = estimate.interval, estimate.detail
+    precision = {name: detail[name] for name in PRECISION if detail.get(name) is not None}
     return {
         "estimate": estimate.estimate,
         "low": interval.low if interval else None,
@@ -112,6 +117,7 @@ def estimate_fields(estimate: "Estimate") -> dict[str, Any]:
         "unit": estimate.unit,
         "n": estimate.n,
         "warnings": [warning.code for warning in estimate.warnings],
+        **precision,
     }
 
 
@@ -215,5 +221,5 @@ def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, di
         score = leaderboard.system_score_in_points(
             values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES, unit="answer"
         )
-        found[int(system)] = estimate_fields(score) | {"worst_case_se": score.detail.get("worst_case_se")}
+        found[int(system)] = estimate_fields(score)
     return found

@@ -137,3 +137,17 @@ def test_results_of_two_rounds_through_the_whole_product():
     assert names[-1] == "weak"
     assert {one["submission"] for one in second.result["better"]} == {2, 3}
     assert [row["round"] for row in second.result["rows"] if row["submission"] in (2, 3)] != [None, None]
+
+
+def test_the_papers_studies_compare_one_label_with_several(board):
+    rows = rows_of({1: [1, 2]}, labels=3)
+    entries = compute_board_result(board, rows, {2: 1})["paper"]
+    assert {(one["submission"], one["aggregate"]) for one in entries} == {
+        (number, aggregate) for number in (1, 2) for aggregate in ("mean", "majority")
+    }
+    for one in entries:
+        assert (one["outputs"], one["labels_per_output"], one["draws"]) == (40, 3, 500)
+        # Outputs differ, so one label on many outputs tells more than three labels on a third of them.
+        assert one["exact_unilabel"] < one["exact_multilabel"]
+        assert one["sd_unilabel"] == pytest.approx(one["exact_unilabel"], rel=0.15)
+    assert not compute_board_result(board, rows_of({1: [1, 2]}, labels=1), {2: 1})["paper"]
