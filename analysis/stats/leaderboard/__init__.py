@@ -7,7 +7,11 @@ same weight, and systems are compared on the items they share.
 Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
-from analysis.stats.leaderboard._best_before import alphas_of_submissions, compare_with_best_before
+from analysis.stats.leaderboard._best_before import (
+    alphas_of_submissions,
+    compare_each_with_best_before,
+    compare_with_best_before,
+)
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
 from analysis.stats.leaderboard._days import day_effects
 from analysis.stats.leaderboard._differences import differences_from_reference_in_points, score_difference_in_points
@@ -28,6 +32,7 @@ __all__ = [
     "LabellingSpread",
     "Leaderboard",
     "alphas_of_submissions",
+    "compare_each_with_best_before",
     "compare_with_best_before",
     "day_effects",
     "design_effect",
