@@ -102,7 +102,7 @@ def simultaneous_differences(
     # Rounding errors of a score do not count as variation.
     smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
     decidable = se > smallest
-    largest = _largest_deviations(resampled - estimates, np.where(decidable & (spread > smallest), spread, np.inf))
+    largest = _largest_deviations(resampled, estimate, np.where(decidable & (spread > smallest), spread, np.inf))
     critical = float(np.quantile(largest, level))
     half = _as_t(critical, freedom) * se
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -193,21 +193,19 @@ def simultaneous_scores(
     )
 
 
-def _largest_deviations(deviations: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the largest |x_i - x_j| / spread_ij of each row of deviations (B, K)."""
-    n, k = deviations.shape
+def _largest_deviations(draws: FloatArray, differences: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return the largest |draw_i - draw_j - difference_ij| / spread_ij of each row of draws (B, K)."""
+    n, k = draws.shape
     largest = np.zeros(n)
-    if k < 2:
-        return largest
-    scale = 1 / spread
-    # Few resamples at a time, so that all systems' deviations stay in the processor's cache.
+    # Few resamples at a time, so that all systems' draws stay in the processor's cache.
     for low in range(0, n, BLOCK):
-        block = np.ascontiguousarray(deviations[low : low + BLOCK].T)
+        block = np.ascontiguousarray(draws[low : low + BLOCK].T)
         found = largest[low : low + BLOCK]
         for i in range(k - 1):
-            apart = block[i + 1 :] - block[i]
+            apart = block[i] - block[i + 1 :]
+            apart -= differences[i, i + 1 :, None]
             np.abs(apart, out=apart)
-            apart *= scale[i, i + 1 :, None]
+            apart /= spread[i, i + 1 :, None]
             np.maximum(found, apart.max(axis=0), out=found)
     return largest
 
