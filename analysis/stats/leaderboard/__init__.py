@@ -16,6 +16,13 @@ from analysis.stats.leaderboard._board import Leaderboard, leaderboard
 from analysis.stats.leaderboard._days import day_effects
 from analysis.stats.leaderboard._differences import differences_from_reference_in_points, score_difference_in_points
 from analysis.stats.leaderboard._equating import AnchorCell, EquatedScores, equated_scores
+from analysis.stats.leaderboard._pilot import (
+    DoubleLabels,
+    PrecisionForCost,
+    double_label_share,
+    pilot_label_table,
+    precision_for_cost,
+)
 from analysis.stats.leaderboard._precision import (
     LabellingSpread,
     design_effect,
@@ -28,7 +35,9 @@ from analysis.stats.leaderboard._stability import largest_day_score_difference_i
 
 __all__ = [
     "AnchorCell",
+    "DoubleLabels",
     "EquatedScores",
+    "PrecisionForCost",
     "LabellingSpread",
     "Leaderboard",
     "alphas_of_submissions",
@@ -36,6 +45,9 @@ __all__ = [
     "compare_with_best_before",
     "day_effects",
     "design_effect",
+    "double_label_share",
+    "pilot_label_table",
+    "precision_for_cost",
     "equated_scores",
     "equal_item_weights",
     "score_difference_in_points",
