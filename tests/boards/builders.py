@@ -74,7 +74,14 @@ def relative_template(owner, *, prompts=12, m=6):
 def open_board(owner=None, template=None, **columns) -> Board:
     owner = owner or user()
     template = template or rating_template(owner)
-    defaults = {"slug": "tales", "title": "Tales", "template": template, "visibility": "public", "labels_per_output": 2}
+    defaults = {
+        "slug": "tales",
+        "title": "Tales",
+        "template": template,
+        "visibility": "public",
+        "labels_per_output": 2,
+        "seed": 5,
+    }
     board = boards.create_board(Board(**defaults | columns), owner)
     return boards.open_board(board, owner)
 
