@@ -13,6 +13,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", include("heval_site.views.docs_urls")),
+    path("boards/", include("boards.views.urls")),
     path("studies/", include("annotators.admin.urls")),
     path("studies/", include("studies.admin.urls")),
     path("", include("analysis.report.urls")),
