@@ -13,10 +13,10 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", include("heval_site.views.docs_urls")),
-    path("boards/", include("boards.views.urls")),
     path("studies/", include("annotators.admin.urls")),
     path("studies/", include("studies.admin.urls")),
     path("boards/", include("boards.views.member_urls")),
+    path("boards/", include("boards.views.urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
 ]

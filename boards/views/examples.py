@@ -17,9 +17,9 @@ SHOWN_PROMPTS = 5
 
 
 @require_safe
-def examples_page(request: HttpRequest, board: str) -> HttpResponse:
+def examples_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the outputs of all published systems for one of a few prompts, if the board shows examples."""
-    shown = get_shown(request, board)
+    shown = get_shown(request, slug)
     if not shown.board.shows_examples:
         raise Http404("This board shows no example outputs.")
     keys = example_keys(shown)

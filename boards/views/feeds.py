@@ -21,7 +21,7 @@ class SnapshotFeed(Feed):
     """The snapshots of a board as RSS, newest first. No name of a system is in it: a reader keeps what it has read."""
 
     def __call__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        board = get_visible_board(request.user, kwargs["board"])
+        board = get_visible_board(request.user, kwargs["slug"])
         newest = newest_snapshots(board).first()
         changed_at = newest.at if newest else board.opened_at or board.created_at
         return finish(request, board, super().__call__(request, found=board), changed_at=changed_at)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .table import marks_of, overall_of, points, rank_text, score_text
+from .table import marks_of, overall_of, rank_text, score_text
 
 WIDTH = 860
 ROW = 26
@@ -97,7 +97,7 @@ def scores_figure(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], 
         value
         for row in drawn
         for name in ("estimate", "low", "high")
-        if (value := points(overall_of(result, row).get(name), result)) is not None
+        if (value := overall_of(result, row).get(name)) is not None
     ]
     if not values:
         return {}
@@ -139,14 +139,14 @@ def _mark(result: Mapping[str, Any], row: Mapping[str, Any], place: int, axis: A
     y = TOP + ROW * place + ROW / 2
 
     def x(name: str) -> str:
-        value = points(overall.get(name), result)
+        value = overall.get(name)
         return "" if value is None else at(axis.place(value))
 
     has_interval = bool(x("low") and x("high"))
     low, high = overall.get("rank_low") or 0, overall.get("rank_high") or 0
     return Mark(
         name=shortened(row["name"]),
-        text=f"{row['name']}: {score_text(overall, result)}, rank {rank_text(overall)}",
+        text=f"{row['name']}: {score_text(overall)}, rank {rank_text(overall)}",
         y=at(y),
         baseline=at(y + 4.5),
         may_be_first=low == 1,

@@ -25,9 +25,9 @@ PICTURE = "image/svg+xml"
 
 
 @require_safe
-def snapshot_file(request: HttpRequest, board: str, snapshot: int, file_format: str) -> HttpResponse:
+def snapshot_file(request: HttpRequest, slug: str, number: int, file_format: str) -> HttpResponse:
     """Return the table of a snapshot as CSV, JSON or LaTeX (booktabs)."""
-    shown = get_shown(request, board, snapshot)
+    shown = get_shown(request, slug, number)
     match file_format:
         case "csv":
             content, kind = csv_text(shown), "text/csv"
@@ -42,7 +42,7 @@ def snapshot_file(request: HttpRequest, board: str, snapshot: int, file_format: 
 
 
 def csv_text(shown: Shown) -> str:
-    """Return one row per system with all stored numbers. Scores are from 0 to 1, as in the JSON file."""
+    """Return one row per system with all stored numbers. Scores are in points, as in the JSON file."""
     keys = [criterion["key"] for criterion in shown.result["criteria"]]
     header = ["submission", "system", "team", "marks", *(f"{key}_{name}" for key in keys for name in SCORE_COLUMNS)]
     lines: list[list[Any]] = [[*header, "cost", "currency", "round", "received"]]
@@ -84,7 +84,7 @@ def latex_text(shown: Shown) -> str:
         cells = [
             escape_latex(table.rank_text(overall)),
             rf"\textbf{{{name}}}" if overall.get("rank_low") == 1 else name,
-            *(_latex_score(row["scores"].get(one["key"], {}), shown.result) for one in criteria),
+            *(_latex_score(row["scores"].get(one["key"], {})) for one in criteria),
             *(str(overall.get(key, "--")) for key in ("labels", "annotators")),
         ]
         body.append(" & ".join(cells) + r" \\")
@@ -113,13 +113,13 @@ def latex_text(shown: Shown) -> str:
     )
 
 
-def _latex_score(score: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+def _latex_score(score: Mapping[str, Any]) -> str:
     """Return a score with its interval as exponent and index.
 
-    >>> _latex_score({"estimate": 0.808, "low": 0.786, "high": 0.829}, {})
+    >>> _latex_score({"estimate": 80.8, "low": 78.6, "high": 82.9})
     '$80.8^{+2.1}_{-2.2}$'
     """
-    estimate, low, high = (table.points(score.get(name), result) for name in ("estimate", "low", "high"))
+    estimate, low, high = (score.get(name) for name in ("estimate", "low", "high"))
     if estimate is None:
         return "--"
     if low is None or high is None:
@@ -128,16 +128,16 @@ def _latex_score(score: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 
 @require_safe
-def snapshot_figure(request: HttpRequest, board: str, snapshot: int) -> HttpResponse:
+def snapshot_figure(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Return the figure of a snapshot with all its systems, as SVG."""
-    shown = get_shown(request, board, snapshot)
+    shown = get_shown(request, slug, number)
     return _picture(request, shown, "_scores.svg", {"figure": figures.scores_figure(shown.result, shown.rows)})
 
 
 @require_safe
-def history_picture(request: HttpRequest, board: str) -> HttpResponse:
+def history_picture(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the figure of scores over snapshots, as SVG."""
-    shown = get_shown(request, board)
+    shown = get_shown(request, slug)
     return _picture(request, shown, "_history.svg", {"figure": history_of(shown)["figure"]})
 
 
@@ -149,14 +149,14 @@ def _picture(request: HttpRequest, shown: Shown, name: str, context: Mapping[str
 
 
 @require_safe
-def badge(request: HttpRequest, board: str, entry: int) -> HttpResponse:
+def badge(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Return a badge with the newest rank set and score of a submission. Its address is permanent."""
-    shown = get_shown(request, board)
-    row = next((row for row in shown.rows if row["submission"] == entry), None)
+    shown = get_shown(request, slug)
+    row = next((row for row in shown.rows if row["submission"] == number), None)
     if row is None:
         raise Http404("The newest snapshot does not have this submission.")
     overall = table.overall_of(shown.result, row)
-    value = f"rank {table.rank_text(overall)}, {table.score_text(overall, shown.result)}"
+    value = f"rank {table.rank_text(overall)}, {table.score_text(overall)}"
     if row["is_withdrawn"]:
         value = "withdrawn"
     elif shown.result.get("is_simulated"):

@@ -44,9 +44,9 @@ def board_list_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def board_page(request: HttpRequest, board: str) -> HttpResponse:
+def board_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the newest results of a board: a figure, then the table of systems."""
-    visible = get_visible_board(request.user, board)
+    visible = get_visible_board(request.user, slug)
     shown = find_shown(visible)
     if shown is None:
         html = render_to_string("boards/board.html", {"board": visible, "description": _description(visible)})
@@ -55,9 +55,9 @@ def board_page(request: HttpRequest, board: str) -> HttpResponse:
 
 
 @require_safe
-def snapshot_page(request: HttpRequest, board: str, snapshot: int) -> HttpResponse:
+def snapshot_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Show one snapshot of a board. Its address is permanent."""
-    return _results_page(request, get_shown(request, board, snapshot))
+    return _results_page(request, get_shown(request, slug, number))
 
 
 def _description(board: Board) -> str:
@@ -97,9 +97,9 @@ def _results_context(shown: Shown, order: str) -> dict[str, Any]:
 
 
 @require_safe
-def embedded_table(request: HttpRequest, board: str, snapshot: int | None = None) -> HttpResponse:
+def embedded_table(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
     """Show the table alone, for other sites to frame."""
-    shown = get_shown(request, board, snapshot)
+    shown = get_shown(request, slug, number)
     # A private board is framed by nobody: its reader's session must not be used by another site.
     is_framable = shown.board.is_public
     return board_response(
@@ -127,13 +127,9 @@ def history_of(shown: Shown) -> dict[str, Any]:
             {
                 "name": row["name"],
                 "may_be_first": table.overall_of(shown.result, row).get("rank_low") == 1,
-                "scores": [
-                    score
-                    and {name: table.points(score.get(name), shown.result) for name in ("estimate", "low", "high")}
-                    for score in scores
-                ],
+                "scores": scores,
                 "texts": [
-                    f"{table.score_text(score, shown.result)} ({table.rank_text(score)})" if score else table.UNDEFINED
+                    f"{table.score_text(score)} ({table.rank_text(score)})" if score else table.UNDEFINED
                     for score in scores
                 ],
             }
@@ -147,9 +143,9 @@ def history_of(shown: Shown) -> dict[str, Any]:
 
 
 @require_safe
-def history_page(request: HttpRequest, board: str) -> HttpResponse:
+def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the score and the rank set of each system over the snapshots of a board."""
-    shown = get_shown(request, board)
+    shown = get_shown(request, slug)
     return board_response(request, shown.board, _history_html(shown), changed_at=shown.changed_at)
 
 

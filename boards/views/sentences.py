@@ -5,13 +5,16 @@ from typing import Any
 
 from boards.models import Board
 
+ALPHA = 0.05
+# What a board's probe has found, by its name.
 PROBES = {
+    "position": "Annotators favour the output that is shown first.",
     "first_shown": "Annotators favour the output that is shown first.",
     "neutral_share": "Many answers are ties or neutral.",
     "cycles": "Preferences go in circles.",
-    "heavy_voters": "Few people gave a large share of the labels.",
+    "heavy_voter": "One annotator gave a large share of the labels.",
     "separation": "Few systems can be told apart.",
-    "drift": "Scores changed over time.",
+    "drift": "Scores of the same systems differ between rounds.",
 }
 
 
@@ -44,44 +47,64 @@ def labels_sentence(result: Mapping[str, Any]) -> str:
 
 
 def check_sentences(result: Mapping[str, Any]) -> list[str]:
-    """Return what the stored checks say. A snapshot without a check has no sentence about it."""
-    return [*_drift(result.get("equating")), *_audit(result.get("audit")), *_sensitivity(result.get("sensitivity"))]
+    """Return what the stored checks say about the overall scores. A snapshot without a check has no sentence about it."""
+    overall = result["tables"].get(result["criteria"][0]["key"], {})
+    return [
+        *_equating(overall.get("equating")),
+        *_audit(result.get("audit")),
+        *_first_place(result.get("sensitivity")),
+    ]
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def pvalue_text(pvalue: float) -> str:
+    """Return a p-value in APA style.
+
+    >>> pvalue_text(0.0004), pvalue_text(0.042), pvalue_text(1)
+    ('p < .001', 'p = .042', 'p = 1.000')
+    """
+    return "p < .001" if pvalue < 0.001 else f"p = {pvalue:.3f}".replace("0.", ".", 1)
 
 
-def _drift(equating: Any) -> list[str]:
-    drift = _mapping(_mapping(equating).get("drift"))
-    test = _mapping(drift.get("test"))
-    pvalue = test.get("pvalue")
-    if pvalue is None:
-        reason = drift.get("reason") or _mapping(equating).get("reason")
-        return [f"Scores of different rounds are not on one scale: {reason}."] if reason else []
-    p = "p < .001" if pvalue < 0.001 else f"p = {pvalue:.3f}".replace("0.", ".", 1)
-    if pvalue <= 0.05:
-        return [f"Anchors scored differently in different rounds ({p}). Equating takes this out of the scores."]
-    return [f"Anchors show no difference between rounds ({p})."]
-
-
-def _audit(audit: Any) -> list[str]:
-    probes: Sequence[Any] = (
-        [*audit.values()] if isinstance(audit, Mapping) else audit if isinstance(audit, list) else []
-    )
-    if not probes:
+def _equating(equating: Mapping[str, Any] | None) -> list[str]:
+    if not equating:
         return []
-    fired = [_mapping(probe).get("name", "") for probe in probes if _mapping(probe).get("fires")]
-    if not fired:
-        return ["The audit of this snapshot found nothing."]
-    return [PROBES.get(name, f"The audit found a problem: {name.replace('_', ' ')}.") for name in fired]
+    groups = equating.get("linked", [])
+    found = []
+    if len(groups) > 1:
+        rounds = "; ".join(", ".join(map(str, group)) for group in groups)
+        found.append(f"No anchor links these groups of rounds, so scores hold only within each: {rounds}.")
+    drift, anchors = equating.get("drift", {}), equating.get("anchors_agree", {})
+    if drift.get("pvalue") is not None:
+        p = pvalue_text(drift["pvalue"])
+        if drift["pvalue"] <= ALPHA:
+            found.append(
+                f"Anchors scored differently in different rounds ({p}). The scores shown are corrected for this."
+            )
+        else:
+            found.append(f"Anchors show no difference between rounds ({p}).")
+    if anchors.get("pvalue") is not None and anchors["pvalue"] <= ALPHA:
+        p = pvalue_text(anchors["pvalue"])
+        found.append(f"Anchors did not move alike ({p}), so the correction for rounds is uncertain.")
+    return found
 
 
-def _sensitivity(sensitivity: Any) -> list[str]:
-    facts = _mapping(sensitivity)
-    answers, people = facts.get("answers"), facts.get("annotators")
-    found = [counted(n, noun) for n, noun in ((answers, "label"), (people, "annotator")) if isinstance(n, int)]
-    return [f"The first place would change without {' or without '.join(found)}."] if found else []
+def _audit(audit: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    if not audit:
+        return []
+    fired = [probe["name"] for probe in audit if probe["fires"]]
+    # Drift has a sentence with its correction.
+    found = [PROBES.get(name, f"The audit found a problem: {name}.") for name in fired if name != "drift"]
+    return found or ([] if fired else ["The audit of these results found nothing."])
+
+
+def _first_place(sensitivity: Mapping[str, Any] | None) -> list[str]:
+    """Return how little the first place rests on. Only a confirmed removal is named."""
+    found = []
+    for name, noun in (("answers", "label"), ("people", "annotator")):
+        removal = (sensitivity or {}).get(name) or {}
+        if removal.get("n") and removal.get("is_confirmed"):
+            found.append(f"{counted(removal['n'], noun)} of {removal['total']:,}")
+    return [f"Without {' or without '.join(found)}, another system would be first."] if found else []
 
 
 def reasons(result: Mapping[str, Any]) -> list[str]:

@@ -37,13 +37,6 @@ class Line:
     scored_in: str
 
 
-def points(value: float | None, result: Mapping[str, Any]) -> float | None:
-    """Return a stored value as it is shown: shares in points of 100, ratings unchanged."""
-    if value is None:
-        return None
-    return value if result.get("unit") == "rating" else 100 * value
-
-
 def signed(value: float) -> str:
     """Return a number with one digit and a minus sign.
 
@@ -54,15 +47,15 @@ def signed(value: float) -> str:
     return "0.0" if text == "-0.0" else text.replace("-", MINUS)
 
 
-def score_text(score: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+def score_text(score: Mapping[str, Any]) -> str:
     """Return a score with the distances to the ends of its interval, which are not equal.
 
-    >>> score_text({"estimate": 0.808, "low": 0.786, "high": 0.829}, {})
+    >>> score_text({"estimate": 80.8, "low": 78.6, "high": 82.9})
     '80.8 +2.1/−2.2'
-    >>> score_text({"estimate": 0.808, "low": None, "high": None}, {}), score_text({}, {})
+    >>> score_text({"estimate": 80.8, "low": None, "high": None}), score_text({})
     ('80.8', '–')
     """
-    estimate, low, high = (points(score.get(name), result) for name in ("estimate", "low", "high"))
+    estimate, low, high = (score.get(name) for name in ("estimate", "low", "high"))
     if estimate is None:
         return UNDEFINED
     if low is None or high is None:
@@ -92,10 +85,16 @@ def marks_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in names if row[f"is_{name}"])
 
 
+def new_bests(result: Mapping[str, Any]) -> frozenset[int]:
+    """Return the submissions that were shown to be better than the best before them."""
+    return frozenset(one["submission"] for one in result.get("better") or () if one.get("is_better"))
+
+
 def as_lines(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Return the rows as texts, in the given order."""
     keys = [criterion["key"] for criterion in result["criteria"]]
     rounds = {facts["number"]: facts for facts in result["rounds"]}
+    bests = new_bests(result)
     found = []
     for row in rows:
         overall = row["scores"].get(keys[0], {})
@@ -107,10 +106,10 @@ def as_lines(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> li
                 name=row["name"],
                 url=row["url"],
                 team=row["team"],
-                marks=marks_of(row),
+                marks=(*marks_of(row), *(("new best",) if row["submission"] in bests else ())),
                 may_be_first=overall.get("rank_low") == 1,
                 rank=rank_text(overall),
-                scores=tuple(score_text(row["scores"].get(key, {}), result) for key in keys),
+                scores=tuple(score_text(row["scores"].get(key, {})) for key in keys),
                 counts=(_count(overall.get("labels")), _count(overall.get("annotators")), cost),
                 scored_in=f"{first['number']} ({first['closed']})" if first else UNDEFINED,
             )

@@ -10,7 +10,7 @@ from studies.design.serialization import canonical_json, sha256_of
 from . import builders
 
 
-def score(estimate: float, *, half: float = 0.03, ranks: tuple[int, int] | None = (1, 1), labels: int = 200) -> dict:
+def score(estimate: float, *, half: float = 3.0, ranks: tuple[int, int] | None = (1, 1), labels: int = 200) -> dict:
     """A score whose interval is a little longer downwards."""
     return {
         "estimate": estimate,
@@ -88,16 +88,16 @@ def published_board(**columns: Any) -> Board:
     team, _ = builders.team_of(board, "The makers")
     for name, is_anonymous in (("good", False), ("hidden giant", True), ("weak", False)):
         builders.submit(board, team, name, is_anonymous=is_anonymous, url=f"https://example.org/{name.split()[0]}")
-    add_snapshot(board, result(board, {1: {"overall": score(0.9), "fluency": score(0.8)}}))
+    add_snapshot(board, result(board, {1: {"overall": score(90.0), "fluency": score(80.0)}}))
     add_snapshot(
         board,
         result(
             board,
             {
-                1: {"overall": score(0.808, half=0.021, ranks=(1, 2)), "fluency": score(0.7)},
-                2: {"overall": score(0.79, ranks=(1, 2)), "fluency": score(0.9)},
-                3: {"overall": score(0.6, ranks=(3, 3)), "fluency": score(0.8)},
-                4: {"overall": score(0.2, ranks=(4, 4)), "fluency": score(0.1)},
+                1: {"overall": score(80.8, half=2.1, ranks=(1, 2)), "fluency": score(70.0)},
+                2: {"overall": score(79.0, ranks=(1, 2)), "fluency": score(90.0)},
+                3: {"overall": score(60.0, ranks=(3, 3)), "fluency": score(80.0)},
+                4: {"overall": score(20.0, ranks=(4, 4)), "fluency": score(10.0)},
             },
         ),
     )
@@ -130,7 +130,7 @@ def _many_scores(n_systems: int, n_criteria: int, labels: int, nth: int) -> dict
     return {
         number: {
             key: score(
-                0.9 - 0.7 * number / n_systems + 0.01 * math.sin(number + nth + place),
+                90 - 70 * number / n_systems + math.sin(number + nth + place),
                 ranks=(max(number - 4, 1), min(number + 4, n_systems)),
                 labels=labels,
             )

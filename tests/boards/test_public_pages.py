@@ -62,7 +62,7 @@ def test_the_page_of_a_board_shows_scores_rank_sets_and_what_they_are_about(boar
 
 def test_a_subsample_and_robots_are_named(client):
     board = builders.open_board(population="subsample", sample_size=5)
-    stored.add_snapshot(board, stored.result(board, {1: {"overall": stored.score(0.5)}}, is_simulated=True))
+    stored.add_snapshot(board, stored.result(board, {1: {"overall": stored.score(50.0)}}, is_simulated=True))
     for path in ("", "embed/", "1/scores.tex"):
         text = text_of(client, path)
         assert "for exactly this subsample of 5 prompts" in text
@@ -178,7 +178,7 @@ def test_history_shows_each_system_over_snapshots(board, client):
 def test_the_table_as_csv(board, client):
     header, *lines = [line.split(",") for line in text_of(client, "2/scores.csv").strip().split("\n")]
     first = dict(zip(header, lines[0], strict=True))
-    assert (first["system"], first["overall_estimate"], first["overall_rank_high"]) == ("human", "0.808", "2")
+    assert (first["system"], first["overall_estimate"], first["overall_rank_high"]) == ("human", "80.8", "2")
     assert first["marks"] == "human reference anchor"
     assert [line[0] for line in lines] == ["1", "2", "3", "4"]
 
@@ -211,7 +211,7 @@ def test_pictures_are_well_formed_and_have_words(board, client):
 
 def test_a_score_without_interval_or_rank_is_shown_with_its_reason(client):
     board = builders.open_board()
-    bare = stored.score(0.5, ranks=None) | {"low": None, "high": None, "status": "too_few", "reason": "two annotators"}
+    bare = stored.score(50.0, ranks=None) | {"low": None, "high": None, "status": "too_few", "reason": "two annotators"}
     stored.add_snapshot(board, stored.result(board, {1: {"overall": bare}}))
     html = text_of(client, "")
     assert ">50.0<" in html
@@ -225,15 +225,38 @@ def test_a_score_without_interval_or_rank_is_shown_with_its_reason(client):
 
 def test_stored_checks_become_sentences(client):
     board = builders.open_board()
-    drift = {"status": "ok", "test": {"name": "max_t", "pvalue": 0.0004}}
+    equating = {"linked": [[1], [2, 3]], "drift": {"pvalue": 0.0004}, "anchors_agree": {"pvalue": 0.03}}
+    overall = {"status": "ok", "reason": "", "annotators": 40, "labels": 600, "equating": equating}
+    audit = [{"name": "position", "fires": True}, {"name": "cycles", "fires": False}, {"name": "drift", "fires": True}]
+    removal = {"n": 4, "total": 600, "is_confirmed": True}
     checks = {
-        "equating": {"drift": drift},
-        "audit": [{"name": "first_shown", "fires": True}, {"name": "cycles", "fires": False}],
-        "sensitivity": {"answers": 4, "annotators": 1},
+        "tables": {"overall": overall},
+        "audit": audit,
+        "sensitivity": {"answers": removal, "people": {"n": 1, "total": 40, "is_confirmed": False}},
+        "better": [{"submission": 1, "is_better": True}],
     }
-    stored.add_snapshot(board, stored.result(board, {1: {"overall": stored.score(0.5)}}, **checks))
+    stored.add_snapshot(board, stored.result(board, {1: {"overall": stored.score(50.0)}}, **checks))
     html = text_of(client, "")
-    assert "Anchors scored differently in different rounds (p &lt; .001)." in html
-    assert "Annotators favour the output that is shown first." in html
-    assert "go in circles" not in html
-    assert "The first place would change without 4 labels or without 1 annotator." in html
+    for words in (
+        "No anchor links these groups of rounds, so scores hold only within each: 1; 2, 3.",
+        "Anchors scored differently in different rounds (p &lt; .001).",
+        "Anchors did not move alike (p = .030)",
+        "Annotators favour the output that is shown first.",
+        "Without 4 labels of 600, another system would be first.",
+        '<span class="kind">new best</span>',
+    ):
+        assert words in html, words
+    for words in ("go in circles", "found nothing", "of 40"):
+        assert words not in html, words
+
+
+def test_checks_that_found_nothing_say_so(client):
+    board = builders.open_board()
+    overall = {"status": "ok", "reason": "", "equating": {"linked": [[1, 2]], "drift": {"pvalue": 0.4}}}
+    audit = [{"name": "position", "fires": False}]
+    result = stored.result(board, {1: {"overall": stored.score(50.0)}}, tables={"overall": overall}, audit=audit)
+    stored.add_snapshot(board, result)
+    html = text_of(client, "")
+    assert "Anchors show no difference between rounds (p = .400)." in html
+    assert "The audit of these results found nothing." in html
+    assert "would be first" not in html
