@@ -12,7 +12,7 @@ from boards.models import Board, BoardSnapshot
 
 from . import sentences
 from .responses import finish
-from .stored import newest_snapshots
+from .stored import Shown, find_shown, kept, newest_snapshots
 
 SHOWN_SNAPSHOTS = 10
 
@@ -39,11 +39,8 @@ class SnapshotFeed(Feed):
         return f"Results of the leaderboard “{board.title}”, as they are computed."
 
     def items(self, board: Board) -> list[tuple[BoardSnapshot, str]]:
-        snapshots = board.snapshots.order_by("-number")[:SHOWN_SNAPSHOTS]
-        return [
-            (one, f"{sentences.labels_sentence(one.result)} {sentences.population_sentence(one.result)}")
-            for one in snapshots
-        ]
+        shown = find_shown(board)
+        return _snapshots_and_words(shown) if shown else []
 
     def item_title(self, item: tuple[BoardSnapshot, str]) -> str:
         return f"Snapshot {item[0].number}"
@@ -57,6 +54,15 @@ class SnapshotFeed(Feed):
 
     def item_pubdate(self, item: tuple[BoardSnapshot, str]):
         return item[0].at
+
+
+@kept
+def _snapshots_and_words(shown: Shown) -> list[tuple[BoardSnapshot, str]]:
+    snapshots = shown.board.snapshots.order_by("-number")[:SHOWN_SNAPSHOTS]
+    return [
+        (one, f"{sentences.labels_sentence(one.result)} {sentences.population_sentence(one.result)}")
+        for one in snapshots
+    ]
 
 
 class AtomSnapshotFeed(SnapshotFeed):

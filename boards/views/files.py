@@ -16,7 +16,7 @@ from studies.stimuli.spreadsheet import formula_safe_csv_text
 from . import figures, sentences, table
 from .pages import history_of
 from .responses import board_response
-from .stored import Shown, get_shown
+from .stored import Shown, get_shown, kept
 
 SCORE_COLUMNS = ("estimate", "low", "high", "rank_low", "rank_high", "labels", "annotators", "prompts")
 # What a JSON file says of each submission.
@@ -41,6 +41,7 @@ def snapshot_file(request: HttpRequest, slug: str, number: int, file_format: str
     return board_response(request, shown.board, content, kind, changed_at=shown.changed_at, filename=filename)
 
 
+@kept
 def csv_text(shown: Shown) -> str:
     """Return one row per system with all stored numbers. Scores are in points, as in the JSON file."""
     keys = [criterion["key"] for criterion in shown.result["criteria"]]
@@ -54,6 +55,7 @@ def csv_text(shown: Shown) -> str:
     return formula_safe_csv_text(lines)
 
 
+@kept
 def json_text(shown: Shown) -> str:
     """Return the stored result, unchanged, so that its hash can be checked, and what may be said of each submission now."""
     return json.dumps(
@@ -73,6 +75,7 @@ def json_text(shown: Shown) -> str:
     )
 
 
+@kept
 def latex_text(shown: Shown) -> str:
     """Return a booktabs table with the distances to the ends of the intervals beside each score."""
     criteria = shown.result["criteria"]
@@ -131,27 +134,43 @@ def _latex_score(score: Mapping[str, Any]) -> str:
 def snapshot_figure(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Return the figure of a snapshot with all its systems, as SVG."""
     shown = get_shown(request, slug, number)
-    return _picture(request, shown, "_scores.svg", {"figure": figures.scores_figure(shown.result, shown.rows)})
+    return board_response(request, shown.board, _scores_svg(shown), PICTURE, changed_at=shown.changed_at)
+
+
+@kept
+def _scores_svg(shown: Shown) -> str:
+    return _svg(shown, "_scores.svg", figures.scores_figure(shown.result, shown.rows))
 
 
 @require_safe
 def history_picture(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the figure of scores over snapshots, as SVG."""
     shown = get_shown(request, slug)
-    return _picture(request, shown, "_history.svg", {"figure": history_of(shown)["figure"]})
+    return board_response(request, shown.board, _history_svg(shown), PICTURE, changed_at=shown.changed_at)
 
 
-def _picture(request: HttpRequest, shown: Shown, name: str, context: Mapping[str, Any]) -> HttpResponse:
-    if not context["figure"]:
+@kept
+def _history_svg(shown: Shown) -> str:
+    return _svg(shown, "_history.svg", history_of(shown)["figure"])
+
+
+def _svg(shown: Shown, name: str, figure: Mapping[str, Any]) -> str:
+    if not figure:
         raise Http404("This snapshot has no score to draw.")
-    svg = render_to_string(f"boards/{name}", {"board": shown.board, "is_file": True, **context})
-    return board_response(request, shown.board, svg, PICTURE, changed_at=shown.changed_at)
+    return render_to_string(f"boards/{name}", {"board": shown.board, "is_file": True, "figure": figure})
 
 
 @require_safe
 def badge(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Return a badge with the newest rank set and score of a submission. Its address is permanent."""
     shown = get_shown(request, slug)
+    if number not in shown.facts:
+        raise Http404("This submission does not exist.")
+    return board_response(request, shown.board, _badge_svg(shown, number), PICTURE, changed_at=shown.changed_at)
+
+
+@kept
+def _badge_svg(shown: Shown, number: int) -> str:
     row = next((row for row in shown.rows if row["submission"] == number), None)
     if row is None:
         raise Http404("The newest snapshot does not have this submission.")
@@ -170,9 +189,7 @@ def badge(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "text": f"{shown.board.title}: {value}",
         "width": figures.at(sum(widths)),
         "label_width": figures.at(widths[0]),
-        "value_width": figures.at(widths[1]),
         "label_middle": figures.at(widths[0] / 2),
         "value_middle": figures.at(widths[0] + widths[1] / 2),
     }
-    svg = render_to_string("boards/badge.svg", context)
-    return board_response(request, shown.board, svg, PICTURE, changed_at=shown.changed_at)
+    return render_to_string("boards/badge.svg", context)

@@ -1,7 +1,6 @@
 """Public pages of boards. They show stored snapshots, compute nothing, set no cookie and need no script."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -16,13 +15,11 @@ from studies.stimuli.markdown import render_markdown
 
 from . import figures, sentences, table
 from .responses import POLICY, board_response
-from .stored import Shown, find_shown, get_shown
+from .stored import Shown, find_shown, get_shown, kept
 
 FIGURE_ROWS = 30
 HISTORY_SNAPSHOTS = 24
 HISTORY_LINES = 8
-# Rendered pages that a process keeps: at most some megabytes.
-KEPT_PAGES = 32
 
 
 @require_safe
@@ -65,11 +62,17 @@ def _description(board: Board) -> str:
 
 
 def _results_page(request: HttpRequest, shown: Shown) -> HttpResponse:
-    order = table.known_order(shown.result, request.GET.get("sort"))
+    asked = request.GET.get("sort", "")
+    order = asked if asked in _orders(shown) else table.DEFAULT_ORDER
     return board_response(request, shown.board, _results_html(shown, order), changed_at=shown.changed_at)
 
 
-@lru_cache(maxsize=KEPT_PAGES)
+@kept
+def _orders(shown: Shown) -> frozenset[str]:
+    return table.known_orders(shown.result)
+
+
+@kept
 def _results_html(shown: Shown, order: str) -> str:
     context = _results_context(shown, order) | {
         "description": _description(shown.board),
@@ -107,7 +110,7 @@ def embedded_table(request: HttpRequest, slug: str, number: int | None = None) -
     )
 
 
-@lru_cache(maxsize=KEPT_PAGES)
+@kept
 def _embedded_html(shown: Shown) -> str:
     context = _results_context(shown, table.DEFAULT_ORDER) | {"is_embedded": True}
     return render_to_string("boards/embed.html", context)
@@ -149,7 +152,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     return board_response(request, shown.board, _history_html(shown), changed_at=shown.changed_at)
 
 
-@lru_cache(maxsize=KEPT_PAGES)
+@kept
 def _history_html(shown: Shown) -> str:
     context = {"board": shown.board, "shown": shown, "label": shown.result["criteria"][0]["label"]}
     return render_to_string("boards/history.html", context | history_of(shown))

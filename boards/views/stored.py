@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -12,12 +12,15 @@ from boards.access import get_visible_board
 from boards.models import Board, BoardSnapshot
 from boards.services.snapshots import public_facts
 
+# For functions of a ``Shown``: a process keeps what they return. A page of 200 systems has about 100 KB.
+kept = lru_cache(maxsize=32)
+
 
 @dataclass(frozen=True)
 class Shown:
     """A snapshot of a board with the names that everybody may see now. ``newest``: the number of the newest snapshot.
 
-    Two of them are equal if their pages are. So a page is rendered once, and again only after something on it has changed.
+    Two of them are equal if their pages are. So a page is rendered once, and again only after something on it has changed (``kept``).
     """
 
     board: Board = field(compare=False)

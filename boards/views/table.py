@@ -121,10 +121,9 @@ def _count(value: int | None) -> str:
     return UNDEFINED if value is None else f"{value:,}"
 
 
-def known_order(result: Mapping[str, Any], asked: str | None) -> str:
-    """Return the order that is asked for, or the default for an unknown one: the best first. A minus reverses an order."""
-    key = (asked or "").removeprefix("-")
-    return asked or DEFAULT_ORDER if key in {name for name, *_ in _columns(result)} else DEFAULT_ORDER
+def known_orders(result: Mapping[str, Any]) -> frozenset[str]:
+    """Return the orders that can be asked for: by each column, and reversed, with a minus before it."""
+    return frozenset(sign + key for key, *_ in _columns(result) for sign in ("", "-"))
 
 
 def sort_rows(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], order: str) -> list[Mapping[str, Any]]:
