@@ -42,7 +42,9 @@ def labels_sentence(result: Mapping[str, Any]) -> str:
     labels = counted(overall.get("labels", 0), "label")
     people = counted(overall.get("annotators", 0), "annotator")
     dates = sorted(date for facts in rounds for date in (facts.get("launched"), facts.get("closed")) if date)
-    period = f", from {dates[0]} to {dates[-1]}" if dates else ""
+    period = ""
+    if dates:
+        period = f", on {dates[0]}" if dates[0] == dates[-1] else f", from {dates[0]} to {dates[-1]}"
     return f"{labels} by {people} in {counted(len(rounds), 'round')}{period}."
 
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 from boards.models import Board
+from boards.services import snapshots
 from boards.views import pages
 from studies.design.serialization import canonical_json, sha256_of
 from tests.boards import builders, stored
@@ -191,6 +192,28 @@ def test_the_result_as_json_has_the_hash_that_it_names(board, client):
         "is_reference": False, "is_withdrawn": False, "received": read["submissions"]["2"]["received"],
     }  # fmt: skip
     assert read["address"].endswith("/boards/tales/2/")
+
+
+def test_pages_show_a_snapshot_that_was_computed(client):
+    """The fields of stored results are those that pages read."""
+    board = builders.open_board(template=builders.rating_template(user(), keys=("overall", "fluency")))
+    team, _ = builders.team_of(board)
+    builders.submit(board, team, "good")
+    builders.play_round(board)
+    builders.submit(board, team, "weak")
+    builders.play_round(board, seed=2)
+    snapshot = snapshots.take_snapshot(board, board.owner)
+    html = text_of(client, "")
+    assert "<strong>Simulated.</strong>" in html
+    overall = snapshots.display_rows(snapshot)[0]["scores"]["overall"]
+    assert f"{overall['estimate']:.1f} +{overall['high'] - overall['estimate']:.1f}/−" in html
+    assert "96 labels by" in html
+    assert "<li>Anchors " in html
+    read = json.loads(text_of(client, "1/scores.json"))
+    text = json.dumps(read["result"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert sha256_of(text) == read["result_sha256"]
+    for path in (*PAGES, *FILES):
+        assert client.get(address(path.replace("2/", "1/"))).status_code == 200, path
 
 
 def test_the_table_as_latex_escapes_names(board, client):
