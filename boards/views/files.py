@@ -182,7 +182,7 @@ def _badge_svg(shown: Shown, number: int) -> str:
         value += " (simulated)"
     label = figures.shortened(shown.board.title)
     # About the width of the letters of a sans-serif font at 11 pixels.
-    widths = [12 + 6.6 * len(text) for text in (label, value)]
+    widths = [12 + 6.3 * len(text) for text in (label, value)]
     context = {
         "label": label,
         "value": value,

@@ -174,6 +174,8 @@ def test_history_shows_each_system_over_snapshots(board, client):
     assert "90.0 +3.0/−3.3 (1)" in html
     assert "80.8 +2.1/−2.3 (1–2)" in html
     assert html.count("<circle") == 5
+    # The newest is first, where a phone shows it.
+    assert html.index("80.8 +2.1/−2.3 (1–2)") < html.index("90.0 +3.0/−3.3 (1)")
 
 
 def test_the_table_as_csv(board, client):
