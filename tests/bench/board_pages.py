@@ -13,7 +13,18 @@ from statistics import median
 
 from .machine import OURS, folder
 
-PATHS = ("", "?sort=-labels", "1/", "history/", "embed/", "1/scores.csv", "1/scores.json", "1/figure.svg", "badge/7.svg", "rss/")
+PATHS = (
+    "",
+    "?sort=-labels",
+    "1/",
+    "history/",
+    "embed/",
+    "1/scores.csv",
+    "1/scores.json",
+    "1/figure.svg",
+    "badge/7.svg",
+    "rss/",
+)
 
 
 def measure(requests: int) -> list[tuple[str, float, float, float, int]]:
