@@ -24,6 +24,7 @@ from analysis.stats import clusters
 from analysis.stats.confidence import BettingCurve, ConfidenceCurve, TCurve
 from tests import ROOT
 from tests.analysis.stats.comparisons import sandwich
+from tests.calibration.candidates import WildBootstrap, crossed_model
 
 RECORD = ROOT / "tests" / "golden" / "claims.json"
 LEVEL = 0.95
@@ -35,6 +36,8 @@ METHODS = (
     "sum of both variances",
     "two-way CR1, largest",
     "people only",
+    "wild bootstrap",
+    "mixed model, Kenward-Roger",
 )
 SETTINGS: Mapping[str, tuple] = {
     "people": (6, 8, 20, 60),
@@ -179,6 +182,8 @@ def curves(
         METHODS[2]: TCurve(plain.estimate, math.sqrt(both), df) if both > 1e-18 else None,
         METHODS[3]: old if old.se > 1e-9 else None,
         METHODS[4]: alone.curve,
+        METHODS[5]: WildBootstrap.drawn(rng, values, weights, *ways) if old.se > 1e-9 else None,
+        METHODS[6]: None if (mixed := crossed_model(values, *ways)) is None else mixed.curve,
     }
 
 
