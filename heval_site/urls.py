@@ -11,6 +11,7 @@ urlpatterns = [
     path("healthz", health.liveness_check, name="healthz"),
     path("readyz", health.readiness_check, name="readyz"),
     path("admin/", admin.site.urls),
+    path("api/v1/boards/", include("boards.api.urls")),
     path("api/v1/", include("analysis.api.urls")),
     path("docs/", include("heval_site.views.docs_urls")),
     path("studies/", include("annotators.admin.urls")),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
+from .comparisons import stored_differences
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -89,7 +91,12 @@ def _add_criterion(
             "from_best_high": distance.interval.high if distance.interval else None,
             **{name: int(value) for name, value in counts.loc[system].items()},
         }
+    pairs = {
+        "systems": [int(system) for system in ranks.systems],
+        "differences": stored_differences(result.differences),
+    }
     return {
+        **(pairs if criterion.is_overall else {}),
         "status": ranks.status,
         "reason": ranks.reason,
         "annotators": int(rows["annotator"].nunique()),

@@ -203,15 +203,15 @@ def refuse_unless_open(board: Board) -> None:
 
 
 @transaction.atomic
-def withdraw(submission: Submission) -> bool:
-    """Withdraw a submission for its team. Return whether it was not withdrawn before.
+def withdraw(submission: Submission, by=None) -> bool:
+    """Withdraw a submission for its team. Return whether it was not withdrawn before. ``by``: the member who does it for the team.
 
     Later rounds do not score it, and later snapshots leave it out. A round that is running ends as planned, so that no
     annotator loses work. Its name disappears from all pages.
     """
     if not Submission.objects.filter(pk=submission.pk, withdrawn_at=None).update(withdrawn_at=Now(), is_anchor=False):
         return False
-    audit.record("withdraw from board", by=None, board=submission.board.slug, submission=submission.number)
+    audit.record("withdraw from board", by=by, board=submission.board.slug, submission=submission.number)
     return True
 
 

@@ -19,11 +19,13 @@ class Leaderboard(Record):
     """Systems from best to worst: scores, rank sets, and distances from the best system.
 
     `scores` and `from_best` are in the order of `ranks.systems`. The best system's own distance is `not_applicable`.
+    `differences` of all pairs are in the same order; None if there are no rank sets.
     """
 
     scores: tuple[Estimate, ...]
     ranks: ranks.RankSets
     from_best: tuple[Estimate, ...]
+    differences: ranks.SimultaneousDifferences | None = None
 
 
 def leaderboard(
@@ -133,6 +135,7 @@ def leaderboard(
         from_best=tuple(
             _distance(position, names, drawn.scores[order], differences, sets, common) for position in range(len(names))
         ),
+        differences=differences,
     )
 
 
