@@ -21,14 +21,14 @@ from studies.services.rate_limits import count_and_check_rate_limit
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A researcher (``user``), a team, or anybody (neither). A token for one study gives no role in any board."""
+    """A researcher (``user``), a team, or anybody (neither). A token for one study gives no role in any board.
+
+    ``is_anonymous``: the request has no credentials, so that a token may help.
+    """
 
     user: object | None = None
     team: Team | None = None
-
-    @property
-    def is_anonymous(self) -> bool:
-        return self.user is None and self.team is None
+    is_anonymous: bool = False
 
     def is_member(self, board: Board) -> bool:
         return self.user is not None and is_allowed(self.user, BoardAction.VIEW, board)
@@ -55,7 +55,7 @@ def get_caller(request) -> Caller:
     token = get_api_token(request)
     is_bound = token is not None and token.study_id is not None
     if not request.user.is_authenticated or not is_researcher(request.user) or is_bound:
-        return Caller()
+        return Caller(is_anonymous=not request.user.is_authenticated)
     return Caller(user=request.user)
 
 

@@ -1,10 +1,19 @@
 """Serializers of boards. Requests are strict; what is sent is described for OpenAPI."""
 
+from decimal import Decimal
 from typing import Any
 
 from rest_framework import serializers
 
-from analysis.api.fields import CleanTextField, CodeField, ListedField, NameField, StrictBooleanField, StrictMixin
+from analysis.api.fields import (
+    CleanTextField,
+    CodeField,
+    ListedField,
+    NameField,
+    StrictBooleanField,
+    StrictDecimalField,
+    StrictMixin,
+)
 from boards.models import Board
 from boards.services.status import STATES
 
@@ -26,6 +35,9 @@ class BoardSerializer(StrictMixin, serializers.ModelSerializer):
     slug = NameField(max_length=50)
     title = NameField(max_length=200)
     template = CodeField(source="template.code", help_text="The code of the study that every round is a clone of.")
+    anchor_share = StrictDecimalField(
+        max_digits=3, decimal_places=2, min_value=Decimal(0), max_value=Decimal("0.9"), required=False
+    )
     prompts = serializers.SerializerMethodField(help_text="Number of prompts that each submission answers.")
     newest_snapshot = serializers.SerializerMethodField(help_text="Number of the newest snapshot, or null.")
 
