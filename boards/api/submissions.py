@@ -18,7 +18,7 @@ from analysis.api.query import (
     page_response,
     parse_single_line,
 )
-from analysis.api.renderers import RowErrors, flatten_field_errors, row_error
+from analysis.api.renderers import MAX_ERRORS, RowErrors, flatten_field_errors, row_error
 from boards.access import BoardAction
 from boards.models import Board, Submission, Team
 from boards.services import rounds, submissions
@@ -175,9 +175,12 @@ def _sent_rows(rows: Any) -> tuple[str, bytes, list[dict[str, Any]]]:
 
 
 def _row_errors(refused: SubmissionRefused) -> list[dict[str, Any]]:
-    errors = [row_error(problem.row, problem.column, problem.text) for problem in refused.problems.first]
-    if (more := refused.problems.count - len(errors)) > 0:
-        # In the first place, because a response has a limited number of errors.
+    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
+    listed = refused.problems.first
+    if refused.problems.count > MAX_ERRORS:
+        listed = listed[: MAX_ERRORS - 1]
+    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
+    if more := refused.problems.count - len(errors):
         errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
     return errors
 
