@@ -14,6 +14,7 @@ from analysis.api.fields import (
     StrictDecimalField,
     StrictMixin,
 )
+from analysis.api.query import MAX_INTEGER
 from boards.models import Board
 from boards.services.status import STATES
 
@@ -35,6 +36,13 @@ class BoardSerializer(StrictMixin, serializers.ModelSerializer):
     slug = NameField(max_length=50)
     title = NameField(max_length=200)
     template = CodeField(source="template.code", help_text="The code of the study that every round is a clone of.")
+    sample_size = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_INTEGER,
+        help_text="Null: all prompts of the template.",
+    )
     anchor_share = StrictDecimalField(
         max_digits=3, decimal_places=2, min_value=Decimal(0), max_value=Decimal("0.9"), required=False
     )

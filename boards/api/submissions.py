@@ -76,15 +76,14 @@ class SubmissionsView(BoardView):
     )
     def get(self, request, slug):
         snapshot = newest_snapshot(self.board)
-        own = own_submissions(self.caller, self.board).values("pk")
+        own = set(own_submissions(self.caller, self.board).values_list("pk", flat=True))
         seen = Q(pk__in=own)
         if self.board.is_public:
             seen |= Q(number__in=list(rows_by_submission(snapshot)))
         found = Submission.objects.filter(seen, board=self.board).select_related("team").order_by("number")
         statuses = find_statuses(self.board, found, snapshot)
-        own_keys = set(own_submissions(self.caller, self.board).values_list("pk", flat=True))
         rows = [
-            (one.number, submission_json(one, statuses[one.number], is_own=one.pk in own_keys))
+            (one.number, submission_json(one, statuses[one.number], is_own=one.pk in own))
             for one in found
             if one.number > self.values["cursor"][0] and self.values["state"] in (None, statuses[one.number].state)
         ]

@@ -27,10 +27,10 @@ def api(board):
     return api_of_team(board)
 
 
-def send_form(api, board, data=None, name="outputs.jsonl", **fields):
+def send_form(api, board, data=None, filename="outputs.jsonl", **fields):
     sent = {"name": "good", **fields}
     if data is not None:
-        sent["file"] = SimpleUploadedFile(name, data)
+        sent["file"] = SimpleUploadedFile(filename, data)
     return api.client.post(f"/api/v1/boards/{board.slug}/submissions/", sent, headers=api.headers)
 
 
@@ -43,7 +43,7 @@ def test_a_submission_as_json_and_as_a_file_is_stored_alike(board, api):
     # The same name and the same outputs, in whichever way they come, are the same submission.
     again = send_form(api, board, builders.outputs_file(board, "good"))
     assert (first.status_code, again.status_code, again.json()["number"]) == (201, 200, first.json()["number"])
-    second = send_form(api, board, builders.outputs_file(board, "good"), **{"name": "form", "is_anonymous": "true"})
+    second = send_form(api, board, builders.outputs_file(board, "good"), name="form", is_anonymous="true")
     assert second.status_code == 201
     one, two = first.json(), second.json()
     assert (one["state"], one["n_outputs"], one["team"], one["url"]) == (
@@ -62,7 +62,7 @@ def test_a_submission_as_json_and_as_a_file_is_stored_alike(board, api):
 
 def test_a_csv_file_is_read_too(board, api):
     rows = "".join(f'{row["prompt"]},"{row["output"]}"\n' for row in outputs(board))
-    assert send_form(api, board, f"prompt,output\n{rows}".encode(), name="a.csv").status_code == 201
+    assert send_form(api, board, f"prompt,output\n{rows}".encode(), filename="a.csv").status_code == 201
 
 
 def test_a_member_submits_for_a_team(board, api):
@@ -154,7 +154,7 @@ FILES = {
 
 @pytest.mark.parametrize(("data", "name", "words"), FILES.values(), ids=FILES)
 def test_a_bad_file_is_refused_with_a_reason(board, api, data, name, words):
-    answer = send_form(api, board, data, name=name)
+    answer = send_form(api, board, data, filename=name)
     assert answer.status_code == 400, answer.content
     assert any(words in text for _, _, text in errors_of(answer)), errors_of(answer)
 
