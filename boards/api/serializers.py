@@ -12,6 +12,7 @@ from analysis.api.fields import (
     NameField,
     StrictBooleanField,
     StrictDecimalField,
+    StrictIntegerField,
     StrictMixin,
 )
 from analysis.api.query import MAX_INTEGER
