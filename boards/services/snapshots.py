@@ -159,6 +159,7 @@ def display_rows(snapshot: BoardSnapshot) -> list[Mapping[str, Any]]:
     submissions = {
         one.number: one
         for one in snapshot.board.submissions.select_related("team").only(
+            "board",
             "number",
             "name",
             "is_anonymous",
