@@ -1,5 +1,6 @@
 """Compare two submissions by the simultaneous intervals that a snapshot stores."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,11 @@ class Comparison:
     reason: str = ""
 
 
-def stored_differences(differences: Any) -> dict[str, Any] | None:
-    """Return the intervals of all pairs as JSON: scores, and for each system the half widths to those before it.
+def stored_differences(systems: Sequence[Any], differences: Any) -> dict[str, Any] | None:
+    """Return the intervals of all pairs as JSON: for each system, its distance from the first, and half widths to those before it.
 
-    ``differences``: the ``SimultaneousDifferences`` of a leaderboard, in the order of its systems. Half widths are enough,
-    because each interval has the difference of the two scores in its middle. This is a sixth of three whole tables.
+    ``differences``: the ``SimultaneousDifferences`` of these systems. Half widths are enough, because each interval has the
+    difference of two distances in its middle; whole tables would be six times as large.
     """
     if differences is None:
         return None
@@ -42,41 +43,48 @@ def stored_differences(differences: Any) -> dict[str, Any] | None:
     return {
         "level": differences.level,
         "method": METHOD,
-        "half_widths": [
-            [float(half) if decidable else None for half, decidable in zip(row[:n], known[:n], strict=True)]
-            for n, (row, known) in enumerate(zip(halves, differences.decidable, strict=True))
-        ],
-        # The first column holds every score's distance from the first system.
+        "systems": [int(system) for system in systems],
         "from_first": [float(distance) for distance in differences.estimates[:, 0]],
+        "half_widths": [
+            [float(half) if known else None for half, known in zip(row[:n], decidable[:n], strict=True)]
+            for n, (row, decidable) in enumerate(zip(halves, differences.decidable, strict=True))
+        ],
     }
 
 
 def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int) -> Comparison:
     """Return the stored comparison of two submissions of a snapshot. Raise ActionRefused if one of them has no row."""
     result = snapshot.result
-    overall = result["criteria"][0]["key"]
-    table = result["tables"][overall]
-    stored = table.get("differences")
-    places = {number: place for place, number in enumerate(table.get("systems", []))}
     scored = {row["submission"] for row in result["rows"]}
     for number in (submission, baseline):
         if number not in scored:
             raise ActionRefused(f"Snapshot {snapshot.number} has no score of submission {number}. Choose a scored one.")
-    common = {
-        "submission": submission,
-        "baseline": baseline,
-        "snapshot": snapshot.number,
-        "criterion": overall,
-        "level": result["level"],
-        "method": METHOD,
-        "systems": len(places),
-    }
-    if not stored or submission not in places or baseline not in places or submission == baseline:
-        reason = table.get("reason") or "the snapshot has no interval for this pair"
-        return Comparison(**common, estimate=None, low=None, high=None, reason=reason)
-    one, other = places[submission], places[baseline]
-    estimate = stored["from_first"][one] - stored["from_first"][other]
-    half = stored["half_widths"][max(one, other)][min(one, other)]
-    if half is None:
-        return Comparison(**common, estimate=estimate, low=None, high=None, reason="the difference does not vary")
-    return Comparison(**common, estimate=estimate, low=estimate - half, high=estimate + half)
+    overall = result["criteria"][0]["key"]
+    table = result["tables"][overall]
+    stored = table.get("differences") or {"systems": []}
+    places = {number: place for place, number in enumerate(stored["systems"])}
+    estimate = half = None
+    reason = table.get("reason", "")
+    if submission in places and baseline in places and submission != baseline:
+        one, other = places[submission], places[baseline]
+        estimate = stored["from_first"][one] - stored["from_first"][other]
+        half = stored["half_widths"][max(one, other)][min(one, other)]
+        reason = "" if half is not None else "the difference does not vary"
+    elif len(places) > 1:
+        reason = (
+            "no anchor puts both on one scale" if submission != baseline else "a submission has no baseline in itself"
+        )
+    has_interval = estimate is not None and half is not None
+    return Comparison(
+        submission=submission,
+        baseline=baseline,
+        snapshot=snapshot.number,
+        criterion=overall,
+        estimate=estimate,
+        low=estimate - half if has_interval else None,
+        high=estimate + half if has_interval else None,
+        level=stored.get("level", result["level"]),
+        method=METHOD,
+        systems=len(places),
+        reason=reason or ("" if has_interval else "the snapshot has no interval for this pair"),
+    )

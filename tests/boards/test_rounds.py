@@ -268,3 +268,9 @@ def test_a_template_that_gives_no_scores_opens_no_board(change, words, monkeypat
     change(template)
     with pytest.raises(ActionRefused, match=words):
         builders.open_board(owner, template)
+
+
+def test_a_board_with_one_label_keeps_a_share_of_second_labels():
+    board = board_with("good", labels_per_output=1, double_label_share=Decimal("0.25"))
+    # 2 systems x 12 prompts x 1.25 labels on batches of 6.
+    assert planning.plan_round(board).places == 5

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -121,27 +122,39 @@ def test_snapshots_have_rows_with_names_and_results():
     assert rows[0]["scores"]["overall"]["rank_high"] == 3
 
 
-def test_a_comparison_is_the_interval_of_the_leaderboard():
-    board, team = scored_board()
-    shown = Api().get("boards/tales/snapshots/1/").json()
-    best, second, third = shown["rows"]
-    for row in (second, third):
-        found = (
-            Api().get(f"boards/tales/submissions/{row['submission']}/comparison/?baseline={best['submission']}").json()
-        )
-        stored = row["scores"]["overall"]
-        for name, key in (("estimate", "from_best"), ("low", "from_best_low"), ("high", "from_best_high")):
-            assert found[name] == pytest.approx(stored[key]), name
-        assert (found["level"], found["method"], found["systems"], found["reason"]) == (0.95, "max_t", 3, "")
-    # The other way round it is the same interval with its signs changed.
-    address = "boards/tales/submissions/{}/comparison/?baseline={}"
-    one = Api().get(address.format(third["submission"], second["submission"])).json()
-    other = Api().get(address.format(second["submission"], third["submission"])).json()
-    assert (one["low"], one["high"]) == pytest.approx((-other["high"], -other["low"]))
-    assert one["high"] < 0
-    assert one["estimate"] == pytest.approx(
-        third["scores"]["overall"]["estimate"] - second["scores"]["overall"]["estimate"]
+def compared(one, other):
+    return Api().get(f"boards/tales/submissions/{one}/comparison/?baseline={other}").json()
+
+
+def test_a_comparison_is_the_interval_of_the_leaderboard(monkeypatch):
+    kept = []
+    original = comparisons.stored_differences
+    monkeypatch.setattr(
+        "boards.services.results.stored_differences", lambda *given: kept.append(given) or original(*given)
     )
+    board, _ = scored_board()
+    systems, differences = kept[0]
+    assert len(systems) == 3 and not np.isnan(differences.low[1:, 0]).any()
+    for i, one in enumerate(systems):
+        for j, other in enumerate(systems):
+            if i != j:
+                found = compared(one, other)
+                expected = differences.estimates[i, j], differences.low[i, j], differences.high[i, j]
+                assert (found["estimate"], found["low"], found["high"]) == pytest.approx(expected)
+    best, weak = compared(1, 2), compared(2, 1)
+    assert (best["level"], best["method"], best["systems"], best["reason"]) == (0.95, "max_t", 3, "")
+    assert weak["high"] < 0 < best["low"]
+
+
+def test_a_comparison_over_two_rounds_has_the_error_of_their_link():
+    board, team = scored_board()
+    builders.submit(board, team.team, "middle")
+    within = compared(3, 2)
+    builders.play_round(board, seed=5)
+    snapshots.take_snapshot(board, board.owner)
+    across = compared(4, 2)
+    assert (across["snapshot"], across["systems"]) == (2, 4)
+    assert across["high"] - across["low"] > within["high"] - within["low"]
 
 
 def test_a_comparison_that_is_not_possible_says_why():
@@ -176,7 +189,7 @@ def test_a_snapshot_of_before_has_no_interval_for_pairs():
     stored = snapshots.take_snapshot(board, board.owner)
     stored.result["tables"]["overall"].pop("differences")
     found = comparisons.compare_submissions(stored, 2, 3)
-    assert found.low is None and found.reason == "the snapshot has no interval for this pair"
+    assert (found.estimate, found.low, found.reason) == (None, None, "the snapshot has no interval for this pair")
 
 
 def test_teams_get_a_key_once_and_a_link():
