@@ -17,6 +17,7 @@ urlpatterns = [
     path("studies/", include("annotators.admin.urls")),
     path("studies/", include("studies.admin.urls")),
     path("boards/", include("boards.views.member_urls")),
+    path("boards/", include("boards.views.team_urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
 ]

@@ -18,6 +18,7 @@ from analysis.api.fields import (
 from analysis.api.query import MAX_INTEGER
 from boards.models import Board
 from boards.services.status import STATES
+from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 
 PUBLIC_COLUMNS = (
     "slug", "title", "description", "state", "visibility", "population", "shows_examples", "seed", "labels_per_output", "created_at",
@@ -25,7 +26,7 @@ PUBLIC_COLUMNS = (
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.
 MEMBER_COLUMNS = (
-    "sample_size", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone", "design_sha256",
 )  # fmt: skip
 READ_ONLY = ("state", "created_at", "opened_at", "closed_at", "design_sha256")
@@ -94,7 +95,7 @@ class SubmissionFieldsSerializer(StrictMixin, serializers.Serializer):
     """What a submission says about itself."""
 
     name = NameField(max_length=100)
-    description = CleanTextField(required=False, default="", allow_blank=True, max_length=10_000)
+    description = CleanTextField(required=False, default="", allow_blank=True, max_length=MAX_DESCRIPTION_CHARACTERS)
     url = CleanTextField(required=False, default="", allow_blank=True, max_length=200, help_text="A web address.")
     is_anonymous = StrictBooleanField(default=False, help_text="Hide the name until it is published.")
     team = NameField(required=False, max_length=100, help_text="Only for members: the team that submits.")

@@ -19,6 +19,7 @@ from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARACTERS = 100_000
+MAX_DESCRIPTION_CHARACTERS = 10_000
 LISTED_KEYS = 5
 
 
@@ -141,6 +142,10 @@ def submit_outputs(
         name = clean_name(name, max_length=100)
     except TextRefused as refused:
         raise ValidationError({"name": str(refused).removeprefix("name: ").capitalize()}) from None
+    try:
+        description = clean_text(description, max_length=MAX_DESCRIPTION_CHARACTERS, field="description")
+    except TextRefused as refused:
+        raise ValidationError({"description": str(refused).removeprefix("description: ").capitalize()}) from None
     read = read_outputs_file(filename, file, board.sample_keys)
     with transaction.atomic():
         # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
