@@ -1,7 +1,7 @@
 """Read and check a file of outputs, store it as a submission, and let its team withdraw or publish it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
+from django.utils.text import capfirst
 
 from boards.models import Board, BoardRound, Submission, SubmittedOutput, Team
 from studies.models import audit
@@ -138,14 +139,9 @@ def submit_outputs(
     if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
         return earlier, False
     refuse_unless_open(board)
-    try:
-        name = clean_name(name, max_length=100)
-    except TextRefused as refused:
-        raise ValidationError({"name": str(refused).removeprefix("name: ").capitalize()}) from None
-    try:
-        description = clean_text(description, max_length=MAX_DESCRIPTION_CHARACTERS, field="description")
-    except TextRefused as refused:
-        raise ValidationError({"description": str(refused).removeprefix("description: ").capitalize()}) from None
+    name = _cleaned("name", lambda: clean_name(name, max_length=100))
+    limit = MAX_DESCRIPTION_CHARACTERS
+    description = _cleaned("description", lambda: clean_text(description, max_length=limit, field="description"))
     read = read_outputs_file(filename, file, board.sample_keys)
     with transaction.atomic():
         # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
@@ -194,6 +190,13 @@ def submit_outputs(
         )
     submission.refresh_from_db()
     return submission, True
+
+
+def _cleaned(field: str, clean: Callable[[], str]) -> str:
+    try:
+        return clean()
+    except TextRefused as refused:
+        raise ValidationError({field: capfirst(str(refused).removeprefix(f"{field}: "))}) from None
 
 
 def next_submission_number(board: Board) -> int:
