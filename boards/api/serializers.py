@@ -144,6 +144,7 @@ class SubmissionSerializer(serializers.Serializer):
     state = serializers.ChoiceField(STATES)
     round = serializers.IntegerField(allow_null=True, help_text="The round that scores it first.")
     snapshot = serializers.IntegerField(allow_null=True, help_text="The snapshot from which scores are.")
+    overall = serializers.CharField(allow_null=True, help_text="The criterion that systems are ranked by.")
     scores = serializers.DictField(
         child=ScoreSerializer(), allow_null=True, help_text="By criterion; null without scores."
     )

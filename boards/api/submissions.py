@@ -46,6 +46,7 @@ def submission_json(one: Submission, status: SubmissionStatus, *, is_own: bool) 
         "state": status.state,
         "round": status.round,
         "snapshot": status.snapshot,
+        "overall": status.overall,
         "scores": status.row["scores"] if status.row else None,
         "is_anonymous": one.is_anonymous,
         "is_anchor": one.is_anchor,

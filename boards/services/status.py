@@ -12,12 +12,16 @@ WAITING, IN_ROUND, SCORED, WITHDRAWN = STATES = ("waiting", "in_round", "scored"
 
 @dataclass(frozen=True, slots=True)
 class SubmissionStatus:
-    """The state of a submission. ``round``: the round that scores it first. ``row``: its row in the newest snapshot."""
+    """The state of a submission. ``round``: the round that scores it first. ``row``: its row in the newest snapshot.
+
+    ``overall``: the key of the overall criterion in the row's scores.
+    """
 
     state: str
     round: int | None = None
     snapshot: int | None = None
     row: Mapping[str, Any] | None = None
+    overall: str | None = None
 
 
 def newest_snapshot(board: Board) -> BoardSnapshot | None:
@@ -43,7 +47,8 @@ def find_statuses(
         if one.withdrawn_at:
             found[one.number] = SubmissionStatus(WITHDRAWN, number)
         elif row is not None and snapshot is not None:
-            found[one.number] = SubmissionStatus(SCORED, number, snapshot.number, row)
+            overall = snapshot.result["criteria"][0]["key"]
+            found[one.number] = SubmissionStatus(SCORED, number, snapshot.number, row, overall)
         else:
             found[one.number] = SubmissionStatus(WAITING if number is None else IN_ROUND, number)
     return found

@@ -143,17 +143,16 @@ def _team_page(
         "n_prompts": len(board.sample_keys),
         "max_megabytes": MAX_FILE_BYTES // 2**20,
         "level": round(100 * snapshot.result["level"]) if snapshot else None,
-        "rows": [_row(one, statuses[one.number], snapshot) for one in own],
+        "rows": [_row(one, statuses[one.number]) for one in own],
     }
     return _page("boards/team.html", context, status)
 
 
-def _row(one: Submission, status: Any, snapshot: Any) -> dict[str, Any]:
-    overall = snapshot.result["criteria"][0]["key"] if snapshot else ""
+def _row(one: Submission, status: Any) -> dict[str, Any]:
     return {
         "submission": one,
         "status": status,
-        "score": status.row["scores"].get(overall) if status.state == SCORED else None,
+        "score": status.row["scores"].get(status.overall) if status.state == SCORED else None,
         "may_withdraw": status.state != WITHDRAWN,
         "may_publish": one.is_anonymous and status.state != WITHDRAWN,
     }
