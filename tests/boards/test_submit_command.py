@@ -138,17 +138,20 @@ def test_waiting_ends_at_its_limit_and_after_a_withdrawal(board, file):
     ("strengths", "options", "code", "words"),
     [
         ({"good": -4.0}, (), 2, "Regression: the whole interval shows a loss of more than 0 points."),
-        ({"good": -4.0}, ("--max-loss", "100"), 0, "No regression: the whole interval excludes"),
+        ({"good": 1.4}, ("--max-loss", "60"), 0, "No regression: the whole interval excludes"),
         ({"good": 1.4}, ("--max-loss", "1"), 0, "Undecided: a loss of more than 1 points is neither"),
         ({"good": 1.4}, ("--max-loss", "1", "--strict"), 3, "Undecided"),
     ],
 )
 def test_the_exit_code_says_what_the_interval_shows(board, file, strengths, options, code, words):
-    with connected(sleep=scores(board, **strengths)):
+    builders.submit(board, builders.team_of(board, "Team B")[0], "weak")
+    play = scores(board, **strengths)
+    play(0)
+    with connected(sleep=play):
         found, printed = run_submit("tales", file, "--wait", "--baseline", "human", *options)
     assert (found, words in printed) == (code, True), printed
     assert "Baseline: submission 1 “human”, overall score." in printed
-    assert "the intervals of all pairs of the 2 systems hold at once" in printed
+    assert "the intervals of all pairs of the 3 systems hold at once" in printed
 
 
 def test_a_baseline_is_named_by_its_number_too_and_must_exist_before_anything_is_sent(board, file):
