@@ -109,7 +109,7 @@ class Command(BaseCommand):
                     self.stdout.flush()
             if time.monotonic() + poll_every > end:
                 raise CommandError(
-                    f"Submission {number} has no score yet. It keeps its place: wait again with the same --request-token.",
+                    f"Submission {number} has no score yet. It keeps its place. Run the same command again to wait on.",
                     returncode=TIMED_OUT,
                 )
             client.sleep(poll_every)
