@@ -22,10 +22,13 @@ LEVEL = 0.95
 PRECISION = ("se", "worst_case_se", "worst_case_se_clustered", "design_effect")
 
 
-def compute_board_result(board: Board, rows: "DataFrame", new_in_round: Mapping[int, int]) -> dict[str, Any]:
+def compute_board_result(
+    board: Board, rows: "DataFrame", new_in_round: Mapping[int, int], last: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return criteria, rows and blocks of a snapshot, as JSON values.
 
-    ``rows``: those of ``read_board_rows``. ``new_in_round``: the round in which each submission was scored first.
+    ``rows``: those of ``read_board_rows``. ``new_in_round``: the round in which each submission was scored first. ``last``: the result of the last
+    snapshot, whose claims stay as they were made.
     """
     from analysis.data.frames import frame_sha256
     from analysis.stats.seeds import seed_hex, seeded_generator
@@ -53,7 +56,7 @@ def compute_board_result(board: Board, rows: "DataFrame", new_in_round: Mapping[
         ],
         "rows": ordered,
         "tables": tables,
-        "better": better_than_best_before(main, new_in_round, is_new_prompts),
+        "better": better_than_best_before(main, new_in_round, is_new_prompts, (last or {}).get("better", ())),
         "audit": audit_of_scores(main, is_new_prompts, rng),
         "sensitivity": sensitivity_of_first_place(main),
         "paper": paper_studies(rows, seeded_generator(seed, "paper")),

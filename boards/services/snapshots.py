@@ -69,6 +69,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
     check_permission_or_404(by, BoardAction.RUN, board)
     rows = read_board_rows(board)
     rounds = list(closed_rounds(board))
+    last = board.snapshots.order_by("-number").first()
     entries = RoundEntry.objects.filter(round__in=rounds, is_new=True)
     new_in_round = dict(entries.values_list("submission__number", "round__number"))
     result = {
@@ -82,7 +83,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         "design_sha256": board.design_sha256,
         "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
-        **compute_board_result(board, rows, new_in_round),
+        **compute_board_result(board, rows, new_in_round, last.result if last else None),
     }
     _add_costs(result, new_in_round)
     text = canonical_json(result)
