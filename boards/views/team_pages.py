@@ -35,6 +35,7 @@ NO_KEY = (
     "The key in it is wrong, was replaced, or was revoked. Ask the board's owner for a new link.",
 )
 TOO_MANY = ("Too many requests", "This team sent too many requests in this minute. Wait a minute, then try again.")
+NO_FILE = ("There is no such file", "The prompts are a CSV or a JSON-lines file. Go back to the team's page.")
 NO_SUCH = ("There is no such submission", "This team has no submission with this number. Go back to the team's page.")
 
 
@@ -191,6 +192,8 @@ def _confirmed(
 @team_page_view("GET", "HEAD")
 def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -> HttpResponse:
     """The prompts that a submission answers, as CSV or JSON lines. The CSV file has a column for the outputs."""
+    if file_format not in ("csv", "jsonl"):
+        return notice(*NO_FILE, status=404)
     rows = prompts_to_answer(team.board)
     columns = ("prompt", "text", "source", "domain", "language")
     if file_format == "csv":

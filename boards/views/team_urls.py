@@ -1,6 +1,6 @@
 """Addresses of the pages of teams, below /boards/."""
 
-from django.urls import path, re_path
+from django.urls import path
 
 from . import team_pages
 
@@ -10,9 +10,5 @@ urlpatterns = [
     path(team, team_pages.team_page, name="team_page"),
     path(f"{team}<int:number>/withdraw/", team_pages.withdraw_page, name="team_withdraw"),
     path(f"{team}<int:number>/publish/", team_pages.publish_page, name="team_publish"),
-    re_path(
-        r"^(?P<slug>[-\w]+)/team/(?P<key>[^/]+)/prompts\.(?P<file_format>csv|jsonl)\Z",
-        team_pages.prompts_file,
-        name="team_prompts",
-    ),
+    path(f"{team}prompts.<str:file_format>", team_pages.prompts_file, name="team_prompts"),
 ]
