@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from axes.helpers import get_client_ip_address
 from django.contrib.auth.models import AnonymousUser
@@ -26,7 +27,7 @@ class Caller:
     ``is_anonymous``: the request has no credentials, so that a token may help.
     """
 
-    user: object | None = None
+    user: Any = None
     team: Team | None = None
     is_anonymous: bool = False
 

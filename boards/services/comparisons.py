@@ -63,7 +63,8 @@ def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int)
     table = result["tables"][overall]
     stored = table.get("differences") or {"systems": []}
     places = {number: place for place, number in enumerate(stored["systems"])}
-    estimate = half = None
+    estimate: float | None = None
+    half: float | None = None
     reason = table.get("reason", "")
     if submission in places and baseline in places and submission != baseline:
         one, other = places[submission], places[baseline]
@@ -74,17 +75,16 @@ def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int)
         reason = (
             "no anchor puts both on one scale" if submission != baseline else "a submission has no baseline in itself"
         )
-    has_interval = estimate is not None and half is not None
     return Comparison(
         submission=submission,
         baseline=baseline,
         snapshot=snapshot.number,
         criterion=overall,
         estimate=estimate,
-        low=estimate - half if has_interval else None,
-        high=estimate + half if has_interval else None,
+        low=None if estimate is None or half is None else estimate - half,
+        high=None if estimate is None or half is None else estimate + half,
         level=stored.get("level", result["level"]),
         method=METHOD,
         systems=len(places),
-        reason=reason or ("" if has_interval else "the snapshot has no interval for this pair"),
+        reason=reason or ("the snapshot has no interval for this pair" if half is None else ""),
     )

@@ -8,6 +8,7 @@ from boards.models import Board, BoardSnapshot, RoundEntry, Submission
 from studies.models import Prompt
 
 WAITING, IN_ROUND, SCORED, WITHDRAWN = STATES = ("waiting", "in_round", "scored", "withdrawn")
+PROMPT_COLUMNS = ("prompt", "text", "source", "domain", "language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +59,5 @@ def prompts_to_answer(board: Board) -> list[dict[str, str]]:
     """Return the prompts of the board's subsample, in the order of their keys: what a system is given, and nothing else."""
     keys = set(board.sample_keys)
     prompts = Prompt.objects.filter(study=board.template_id).order_by("key")
-    columns = prompts.values("key", "text", "source", "domain", "language")
-    return [{"prompt": row.pop("key"), **row} for row in columns if row["key"] in keys]
+    rows = prompts.values_list("key", "text", "source", "domain", "language")
+    return [dict(zip(PROMPT_COLUMNS, row, strict=True)) for row in rows if row[0] in keys]

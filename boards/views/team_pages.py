@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from boards.access import find_team
 from boards.models import Submission, Team
 from boards.services import submissions
-from boards.services.status import SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
+from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
 from studies.services.lifecycle import ActionRefused
 from studies.services.rate_limits import count_and_check_rate_limit
@@ -102,7 +102,7 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
             team,
             typed["name"],
             file.name or "",
-            file,
+            file.read(MAX_FILE_BYTES + 1),
             description=typed["description"],
             url=typed["url"],
             is_anonymous=bool(typed["is_anonymous"]),
@@ -195,9 +195,8 @@ def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -
     if file_format not in ("csv", "jsonl"):
         return notice(*NO_FILE, status=404)
     rows = prompts_to_answer(team.board)
-    columns = ("prompt", "text", "source", "domain", "language")
     if file_format == "csv":
-        text = formula_safe_csv_text([(*columns, "output"), *([*(row[name] for name in columns), ""] for row in rows)])
+        text = formula_safe_csv_text([(*PROMPT_COLUMNS, "output"), *([*row.values(), ""] for row in rows)])
         media_type = "text/csv; charset=utf-8"
     else:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

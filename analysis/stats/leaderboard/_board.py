@@ -11,6 +11,7 @@ from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import IntArray, label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.leaderboard._scores import system_score_in_points
+from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 
@@ -25,7 +26,7 @@ class Leaderboard(Record):
     scores: tuple[Estimate, ...]
     ranks: ranks.RankSets
     from_best: tuple[Estimate, ...]
-    differences: ranks.SimultaneousDifferences | None = None
+    differences: SimultaneousDifferences | None = None
 
 
 def leaderboard(

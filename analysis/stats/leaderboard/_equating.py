@@ -11,6 +11,7 @@ from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import validate_level
 from analysis.stats.leaderboard._linking import LinkedRounds, linked_rounds
 from analysis.stats.leaderboard._stability import largest_difference
+from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 # With fewer anchors nobody can tell which of them moved.
@@ -52,7 +53,7 @@ class EquatedScores(Record):
     drift: Estimate
     anchors_agree: Estimate
     anchor_cells: tuple[AnchorCell, ...]
-    differences: ranks.SimultaneousDifferences | None = None
+    differences: SimultaneousDifferences | None = None
 
 
 def equated_scores(

@@ -30,7 +30,7 @@ class Command(BaseCommand):
             parser.print_usage()
             parser.exit(FAILED, f"{parser.prog}: {message}\n")
 
-        parser.error = fail
+        parser.error = fail  # type: ignore[method-assign]  # argparse has no setting for it
         return parser
 
     def add_arguments(self, parser):
