@@ -112,7 +112,7 @@ class SubmissionFormSerializer(SubmissionFieldsSerializer):
 
     is_anonymous = ListedField(
         ["true", "false"], default="false", help_text="true: hide the name until it is published."
-    )  # type: ignore[assignment]  # a form has only texts
+    )
     file = serializers.FileField(
         help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty."
     )
