@@ -151,7 +151,7 @@ def submit_outputs(
             return earlier, False
         same = Submission.objects.filter(board=board, name=name).first()
         if same is not None:
-            if same.team_id == team.pk and same.sha256 == read.sha256:
+            if same.team_id == team.pk and same.sha256 == read.sha256 and not same.withdrawn_at:
                 return same, False
             raise ValidationError(
                 {

@@ -35,6 +35,7 @@ def test_a_board_from_its_template_to_its_closing():
         made.body
     )
     assert Api().get("boards/").json()["results"] == []
+    assert errors_of(api.patch("boards/tales/", {"slug": "new"}))[0][1] == "slug"
     assert api.patch("boards/tales/", {"labels_per_output": 2}).json()["labels_per_output"] == 2
     opened = api.post("boards/tales/open/", {}).json()
     assert (opened["state"], opened["prompts"]) == ("open", 12)
@@ -51,6 +52,7 @@ def test_a_board_from_its_template_to_its_closing():
     ("changed", "field"),
     [
         ({"slug": "no slug!"}, "slug"),
+        ({"slug": "new"}, "slug"),
         ({"title": ""}, "title"),
         ({"template": "00000000-0000-4000-8000-000000000000"}, "template"),
         ({"template": "x"}, "template"),

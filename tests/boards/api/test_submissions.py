@@ -209,6 +209,14 @@ def test_a_name_that_is_taken_is_refused(board, api):
     assert "never overwritten" in errors_of(post(other, board, body(board, "good")))[0][2]
 
 
+def test_a_withdrawn_submission_does_not_come_back(board, api):
+    number = post(api, board, body(board, "good")).json()["number"]
+    api.post(f"boards/{board.slug}/submissions/{number}/withdraw/", {})
+    answer = post(api, board, body(board, "good"))
+    assert (answer.status_code, "Choose another name" in errors_of(answer)[0][2]) == (400, True)
+    assert post(api, board, body(board, "good again")).status_code == 201
+
+
 def test_states_follow_a_submission_from_arrival_to_its_score(board, api):
     def states():
         rows = api.get(f"boards/{board.slug}/submissions/").json()["results"]
