@@ -11,14 +11,13 @@ from django.core.management.base import BaseCommand, CommandError
 
 from heval_site.management.board_client import BoardClient, NotReachable
 
-TOKEN_VARIABLE = "HEVAL_TOKEN"  # noqa: S105 - the name of a variable
 NO_REGRESSION, FAILED, REGRESSION, UNDECIDED, TIMED_OUT = 0, 1, 2, 3, 4
 
 
 class Command(BaseCommand):
     help = (
         "Submit a file of outputs to a board, on this site or another. With --wait and --baseline, exit with 2 if the system is shown "
-        f"to be worse. The token comes from {TOKEN_VARIABLE} or --token-file: the key of a team, or a researcher's token."
+        "to be worse. The token comes from HEVAL_TOKEN or --token-file: the key of a team, or a researcher's token."
     )
     requires_system_checks = []
 
@@ -43,8 +42,8 @@ class Command(BaseCommand):
         parser.add_argument("--url", default="", help="A web address for the board's page.")
         parser.add_argument("--anonymous", action="store_true", help="Hide the name until the team publishes it.")
         parser.add_argument("--team", help="With a researcher's token: the team that submits.")
-        parser.add_argument("--site", default=settings.SITE_URL, help="The address of the site (default: this site).")
-        parser.add_argument("--token-file", type=Path, help=f"A file with the token, instead of {TOKEN_VARIABLE}.")
+        parser.add_argument("--site", help="The address of the site (default: SITE_URL, this site).")
+        parser.add_argument("--token-file", type=Path, help="A file with the token, instead of HEVAL_TOKEN.")
         parser.add_argument(
             "--request-token",
             help="A name of this request. Another request with the same name stores nothing and returns the first submission.",
@@ -71,7 +70,7 @@ class Command(BaseCommand):
             raise CommandError("--max-loss is not between 0 and 100 points. Correct it.")
         if not (timeout > 0 and poll_every > 0):
             raise CommandError("--timeout and --poll-every must be greater than 0. Correct them.")
-        client = self.make_client(options["site"], board, _read_token(options["token_file"]))
+        client = self.make_client(options["site"] or settings.SITE_URL, board, _read_token(options["token_file"]))
         compared = None if baseline is None else _find_submission(client, baseline)
         stored = client.submit(file, _fields(file, options), options["request_token"] or uuid.uuid4().hex)
         self.stdout.write(f"Submission {stored['number']} “{stored['name']}” is stored: {stored['n_outputs']} outputs.")
@@ -150,7 +149,7 @@ def judge(low: float, high: float, max_loss: float) -> tuple[int, str]:
 
 
 def _read_token(path: Path | None) -> str:
-    token = os.environ.get(TOKEN_VARIABLE, "")
+    token = os.environ.get("HEVAL_TOKEN", "")
     if path is not None:
         try:
             token = path.read_text(encoding="utf-8")
@@ -158,7 +157,7 @@ def _read_token(path: Path | None) -> str:
             raise CommandError(f"{path} cannot be read as text. Correct --token-file.") from None
     token = token.strip()
     if not token:
-        raise CommandError(f"There is no token. Set {TOKEN_VARIABLE} to the key of your team, or use --token-file.")
+        raise CommandError("There is no token. Set HEVAL_TOKEN to the key of your team, or use --token-file.")
     if not token.isascii() or not token.isprintable() or " " in token:
         raise CommandError("The token has characters that no token has. Copy it again.")
     return token
