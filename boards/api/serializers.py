@@ -167,7 +167,7 @@ class AnchorSerializer(StrictMixin, serializers.Serializer):
 
 
 class ComparisonSerializer(serializers.Serializer):
-    """The difference of two overall scores in points, submission minus baseline, with its simultaneous interval."""
+    """The difference of two overall scores, submission minus baseline, with its simultaneous interval."""
 
     submission = serializers.IntegerField()
     baseline = serializers.IntegerField()
@@ -178,6 +178,7 @@ class ComparisonSerializer(serializers.Serializer):
     high = serializers.FloatField(allow_null=True)
     level = serializers.FloatField(help_text="Probability that the intervals of all pairs of systems hold together.")
     method = serializers.CharField()
+    unit = serializers.CharField(help_text="“points” of 100, or “rating points” on a Bradley-Terry board.")
     systems = serializers.IntegerField(help_text="Number of systems whose pairs the interval holds for.")
     reason = serializers.CharField(allow_blank=True, help_text="Why there is no interval.")
 

@@ -8,11 +8,12 @@ from boards.models import BoardSnapshot
 from studies.services.lifecycle import ActionRefused
 
 METHOD = "max_t"
+POINTS, RATING_POINTS = "points", "rating points"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The difference of two overall scores, submission minus baseline, in points.
+    """The difference of two overall scores, submission minus baseline, in points of 100 or in points of a rating (``unit``).
 
     ``low`` and ``high`` hold for all pairs of the snapshot's systems at once with probability ``level``. They are None, with
     a reason, if the snapshot has no interval for this pair.
@@ -27,24 +28,28 @@ class Comparison:
     high: float | None
     level: float
     method: str
+    unit: str
     systems: int
     reason: str = ""
 
 
-def stored_differences(systems: Sequence[Any], differences: Any) -> dict[str, Any] | None:
+def stored_differences(
+    systems: Sequence[Any], differences: Any, *, unit: str = POINTS, scale: float = 1.0
+) -> dict[str, Any] | None:
     """Return the intervals of all pairs as JSON: for each system, its distance from the first, and half widths to those before it.
 
-    ``differences``: the ``SimultaneousDifferences`` of these systems. Half widths are enough, because each interval has the
+    ``differences``: the ``SimultaneousDifferences`` of these systems; ``scale`` brings them into the unit. Half widths are enough, because each interval has the
     difference of two distances in its middle; whole tables would be six times as large.
     """
     if differences is None:
         return None
-    halves = (differences.high - differences.low) / 2
+    halves = scale * (differences.high - differences.low) / 2
     return {
         "level": differences.level,
         "method": METHOD,
+        "unit": unit,
         "systems": [int(system) for system in systems],
-        "from_first": [float(distance) for distance in differences.estimates[:, 0]],
+        "from_first": [float(distance) for distance in scale * differences.estimates[:, 0]],
         "half_widths": [
             [float(half) if known else None for half, known in zip(row[:n], decidable[:n], strict=True)]
             for n, (row, decidable) in enumerate(zip(halves, differences.decidable, strict=True))
@@ -85,6 +90,7 @@ def compare_submissions(snapshot: BoardSnapshot, submission: int, baseline: int)
         high=None if estimate is None or half is None else estimate + half,
         level=stored.get("level", result["level"]),
         method=METHOD,
+        unit=stored.get("unit", POINTS),
         systems=len(places),
         reason=reason or ("the snapshot has no interval for this pair" if half is None else ""),
     )

@@ -123,7 +123,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Undecided: there is no interval, because {found['reason']}.")
             return UNDECIDED
         self.stdout.write(
-            f"Difference: {found['estimate']:+.1f} points, interval {found['low']:+.1f} to {found['high']:+.1f}. With probability "
+            f"Difference: {found['estimate']:+.1f} {found['unit']}, interval {found['low']:+.1f} to {found['high']:+.1f}. With probability "
             f"{100 * found['level']:g} %, the intervals of all pairs of the {found['systems']} systems hold at once."
         )
         code, text = judge(found["low"], found["high"], max_loss)
@@ -188,7 +188,11 @@ def _score_line(one: dict[str, Any]) -> str:
     score = one["scores"].get(key) or {"estimate": None, "reason": "it has no answer"}
     if score["estimate"] is None:
         return f"Snapshot {one['snapshot']}: no {key} score, because {score['reason']}."
-    interval = f", interval {score['low']:.1f} to {score['high']:.1f}" if score["low"] is not None else ""
+    # A Bradley-Terry board has ratings beside the chances to win.
+    is_rating = "rating" in score
+    estimate, low, high = ("rating", "rating_low", "rating_high") if is_rating else ("estimate", "low", "high")
+    unit = "rating points" if is_rating else "points of 100"
+    interval = f", interval {score[low]:.1f} to {score[high]:.1f}" if score[low] is not None else ""
     rank = f", rank {score['rank_low']} to {score['rank_high']}" if score["rank_low"] is not None else ""
     basis = f"{score['labels']} labels, {score['annotators']} annotators, {score['prompts']} prompts"
-    return f"Snapshot {one['snapshot']}: {key} score {score['estimate']:.1f} points of 100{interval}{rank} ({basis})."
+    return f"Snapshot {one['snapshot']}: {key} score {score[estimate]:.1f} {unit}{interval}{rank} ({basis})."
