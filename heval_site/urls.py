@@ -18,6 +18,7 @@ urlpatterns = [
     path("studies/", include("studies.admin.urls")),
     path("boards/", include("boards.views.member_urls")),
     path("boards/", include("boards.views.team_urls")),
+    path("boards/", include("boards.views.urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
 ]

@@ -19,6 +19,8 @@ from .base import BoardView, accepted_job_response, hashed_idempotency_key
 TAG = "boards"
 # What a result says of studies and of rows is sent beside it, as the caller may see it.
 LEFT_OUT_OF_RESULT = ("rows", "rounds")
+# What pages need to know whether they are still current.
+LEFT_OUT_OF_ROWS = ("is_named", "changed_at")
 
 
 class RoundsView(BoardView):
@@ -155,7 +157,11 @@ class SnapshotDetailView(BoardView):
             {name: value for name, value in facts.items() if self.is_member or name != "study"}
             for facts in one.result["rounds"]
         ]
-        return Response({**snapshot_json(one), "rows": snapshots.display_rows(one), "result": result})
+        rows = [
+            {name: value for name, value in row.items() if name not in LEFT_OUT_OF_ROWS}
+            for row in snapshots.display_rows(one)
+        ]
+        return Response({**snapshot_json(one), "rows": rows, "result": result})
 
 
 class NewestSnapshotView(SnapshotDetailView):

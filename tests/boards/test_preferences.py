@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotators.participation.simulate import CrowdSettings
 from boards.models import BoardSnapshot
 from boards.services import snapshots
 from boards.services.comparisons import compare_submissions
@@ -101,15 +102,19 @@ def test_preferences_claim_no_new_prompts():
 def test_two_choices_through_the_whole_product():
     owner = user()
     template = builders.choice_template(owner, prompts=24)
-    board = builders.open_board(owner, template, population="subsample", controls_style=True)
+    board = builders.open_board(owner, template, population="subsample")
     team, _ = builders.team_of(board)
     for name in ("weak", "good"):
         builders.submit(board, team, name)
-    one = builders.play_round(board, {"human": 0.4, "weak": -0.4, "good": 0.2})
+    # People who differ, so that no system wins always.
+    divided = CrowdSettings(spread=0.4, noise=0.2, screened_out=0, acquiescent=0)
+    one = builders.play_round(board, {"human": 0.3, "weak": -0.3, "good": 0.1}, crowd=divided)
     # 3 systems x 24 prompts x 2 labels, two outputs on a page, on batches of 6.
     assert one.study.target_n == 12
     snapshot = snapshots.take_snapshot(board, owner)
-    assert [row["name"] for row in snapshots.display_rows(snapshot)][-1] == "weak"
+    rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    assert rows["weak"]["estimate"] < rows["human"]["estimate"]
     assert snapshot.n_labels == 72
 
 
