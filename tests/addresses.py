@@ -10,8 +10,10 @@ from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.panels.orders import get_or_create_order
+from boards.models import Board, BoardMember, BoardSnapshot, Team
 from studies.models import Output, StudyMember
 from studies.services import jobs
+from tests.boards import builders as board_builders
 from tests.builders import panel, spa_study, user
 from tests.players import claimed, submitted
 
@@ -69,9 +71,27 @@ def everything() -> dict:
     )
     why = {"category": "c", "message": "m", "by": people["owner"]}
     verdict = Verdict.objects.create(assignment=done, kind="reject", **why)
+    board, team = private_board(people)
     due = timezone.now() + timedelta(days=9)
     appeal = Appeal.objects.create(verdict=verdict, rejected_by=people["owner"], text="Why?", due_at=due)
     return locals()
+
+
+def private_board(people) -> tuple[Board, Team]:
+    """A private board that is open, with members, a team, a submission and a snapshot without numbers."""
+    board = board_builders.open_board(people["owner"], visibility="members")
+    BoardMember.objects.bulk_create(
+        BoardMember(board=board, user=people[role], role=role) for role in ("editor", "viewer")
+    )
+    team, _ = board_builders.team_of(board)
+    board_builders.submit(board, team, "good")
+    result = {
+        "format": "heval.board/1", "kind": "scores", "population": "prompts", "level": 0.95, "is_simulated": False,
+        "sample": {"prompts": 12, "seed": board.seed, "keys_sha256": ""}, "rounds": [], "rows": [], "tables": {},
+        "criteria": [{"key": "overall", "label": "overall", "is_overall": True, "is_mean": False}],
+    }  # fmt: skip
+    BoardSnapshot.objects.create(board=board, number=1, result=result, result_sha256="0" * 64, n_labels=0)
+    return board, team
 
 
 def filled(route: str, w) -> str:
@@ -81,7 +101,7 @@ def filled(route: str, w) -> str:
         "studies/prompt": w["study"].prompts.first().pk, "studies/output": Output.objects.first().pk, "studies/study": w["study"].pk,
         "annotators/assignment": w["done"].pk, "annotators/recruitment": w["door"].pk, "annotators/inquiry": w["inquiry"].pk,
         "analysis/apitoken": w["token"].pk, "analysis/analysisrun": w["run"].pk,
-        "analysis/codingsample": w["sample"].pk,
+        "analysis/codingsample": w["sample"].pk, "boards/board": w["board"].pk,
     }  # fmt: skip
     route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/")
     if "exclusion/<int:pk>" in route:
@@ -91,6 +111,8 @@ def filled(route: str, w) -> str:
             route = route.replace("<path:object_id>", str(pk)).replace("<int:pk>", str(pk))
     if route.startswith("admin/studies/job/"):
         route = route.replace("<uuid:code>", str(w["job"].code))
+    if "boards/" in route:
+        route = route.replace("<slug:slug>", w["board"].slug).replace("<int:pk>", str(w["team"].pk))
     parts = {
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",

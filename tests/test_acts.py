@@ -101,7 +101,7 @@ def test_who_acts_is_always_said():
     """None is the site itself, which may do everything: nobody becomes it by leaving ``by`` out."""
     found = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
-        for app in ("studies", "annotators", "analysis", "heval_site")
+        for app in ("studies", "annotators", "analysis", "boards", "heval_site")
         for path in (ROOT / app).rglob("*.py")
         for line, name in defaults_of_by(ast.parse(path.read_text()))
     ]

@@ -72,7 +72,7 @@ def fingerprint() -> dict[str, int]:
     return {
         m._meta.label: m._base_manager.count()
         for m in apps.get_models()
-        if m._meta.app_label in ("studies", "annotators", "analysis")
+        if m._meta.app_label in ("studies", "annotators", "analysis", "boards")
     }
 
 

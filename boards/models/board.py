@@ -82,6 +82,14 @@ class Board(models.Model):
         validators=[MinValueValidator(1), *SMALLINT_VALIDATORS],
         help_text="How many annotators judge each output in a round.",
     )
+    double_label_share = models.DecimalField(
+        "share of second labels",
+        max_digits=3,
+        decimal_places=2,
+        default="0.10",
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text="With one label per output: at least this share of outputs gets a second label, so that agreement can be measured.",
+    )
     anchor_share = models.DecimalField(
         "share of anchors",
         max_digits=3,
@@ -122,7 +130,10 @@ class Board(models.Model):
         help_text="Days of the launch window: numbers from 0 (Monday) to 6 (Sunday), with commas.",
     )
     launch_hour = models.PositiveSmallIntegerField(
-        default=10, validators=[MaxValueValidator(23)], help_text="The hour at which the launch window begins."
+        "launch window: hour",
+        default=10,
+        validators=[MaxValueValidator(23)],
+        help_text="The hour at which the launch window begins.",
     )
     time_zone = models.CharField(max_length=40, default="UTC", validators=[validate_time_zone])
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_boards", editable=False)
@@ -146,7 +157,10 @@ class Board(models.Model):
                 & (Q(budget_per_month=None) | Q(budget_per_month__gte=0)),
             ),
             CheckConstraint(
-                name="board_anchor_share_is_a_share", condition=Q(anchor_share__gte=0, anchor_share__lte=0.9)
+                name="board_shares_are_shares",
+                condition=Q(
+                    anchor_share__gte=0, anchor_share__lte=0.9, double_label_share__gte=0, double_label_share__lte=1
+                ),
             ),
         ]
 

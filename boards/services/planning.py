@@ -87,10 +87,15 @@ def places_of_round(board: Board, n_systems: int) -> int:
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
         per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
-        items = per_prompt * len(board.sample_keys) * board.labels_per_output
+        items = per_prompt * len(board.sample_keys) * labels_per_output(board)
         needed = max(needed, math.ceil(items / section.m))
     per_batch = template.annotators_per_batch
     return math.ceil(needed / per_batch) * per_batch
+
+
+def labels_per_output(board: Board) -> float:
+    """Return the mean number of labels of an output, with the declared share of second labels."""
+    return board.labels_per_output if board.labels_per_output > 1 else 1 + float(board.double_label_share)
 
 
 def refusal_of_budget(board: Board, cost: Decimal, n_submissions: int, spent: Decimal) -> str:

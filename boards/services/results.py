@@ -1,35 +1,47 @@
-"""The numbers of a snapshot: scores with intervals, rank sets, and differences from the best, for each criterion."""
+"""The numbers of a snapshot: scores with intervals and rank sets for each criterion, on one scale over all rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
+from .checks import audit_of_scores, better_than_best_before, sensitivity_of_first_place
+from .paper_studies import paper_studies
+
 if TYPE_CHECKING:
+    import numpy as np
     from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
 
 RESAMPLES = 1999
 LEVEL = 0.95
+# Of a score: its standard error, the largest possible one before there are data, and what shared annotators do to it.
+PRECISION = ("se", "worst_case_se", "worst_case_se_clustered", "design_effect")
 
 
-def compute_board_result(board: Board, rows: "DataFrame", rounds: Sequence[int]) -> dict[str, Any]:
-    """Return criteria, rows and blocks of a snapshot, as JSON values. ``rows``: those of ``read_board_rows``."""
+def compute_board_result(board: Board, rows: "DataFrame", new_in_round: Mapping[int, int]) -> dict[str, Any]:
+    """Return criteria, rows and blocks of a snapshot, as JSON values.
+
+    ``rows``: those of ``read_board_rows``. ``new_in_round``: the round in which each submission was scored first.
+    """
     from analysis.data.frames import frame_sha256
-    from analysis.stats.seeds import seed_hex
+    from analysis.stats.seeds import seed_hex, seeded_generator
 
     criteria = find_criteria(board.template)
     seed = seed_hex("board", board.slug, board.seed, len(rows), frame_sha256(rows))
     by_number: dict[int, dict[str, Any]] = {}
     tables = {}
     for criterion in criteria:
-        mine = rows[rows["criterion"] == criterion.key]
-        tables[criterion.key] = _add_criterion(board, criterion, mine, by_number, seed)
-    overall = criteria[0].key
-    ordered = sorted(
-        by_number.values(),
-        key=lambda row: (-(row["scores"].get(overall, {}).get("estimate") or -1e9), row["submission"]),
-    )
+        of_criterion = rows[rows["criterion"] == criterion.key]
+        rng = seeded_generator(seed, criterion.key)
+        tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng)
+    overall = criteria[0]
+    main = rows[rows["criterion"] == overall.key]
+    ordered = sorted(by_number.values(), key=lambda row: (-_estimate(row, overall.key), row["submission"]))
+    is_new_prompts = board.population == Board.Population.PROMPTS
+    rng = seeded_generator(seed, "checks")
     return {
         "kind": board_kind(board.template),
         "level": LEVEL,
@@ -40,60 +52,174 @@ def compute_board_result(board: Board, rows: "DataFrame", rounds: Sequence[int])
         ],
         "rows": ordered,
         "tables": tables,
+        "better": better_than_best_before(main, new_in_round, is_new_prompts),
+        "audit": audit_of_scores(main, is_new_prompts, rng),
+        "sensitivity": sensitivity_of_first_place(main),
+        "paper": paper_studies(rows, seeded_generator(seed, "paper")),
     }
 
 
-def _add_criterion(
-    board: Board, criterion: Criterion, rows: "DataFrame", by_number: dict[int, dict[str, Any]], seed: str
+def _estimate(row: Mapping[str, Any], key: str) -> float:
+    """Return the overall score for sorting. A system without a rank comes after those with one."""
+    score = row["scores"].get(key, {})
+    if score.get("estimate") is None:
+        return -1e9
+    return score["estimate"] - (0 if score["rank_low"] is not None else 1e6)
+
+
+def _add_scores(
+    board: Board,
+    criterion: Criterion,
+    rows: "DataFrame",
+    by_number: dict[int, dict[str, Any]],
+    rng: "np.random.Generator",
 ) -> dict[str, Any]:
     """Add the scores of one criterion to the rows of the systems. Return what concerns all systems."""
-    from analysis.stats import leaderboard
-    from analysis.stats.seeds import seeded_generator
-
     if rows.empty:
         return {"status": "no_data", "reason": "no answer to analyse"}
-    arguments = (
+    is_new_prompts = board.population == Board.Population.PROMPTS
+    several = rows["round"].nunique() > 1
+    found = _equated(rows, is_new_prompts, rng) if several else _of_one_round(rows, is_new_prompts, rng)
+    paper = _paper_scores(rows, rng)
+    counts = rows.groupby("system").agg(
+        labels=("value", "size"), annotators=("annotator", "nunique"), prompts=("prompt", "nunique")
+    )
+    for number, score in found["scores"].items():
+        row = by_number.setdefault(number, {"submission": number, "scores": {}})
+        row["scores"][criterion.key] = {
+            **estimate_fields(score),
+            "rank_low": None,
+            "rank_high": None,
+            "is_best": None,
+            **found["ranks"].get(number, {}),
+            **{name: int(value) for name, value in counts.loc[number].items()},
+            "paper": paper[number],
+        }
+    return {
+        "annotators": int(rows["annotator"].nunique()),
+        "labels": len(rows),
+        "prompts": int(rows["prompt"].nunique()),
+        **found["table"],
+    }
+
+
+def estimate_fields(estimate: "Estimate") -> dict[str, Any]:
+    """Return the fields of an estimate that pages show: a number with its interval, or the reason why there is none."""
+    interval, detail = estimate.interval, estimate.detail
+    precision = {name: detail[name] for name in PRECISION if detail.get(name) is not None}
+    return {
+        "estimate": estimate.estimate,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "method": interval.method if interval else "",
+        "status": estimate.status,
+        "reason": estimate.reason,
+        "unit": estimate.unit,
+        "n": estimate.n,
+        "warnings": [warning.code for warning in estimate.warnings],
+        **precision,
+    }
+
+
+def _arrays(rows: "DataFrame") -> tuple[Any, ...]:
+    return (
         rows["value"].to_numpy(float),
         rows["system"].to_numpy(),
         rows["prompt"].to_numpy(),
         rows["annotator"].to_numpy(),
     )
-    result = leaderboard.leaderboard(
-        *arguments,
-        rng=seeded_generator(seed, criterion.key),
+
+
+def _rank_fields(ranks: Any) -> dict[int, dict[str, Any]]:
+    if ranks.low is None:
+        return {}
+    return {
+        int(system): {"rank_low": ranks.low[place], "rank_high": ranks.high[place], "is_best": ranks.best[place]}
+        for place, system in enumerate(ranks.systems)
+    }
+
+
+def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator") -> dict[str, Any]:
+    from analysis.stats import leaderboard
+
+    found = leaderboard.leaderboard(
+        *_arrays(rows), rng=rng, level=LEVEL, items_sampled=is_new_prompts, resamples=RESAMPLES
+    )
+    ranks = found.ranks
+    return {
+        "scores": {int(system): score for system, score in zip(ranks.systems, found.scores, strict=True)},
+        "ranks": _rank_fields(ranks),
+        "table": {"status": ranks.status, "reason": ranks.reason, "equating": None},
+    }
+
+
+def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator") -> dict[str, Any]:
+    from analysis.stats import leaderboard
+
+    values, systems, prompts, people = _arrays(rows)
+    found = leaderboard.equated_scores(
+        values,
+        systems,
+        prompts,
+        people,
+        rows["round"].to_numpy(),
+        rng=rng,
         level=LEVEL,
-        items_sampled=board.population == Board.Population.PROMPTS,
+        items_sampled=is_new_prompts,
         resamples=RESAMPLES,
     )
-    ranks = result.ranks
-    counts = rows.groupby("system").agg(
-        labels=("value", "size"), annotators=("annotator", "nunique"), prompts=("prompt", "nunique")
-    )
-    for place, system in enumerate(ranks.systems):
-        number = int(system)
-        row = by_number.setdefault(number, {"submission": number, "scores": {}})
-        score, distance = result.scores[place], result.from_best[place]
-        row["scores"][criterion.key] = {
-            "estimate": score.estimate,
-            "low": score.interval.low if score.interval else None,
-            "high": score.interval.high if score.interval else None,
-            "status": score.status,
-            "reason": score.reason,
-            "method": score.interval.method if score.interval else "",
-            "warnings": [warning.code for warning in score.warnings],
-            "rank_low": ranks.low[place] if ranks.low else None,
-            "rank_high": ranks.high[place] if ranks.high else None,
-            "is_best": bool(ranks.best[place]) if ranks.best else None,
-            "from_best": distance.estimate,
-            "from_best_low": distance.interval.low if distance.interval else None,
-            "from_best_high": distance.interval.high if distance.interval else None,
-            **{name: int(value) for name, value in counts.loc[system].items()},
-        }
-    return {
-        "status": ranks.status,
-        "reason": ranks.reason,
-        "annotators": int(rows["annotator"].nunique()),
-        "labels": len(rows),
-        "prompts": int(rows["prompt"].nunique()),
-        "warnings": [warning.code for warning in ranks.warnings],
+    equating = {
+        "reference": int(found.reference),
+        "anchors": [int(system) for system in found.anchors],
+        "linked": [[int(number) for number in group] for group in found.linked],
+        "shifts": [
+            {"round": int(number), **estimate_fields(shift)}
+            for number, shift in zip(found.rounds, found.shifts, strict=True)
+        ],
+        "drift": tested_fields(found.drift),
+        "anchors_agree": tested_fields(found.anchors_agree),
+        "anchor_cells": [
+            {
+                "submission": int(cell.system),
+                "round": int(cell.round),
+                "score": cell.score,
+                "se": cell.se,
+                "labels": cell.n_answers,
+                "annotators": cell.n_annotators,
+            }
+            for cell in found.anchor_cells
+        ],
     }
+    holds_within = {
+        int(system): [int(number) for number in score.detail.get("holds_within", ())]
+        for system, score in zip(found.systems, found.scores, strict=True)
+        if score.status != "ok"
+    }
+    return {
+        "scores": {int(system): score for system, score in zip(found.systems, found.scores, strict=True)},
+        "ranks": _rank_fields(found.ranks),
+        "table": {
+            "status": found.ranks.status,
+            "reason": found.ranks.reason,
+            "equating": equating | {"holds_within": {str(number): rounds for number, rounds in holds_within.items()}},
+        },
+    }
+
+
+def tested_fields(estimate: "Estimate") -> dict[str, Any]:
+    """Return an estimate with the p-value of its test."""
+    return estimate_fields(estimate) | {"pvalue": estimate.pvalue, "test": estimate.test.name if estimate.test else ""}
+
+
+def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, dict[str, Any]]:
+    """Return the scores as in the paper: the mean of all answers, and the percentile bootstrap over them."""
+    from analysis.stats import leaderboard
+
+    found = {}
+    for system in rows["system"].unique().tolist():
+        values, _, prompts, people = _arrays(rows[rows["system"] == system])
+        score = leaderboard.system_score_in_points(
+            values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES, unit="answer"
+        )
+        found[int(system)] = estimate_fields(score)
+    return found

@@ -1,6 +1,6 @@
 """Take snapshots: the results of a board over its closed rounds, computed once and stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,8 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
     check_permission_or_404(by, BoardAction.RUN, board)
     rows = read_board_rows(board)
     rounds = list(closed_rounds(board))
+    entries = RoundEntry.objects.filter(round__in=rounds, is_new=True)
+    new_in_round = dict(entries.values_list("submission__number", "round__number"))
     result = {
         "format": FORMAT,
         "population": board.population,
@@ -80,9 +82,9 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         "design_sha256": board.design_sha256,
         "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
-        **compute_board_result(board, rows, [one.number for one in rounds]),
+        **compute_board_result(board, rows, new_in_round),
     }
-    _add_costs(result, rounds)
+    _add_costs(result, new_in_round)
     text = canonical_json(result)
     with transaction.atomic():
         board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
@@ -126,10 +128,8 @@ def round_cost(one: BoardRound) -> Decimal:
     return one.expected_cost if recorded is None else recorded
 
 
-def _add_costs(result: dict[str, Any], rounds: Sequence[BoardRound]) -> None:
+def _add_costs(result: dict[str, Any], first_round: Mapping[int, int]) -> None:
     """Add to each submission its share of the cost of the round that scored it first: equal parts of new submissions."""
-    new = RoundEntry.objects.filter(round__in=rounds, is_new=True).values_list("round__number", "submission__number")
-    first_round = {submission: number for number, submission in new}
     n_new: dict[int, int] = {}
     for number in first_round.values():
         n_new[number] = n_new.get(number, 0) + 1

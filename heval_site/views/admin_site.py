@@ -5,6 +5,7 @@ DISPLAY_NAMES = {
     "studies": "Studies",
     "annotators": "Annotators",
     "analysis": "Analyses",
+    "boards": "Boards",
     "auth": "Accounts",
     "axes": "Log-ins",
     "ApiToken": "API tokens",

@@ -59,6 +59,12 @@ def play_round(board: Board, strengths=STRENGTHS, *, crowd=None, seed=1, by=None
     """Open the next round, let robots fill it, and close it."""
     one = rounds.open_round(board, by or board.owner)
     study = one.study
+    finish(study, strengths, crowd=crowd, seed=seed)
+    return one
+
+
+def finish(study, strengths=STRENGTHS, *, crowd=None, seed=1):
+    """Let robots fill a round's study, and close it."""
     names = set(study.systems.judged().values_list("name", flat=True))
     record_simulated_answers(
         study,
@@ -70,7 +76,6 @@ def play_round(board: Board, strengths=STRENGTHS, *, crowd=None, seed=1, by=None
     study.refresh_from_db()
     lifecycle.start_closing(study, None, "the robots have finished")
     lifecycle.end_grace_period(study, None)
-    return one
 
 
 def add_link(template):

@@ -23,7 +23,7 @@ def annotator_prompt_clustered_mean(
     annotators: npt.ArrayLike,
     prompts: npt.ArrayLike,
     *,
-    null: float,
+    null: float | None,
     analysis: str,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
@@ -39,8 +39,8 @@ def annotator_prompt_clustered_mean(
         Values; NaN is missing.
     annotators, prompts : array_like, shape (n_rows,)
         Labels of each row's annotator and prompt.
-    null : float
-        Value of the null hypothesis.
+    null : float or None
+        Value of the null hypothesis. There is no test if None.
     analysis : str
         Name of the analysis. That over people only, among the sensitivities, has ".by_annotator" after it.
     weights : array_like, shape (n_rows,), optional

@@ -179,7 +179,8 @@ def clustered_mean(
     residuals = row_weights * (observed - mean)
     effective = effective_n_clusters(sizes)
     df, se = max(1.0, effective - 1), math.sqrt(cv3_variance(sums, sizes))
-    cluster_means = sums / sizes
+    # Rounding can put a mean of weighted values outside the scale.
+    cluster_means = sums / sizes if bounds is None else np.clip(sums / sizes, *bounds)
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
     if n_clusters < TOO_FEW_CLUSTERS:
         detail["cluster_means"] = cluster_means

@@ -5,6 +5,7 @@ A column is a pair (x, y) of system numbers, a row an annotator, a value P[x > y
 """
 
 from analysis.stats.coherence._cycles import cycle_probability_of_means, fundamental_cycle_log_odds_sums
+from analysis.stats.coherence._graph import is_cyclic, shortest_cycles
 from analysis.stats.coherence._triples import (
     TRANSITIVITIES,
     Coherence,
@@ -18,6 +19,8 @@ __all__ = [
     "TRANSITIVITIES",
     "cycle_probability_of_means",
     "coherence",
+    "is_cyclic",
+    "shortest_cycles",
     "fundamental_cycle_log_odds_sums",
     "bootstrap_pair_means",
     "transitivity_violation_shares",

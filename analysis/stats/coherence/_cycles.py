@@ -12,10 +12,10 @@ from analysis.stats.coherence._graph import (
     Pairs,
     _arrows,
     _fundamental_cycles,
-    _is_cyclic,
     _means,
-    _shortest_cycles,
     _table,
+    is_cyclic,
+    shortest_cycles,
 )
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -76,8 +76,8 @@ def cycle_probability_of_means(
     if n_systems < 3 or len(pairs) < 3:
         return Estimate(status="not_applicable", reason="fewer than three pairs cannot form a cycle", **common), ()
     beats = _arrows(_means(table)[None], pairs, n_systems)[0]
-    cycles = _shortest_cycles(beats)
-    share = float(np.mean(_is_cyclic(_arrows(draws, pairs, n_systems)))) if len(draws) else float(bool(cycles))
+    cycles = shortest_cycles(beats)
+    share = float(np.mean(is_cyclic(_arrows(draws, pairs, n_systems)))) if len(draws) else float(bool(cycles))
     detail = {
         "is_cyclic": bool(cycles),
         "cycles": cycles,

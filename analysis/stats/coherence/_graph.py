@@ -43,13 +43,23 @@ def _arrows(means: FloatArray, pairs: Pairs, n_systems: int) -> npt.NDArray[np.b
     return beats
 
 
-def _is_cyclic(beats: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def is_cyclic(beats: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return whether who beats whom contains a cycle, for each table; shapes (..., K, K) and (...).
+
+    >>> is_cyclic(np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)).item()
+    True
+    """
     reach = reachability(beats)
     mutual = reach & np.swapaxes(reach, -1, -2) & ~np.eye(beats.shape[-1], dtype=np.bool_)
     return np.asarray(np.any(mutual, axis=(-1, -2)))
 
 
-def _shortest_cycles(beats: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def shortest_cycles(beats: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    """Return one shortest cycle for each group of systems that beat one another in a circle; `beats` is (K, K).
+
+    >>> shortest_cycles(np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool))
+    ((0, 1, 2),)
+    """
     reach = reachability(beats)
     mutual = reach & reach.T
     groups = sorted({tuple(int(node) for node in np.flatnonzero(row)) for row in mutual if row.sum() > 1})

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, ranks
-from analysis.stats.arrays import FloatArray, label_codes, validate_within_bounds, vector
+from analysis.stats.arrays import IntArray, label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.leaderboard._scores import system_score_in_points
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
@@ -67,8 +67,9 @@ def leaderboard(
 
     Notes
     -----
-    Ranks (`ranks.rank_confidence_sets`) and distances use resamples of annotators. The data choose the best system,
-    so the distances have intervals and p-values that hold for all pairs at once (test "max_t").
+    Scores, ranks and distances are about the same samples: annotators and, with `items_sampled`, items
+    (`ranks.rank_confidence_sets_from_spread`). Systems that share items are compared as pairs. The data choose the best
+    system, so the distances have intervals and p-values that hold for all pairs at once (test "max_t").
 
     Examples
     --------
@@ -79,37 +80,25 @@ def leaderboard(
     >>> board.ranks.systems, board.ranks.low, board.ranks.best
     (('b', 'a'), (1, 2), (True, False))
     """
+    validate_level(level)
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
-    labels = np.asarray(systems)
-    label_codes(labels, "systems", len(array))
-    drawn = ranks.bootstrap_system_scores(
+    labels, item_labels, people = np.asarray(systems), np.asarray(items), np.asarray(annotators)
+    label_codes(item_labels, "items", len(array))
+    spread = ranks.score_spread(
         SCALE * array,
-        annotators,
+        people,
         labels,
+        item_labels if items_sampled else None,
         weights=equal_item_weights(array, labels, items),
-        resamples=resamples,
-        rng=rng,
         unit=unit,
     )
-    order = np.argsort(-drawn.scores, kind="stable")
-    names = tuple(drawn.systems[i] for i in order)
-    frame: dict[str, Any] = {"level": level, "df": drawn.df[np.ix_(order, order)]}
-    sets = ranks.rank_confidence_sets(
-        drawn.scores[order],
-        drawn.draws[:, order],
-        systems=names,
-        unit=unit,
-        n=drawn.n_annotators,
-        n_rows=drawn.n_rows,
-        warnings=drawn.warnings,
-        settings={"critical": "t"},
-        **frame,
+    spread = spread.in_order(np.argsort(-spread.scores, kind="stable"))
+    sets, differences = ranks.rank_confidence_sets_from_spread(
+        spread, level=level, resamples=resamples, rng=rng, unit=unit
     )
-    item_labels, people = np.asarray(items), np.asarray(annotators)
     scores = []
-    for name in names:
-        own = np.asarray(labels == name)
+    for own in _rows_of_systems(labels, spread.systems):
         scores.append(
             system_score_in_points(
                 array[own],
@@ -123,27 +112,36 @@ def leaderboard(
                 unit=unit,
             )
         )
-    draws = drawn.draws[:, order]
-    draws = draws[np.isfinite(draws).all(axis=1)]
-    differences = ranks.simultaneous_differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
-    common: dict[str, Any] = {"unit": unit, "n": drawn.n_annotators, "n_clusters": drawn.n_annotators}
+    common: dict[str, Any] = {
+        "unit": unit,
+        "n": spread.n_annotators,
+        "n_clusters": spread.n_annotators,
+        "settings": {"level": level, "population": spread.population},
+    }
     return Leaderboard(
         scores=tuple(scores),
         ranks=sets,
-        from_best=tuple(
-            _distance(position, names, drawn.scores[order], differences, sets, common) for position in range(len(names))
-        ),
+        from_best=tuple(_distance(position, spread, differences, sets, common) for position in range(len(scores))),
     )
+
+
+def _rows_of_systems(labels: npt.NDArray[Any], systems: tuple[Any, ...]) -> list[IntArray]:
+    """Return the rows of each system."""
+    distinct, codes = np.unique(labels, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1]) if len(distinct) else []
+    by_name = dict(zip(distinct.tolist(), rows, strict=True))
+    return [by_name[name] for name in systems]
 
 
 def _distance(
     position: int,
-    names: tuple[Any, ...],
-    scores: FloatArray,
+    spread: ranks.ScoreSpread,
     differences: ranks.SimultaneousDifferences | None,
     sets: ranks.RankSets,
     common: Mapping[str, Any],
 ) -> Estimate:
+    names, scores = spread.systems, spread.scores
     named: dict[str, Any] = {
         "analysis": "leaderboard.from_best",
         "estimand": f"difference of scores in points, {names[position]} - {names[0]} (the best)",
@@ -154,6 +152,9 @@ def _distance(
         return Estimate(status="not_applicable", reason="this is the best system", **named)
     if differences is None:
         return Estimate(status=sets.status, reason=sets.reason, **named)
+    if not spread.is_defined[[0, position]].all():
+        reason = f"one {common['unit']} or one item alone has all answers of a system; collect more answers"
+        return Estimate(status="not_identified", reason=reason, **named)
     if not differences.decidable[position, 0]:
         return Estimate(status="zero_variance", reason="the difference does not vary", **named)
     pvalue = float(differences.pvalues[position, 0])

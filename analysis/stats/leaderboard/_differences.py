@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import label_codes, validate_level, validate_within_bounds, vector
-from analysis.stats.leaderboard._rows import SCALE, ContrastTerm, ScoreRows, contrast_variance
+from analysis.stats.leaderboard._rows import SCALE, ContrastTerm, ScoreRows, difference_variance
 from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate
 
@@ -53,8 +53,9 @@ def score_difference_in_points(
     Notes
     -----
     Each item counts once, with the difference d_i of its mean answers. V_a leaves one annotator out of both systems
-    (CV3). With `items_sampled` V = max(V_a + V_i - V_ai, V_i): V_i is the variance of the paired d_i, V_ai that of
-    the cells of one annotator and one item. Otherwise V = V_a. t on G* - 1.
+    (CV3). With `items_sampled` and five items or more V = max(V_a + V_i - V_ai, V_i): V_i is the variance of the paired
+    d_i, V_ai that of the cells of one annotator and one item; the degrees of freedom are Satterthwaite's, as in
+    `clusters.two_way_jackknife`. Otherwise V = V_a and t on G* - 1.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def score_difference_in_points(
         return Estimate(
             status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
         )
-    spread = contrast_variance(arms, items_sampled=items_sampled, is_difference=True)
+    spread = difference_variance(arms, items_sampled=items_sampled)
     if spread is None:
         reason = "all answers of one system come from one annotator"
         return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
@@ -109,13 +110,16 @@ def score_difference_in_points(
         spread.df,
         fewest_clusters=rows.n_annotators,
         level=level,
-        method="cv3_t",
+        method="cv3_t" if spread.by_item is None else "two_way_cv3_t",
         null=0.0,
+        test_name="clustered_t" if spread.by_item is None else "two_way_t",
         bounds=(-SCALE, SCALE),
         reason="the difference does not vary, so the standard error is 0",
-        warnings=clusters.cluster_warnings(np.bincount(rows.annotators), name=unit),
+        warnings=clusters.cluster_warnings(np.bincount(rows.annotators), name=unit)
+        if spread.by_item is None
+        else clusters.two_way_warnings(rows.annotators, rows.items, unit=unit),
         detail={**detail, **spread.as_dict()},
-        **common,
+        **{**common, "settings": {**common["settings"], "population": spread.population}},
     )
 
 

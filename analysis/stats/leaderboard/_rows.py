@@ -1,6 +1,5 @@
 """Answers of one or two systems with equal item weights, and the variance of their contrasts."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,10 +114,12 @@ class _Variance:
     by_cell: float | None
     effective: float
 
+    @property
+    def population(self) -> str:
+        return clusters.PEOPLE if self.by_item is None else clusters.PEOPLE_AND_PROMPTS
+
     def as_dict(self) -> dict[str, Any]:
         return {
-            "se": SCALE * math.sqrt(self.variance),
-            "df": self.df,
             "variance_annotators": SCALE**2 * self.by_annotator,
             "variance_items": None if self.by_item is None else SCALE**2 * self.by_item,
             "variance_cells": None if self.by_cell is None else SCALE**2 * self.by_cell,
@@ -126,24 +127,30 @@ class _Variance:
         }
 
 
-def contrast_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
+def difference_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool) -> _Variance | None:
     """Return the variance of sum(sign * mean) over the arms; None if one annotator gave all answers of an arm."""
     rows = terms[0].rows
-    shares = sum(group_sums(rows.annotators, arm.weights, rows.n_annotators) for arm in terms)
     by_annotator = _jackknife_variance(terms, rows.annotators, rows.n_annotators)
     if by_annotator is None:
         return None
-    effective = clusters.effective_n_clusters(shares)
+    effective = _effective(terms, rows.annotators, rows.n_annotators)
     df = max(1.0, effective - 1)
-    if not items_sampled or rows.n_items < 2:
+    if not items_sampled or rows.n_items < clusters.TOO_FEW_ITEMS:
         return _Variance(by_annotator, df, by_annotator, None, None, effective)
     by_item = _jackknife_variance(terms, rows.items, rows.n_items) or 0.0
     influences = np.sum([arm.sign * arm.weights * (rows.values - arm.mean) for arm in terms], axis=0)
     by_cell = clusters.pair_variance(influences, rows.annotators, rows.items)
     combined = by_annotator + by_item - by_cell
+    df_items = _effective(terms, rows.items, rows.n_items) - 1
     # Pairing by item removes variance that V_a still contains, so V_a is no lower bound for a difference.
-    variance = max(combined, by_item) if is_difference else max(combined, by_annotator, by_item)
-    return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
+    if combined <= by_item * (1 + 1e-9):
+        return _Variance(by_item, max(1.0, df_items), by_annotator, by_item, by_cell, effective)
+    satterthwaite = combined**2 / (by_annotator**2 / df + by_item**2 / df_items)
+    return _Variance(combined, max(1.0, satterthwaite), by_annotator, by_item, by_cell, effective)
+
+
+def _effective(terms: Sequence[ContrastTerm], codes: IntArray, n_clusters: int) -> float:
+    return clusters.effective_n_clusters(sum(group_sums(codes, arm.weights, n_clusters) for arm in terms))
 
 
 def _jackknife_variance(terms: Sequence[ContrastTerm], codes: IntArray, n_clusters: int) -> float | None:
@@ -160,7 +167,11 @@ def _jackknife_variance(terms: Sequence[ContrastTerm], codes: IntArray, n_cluste
 
 
 def equal_item_weights(values: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
-    """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing."""
+    """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing.
+
+    >>> equal_item_weights(np.array([1.0, 0.5, 0.0]), ["x", "x", "x"], [1, 1, 2]).tolist()
+    [0.5, 0.5, 1.0]
+    """
     system_codes, _ = label_codes(np.asarray(systems), "systems", len(values))
     item_codes, n_items = label_codes(np.asarray(items), "items", len(values))
     cells = system_codes * n_items + item_codes

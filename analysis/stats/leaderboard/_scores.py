@@ -1,6 +1,5 @@
 """The score of one system."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, betting, bootstrap, clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, group_sums, validate_level
+from analysis.stats import bootstrap, clusters
+from analysis.stats.arrays import validate_level
 from analysis.stats.leaderboard._precision import worst_case_se_in_points
-from analysis.stats.leaderboard._rows import BOUNDS, SCALE, ContrastTerm, ScoreRows, contrast_variance
+from analysis.stats.leaderboard._rows import BOUNDS, SCALE, ScoreRows
 from analysis.stats.results import MODES, Estimate, Interval, ResultWarning
 
 
@@ -37,7 +36,7 @@ def system_score_in_points(
     items, annotators : array_like, shape (n_rows,)
         Labels of each row's item and annotator.
     rng : numpy.random.Generator
-        Source of the random draws.
+        Source of the random draws of the paper's mode.
     mode : {"recommended", "paper"}, default 'recommended'
         "paper": the mean of the answers and the percentile bootstrap over them (warning `annotators_ignored`).
         "recommended": the mean over items of each item's mean, clustered.
@@ -46,7 +45,7 @@ def system_score_in_points(
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
     resamples : int, default bootstrap.RESAMPLES
-        Number of resamples.
+        Number of resamples of the paper's mode.
     analysis, unit : str, optional
         Labels that are copied to the record.
 
@@ -63,10 +62,10 @@ def system_score_in_points(
 
     Notes
     -----
-    V_a leaves one annotator out (CV3). With `items_sampled` V = max(V_a + V_i - V_ai, V_a, V_i), otherwise V = V_a. t
-    on the smaller of G* - 1 and the number of items - 1. Sensitivities: the BCa bootstrap over annotators, and the
-    mean of the annotators' means. If nine in ten answers are equal and there are fewer than 100 annotators, the
-    interval is a betting interval (warning `ceiling`).
+    With `items_sampled` and five items or more, `clusters.two_way_clustered_mean` over annotators and items, otherwise
+    `clusters.clustered_mean` over annotators; `settings["population"]` says which. Both bet if answers hardly vary or
+    are skewed (warning `betting_instead_of_t`). Sensitivities: the mean of the annotators' means and, beside the two-way
+    one, the interval over annotators alone.
 
     References
     ----------
@@ -76,9 +75,9 @@ def system_score_in_points(
     --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
-    >>> result = system_score_in_points(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
+    >>> result = system_score_in_points(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng)
     >>> round(result.estimate, 1), result.interval.method, result.n
-    (76.5, 'cv3_t', 20)
+    (76.5, 'two_way_cv3_t', 20)
     """
     validate_level(level)
     if mode not in MODES:
@@ -93,64 +92,25 @@ def system_score_in_points(
     }
     if mode == "paper":
         return _paper_score(rows, level=level, resamples=resamples, rng=rng, common=common)
-    common |= {"unit": unit, "n": rows.n_annotators, "n_clusters": rows.n_annotators}
-    if len(rows.values) == 0:
-        return Estimate(status="no_data", reason="no answer to analyse", **common)
-    weights = rows.weights
-    estimate = SCALE * float(weights @ rows.values)
-    detail: dict[str, Any] = {"n_items": rows.n_items, "n_missing": rows.n_missing, **_worst_case(rows, estimate)}
-    if rows.n_annotators == 1:
-        return Estimate(
-            status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
-        )
-    spread = contrast_variance([ContrastTerm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
-    if spread is None:
-        return Estimate(
-            status="not_identified",
-            reason="without one annotator nothing is left",
-            estimate=estimate,
-            detail=detail,
-            **common,
-        )
-    detail |= spread.as_dict()
-    sizes = np.bincount(rows.annotators)
-    warnings = clusters.cluster_warnings(sizes, name=unit)
-    means = SCALE * np.bincount(rows.annotators, rows.values) / sizes
-    n = rows.n_annotators
-    sums, counts = (
-        SCALE * group_sums(rows.annotators, weights * rows.values, n),
-        group_sums(rows.annotators, weights, n),
+    found = clusters.annotator_prompt_clustered_mean(
+        SCALE * rows.values,
+        rows.annotators,
+        rows.items,
+        weights=rows.weights,
+        null=None,
+        level=level,
+        bounds=BOUNDS,
+        analysis=analysis,
+        population="people_and_prompts" if items_sampled else "people",
+        estimand=common["estimand"],
+        unit=unit,
     )
-    bet = betting.betting_ratio_interval(sums, counts, level=level, bounds=BOUNDS)
-    se = SCALE * math.sqrt(spread.variance)
-    if se < MIN_SPREAD * SCALE:
-        reason = "the annotators' answers do not differ, so the standard error is 0"
-        return Estimate(
-            status="zero_variance",
-            reason=reason,
-            estimate=estimate,
-            interval=bet,
-            warnings=warnings,
-            detail=detail,
-            **common,
-        )
-    interval: Interval = basic.t_interval(estimate, se, spread.df, level=level, bounds=BOUNDS, method="cv3_t")
-    share = basic.most_frequent_value_share(rows.values)
-    if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
-        ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}
-        warnings = (*warnings, ResultWarning("ceiling", "warn", {"largest_share": share, **ends}))
-        interval = bet
-    sensitivity = _sensitivities(
-        rows, estimate, means, level=level, resamples=resamples, rng=rng, analysis=analysis, unit=unit
-    )
-    return Estimate(
-        estimate=estimate,
-        interval=interval,
-        sensitivity=sensitivity,
-        warnings=warnings,
-        detail={**detail, **_arms(estimate, interval)},
-        **common,
-    )
+    detail: dict[str, Any] = {**found.detail, "n_items": rows.n_items, "n_missing": rows.n_missing}
+    if found.estimate is not None:
+        detail |= _worst_case(rows, found.estimate)
+        detail |= {} if found.interval is None else _arms(found.estimate, found.interval)
+    settings = {**found.settings, "items_sampled": items_sampled}
+    return replace(found, n_clusters=found.n, detail=detail, settings=settings)
 
 
 def _arms(estimate: float, interval: Interval) -> dict[str, float]:
@@ -196,44 +156,3 @@ def _paper_score(
     )
     arms = {} if interval is None else _arms(estimate, interval)
     return Estimate(estimate=estimate, interval=interval, warnings=warnings, detail={**detail, **arms}, **named)
-
-
-def _sensitivities(
-    rows: ScoreRows,
-    estimate: float,
-    means: FloatArray,
-    *,
-    level: float,
-    resamples: int,
-    rng: np.random.Generator,
-    analysis: str,
-    unit: str,
-) -> tuple[Estimate, ...]:
-    n = rows.n_annotators
-    weights = rows.weights
-    sums, counts = (
-        SCALE * group_sums(rows.annotators, weights * rows.values, n),
-        group_sums(rows.annotators, weights, n),
-    )
-    draws = bootstrap.ratio_draws(sums[:, None], counts[:, None], bootstrap.multinomial_weights(n, resamples, rng))
-    interval = bootstrap.bootstrap_ratio_interval(estimate, draws[:, 0], sums, counts, method="bca", level=level)
-    resampled = Estimate(
-        analysis=f"{analysis}.bootstrap",
-        estimand="score, 0 to 100: mean over items",
-        unit=unit,
-        n=n,
-        n_clusters=n,
-        estimate=estimate,
-        interval=interval,
-        settings={"method": "bca", "level": level, "resamples": resamples},
-    )
-    of_means = basic.one_sample_t_test(
-        np.clip(means, *BOUNDS),
-        null=estimate,
-        level=level,
-        bounds=BOUNDS,
-        analysis=f"{analysis}.annotator_means",
-        estimand=f"score, 0 to 100: mean of {unit} means",
-        unit=unit,
-    )
-    return resampled, replace(of_means, test=None, effect=None)

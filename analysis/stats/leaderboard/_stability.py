@@ -1,5 +1,6 @@
 """The stability of a score over days."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,24 +109,49 @@ def largest_day_score_difference_in_points(
         rng=rng,
         unit=unit,
     )
-    spread = float(np.ptp(drawn.scores))
     detail["by_day"] = {str(day): score for day, score in zip(drawn.systems, drawn.scores.tolist(), strict=True)}
-    common |= {"estimate": spread, "warnings": drawn.warnings, "detail": detail}
+    common |= {"warnings": drawn.warnings, "detail": detail}
     draws = drawn.draws[np.isfinite(drawn.draws).all(axis=1)]
     if n == 1:
-        return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
+        spread = float(np.ptp(drawn.scores))
+        return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=spread, **common)
     if len(draws) < ranks.MAX_UNDEFINED * resamples:
-        return Estimate(status="not_identified", reason="some days were rated by too few to be resampled", **common)
+        reason = "some days were rated by too few to be resampled"
+        return Estimate(status="not_identified", reason=reason, estimate=float(np.ptp(drawn.scores)), **common)
     differences = ranks.simultaneous_differences(drawn.scores, draws, level=level, df=drawn.df)
     if not differences.decidable[~np.eye(len(drawn.systems), dtype=bool)].all():
-        return Estimate(status="zero_variance", reason="the difference of two days does not vary", **common)
-    half = np.nan_to_num((differences.high - differences.low) / 2, nan=0.0)
-    sizes = np.abs(differences.estimates)
+        reason = "the difference of two days does not vary"
+        return Estimate(status="zero_variance", reason=reason, estimate=float(np.ptp(drawn.scores)), **common)
+    found = largest_difference(differences, n, common)
+    interval = found.interval
+    if interval is not None and interval.high > SCALE:
+        interval = replace(interval, high=SCALE, clipped=True)
+    return replace(found, interval=interval)
+
+
+def largest_difference(
+    found: ranks.SimultaneousDifferences | ranks.SimultaneousScores, n_annotators: int, named: dict[str, Any]
+) -> Estimate:
+    """Return the largest of several differences, its interval, and the test that all are 0.
+
+    >>> values, people, systems = [1, 0.2, 0.5, 0.1, 0.8, 0], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
+    >>> spread = ranks.score_spread(values, people, systems)
+    >>> found = ranks.simultaneous_scores(spread, rng=np.random.default_rng(0))
+    >>> named = {"analysis": "demo", "estimand": "largest score", "unit": "annotator", "n": 3}
+    >>> round(largest_difference(found, 3, named).estimate, 3)
+    0.767
+    """
+    sizes = np.abs(found.estimates)
+    apart = float(np.max(sizes))
+    if not found.decidable.any():
+        return Estimate(status="zero_variance", reason="the differences do not vary", estimate=apart, **named)
+    half = np.nan_to_num((found.high - found.low) / 2, nan=0.0)
     low, high = max(0.0, float(np.max(sizes - half))), float(np.max(sizes + half))
-    pvalue = float(np.nanmin(differences.pvalues))
-    tested = n >= clusters.TOO_FEW_CLUSTERS
+    pvalue = float(np.nanmin(found.pvalues))
+    tested = n_annotators >= clusters.TOO_FEW_CLUSTERS
     return Estimate(
-        interval=Interval(level, low, min(SCALE, high), "max_t", clipped=high > SCALE),
+        estimate=apart,
+        interval=Interval(found.level, low, high, "max_t"),
         test=HypothesisTest(name="max_t", null=0.0, statistic=None, pvalue=pvalue) if tested else None,
-        **common,
+        **named,
     )

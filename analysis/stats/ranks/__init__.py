@@ -8,7 +8,12 @@ References: Mogstad, Romano, Shaikh and Wilhelm 2024, Inference for ranks with a
 neighbourhoods and academic achievement across countries; Romano and Wolf 2005 for the maximum over pairs.
 """
 
-from analysis.stats.ranks._differences import SimultaneousDifferences, simultaneous_differences
+from analysis.stats.ranks._differences import (
+    SimultaneousDifferences,
+    SimultaneousScores,
+    simultaneous_differences,
+    simultaneous_scores,
+)
 from analysis.stats.ranks._scores import ScoreDraws, bootstrap_system_scores
 from analysis.stats.ranks._sets import (
     MAX_UNDEFINED,
@@ -16,16 +21,23 @@ from analysis.stats.ranks._sets import (
     descending_ranks,
     rank_confidence_sets,
     rank_confidence_sets_from_rows,
+    rank_confidence_sets_from_spread,
 )
+from analysis.stats.ranks._spread import ScoreSpread, score_spread
 
 __all__ = [
     "MAX_UNDEFINED",
     "RankSets",
     "ScoreDraws",
+    "ScoreSpread",
     "SimultaneousDifferences",
+    "SimultaneousScores",
     "bootstrap_system_scores",
     "descending_ranks",
     "rank_confidence_sets",
     "rank_confidence_sets_from_rows",
+    "rank_confidence_sets_from_spread",
+    "score_spread",
     "simultaneous_differences",
+    "simultaneous_scores",
 ]

@@ -14,6 +14,8 @@ from analysis.stats.arrays import (
     validate_level,
     vector,
 )
+from analysis.stats.bootstrap import RESAMPLES
+from analysis.stats.ranks._spread import ScoreSpread
 from analysis.stats.results import Record
 
 
@@ -38,7 +40,12 @@ class SimultaneousDifferences(Record):
 
 
 def simultaneous_differences(
-    scores: npt.ArrayLike, draws: npt.ArrayLike, *, level: float = 0.95, df: npt.ArrayLike | None = None
+    scores: npt.ArrayLike,
+    draws: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    df: npt.ArrayLike | None = None,
+    standard_errors: npt.ArrayLike | None = None,
 ) -> SimultaneousDifferences:
     """Simultaneous intervals for all differences of K scores, from resampled scores.
 
@@ -54,6 +61,9 @@ def simultaneous_differences(
         Confidence level of the interval, between 0 and 1.
     df : array_like, optional
         Degrees of freedom, a number or (K, K) by pair.
+    standard_errors : array_like, shape (K, K), optional
+        Standard errors of the differences, NaN if undefined, if they are not the standard deviations of the draws. The
+        draws then only give q, each deviation divided by its own standard deviation over the draws.
 
     Returns
     -------
@@ -80,18 +90,20 @@ def simultaneous_differences(
     if np.isnan(freedom).any() or np.any(freedom <= 0):
         raise ValueError("df: degrees of freedom are positive")
     estimate = estimates[:, None] - estimates[None, :]
-    se = np.zeros((k, k))
+    spread = np.zeros((k, k))
     # One system at a time: all pairs of a hundred systems over all resamples would need a gigabyte.
     for i in range(k - 1):
-        se[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
-    se = se + se.T
+        spread[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
+    spread = spread + spread.T
+    se = spread if standard_errors is None else _checked_standard_errors(standard_errors, k)
     # Rounding errors of a score do not count as variation.
-    decidable = se > MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
+    smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
+    decidable, varies = se > smallest, spread > smallest
     largest = np.zeros(len(resampled))
     for i in range(k - 1):
-        later = np.flatnonzero(decidable[i, i + 1 :]) + i + 1
+        later = np.flatnonzero(decidable[i, i + 1 :] & varies[i, i + 1 :]) + i + 1
         if len(later):
-            deviations = np.abs(resampled[:, i, None] - resampled[:, later] - estimate[i, later]) / se[i, later]
+            deviations = np.abs(resampled[:, i, None] - resampled[:, later] - estimate[i, later]) / spread[i, later]
             largest = np.maximum(largest, deviations.max(axis=1))
     critical = float(np.quantile(largest, level))
     half = _as_t(critical, freedom) * se
@@ -110,6 +122,86 @@ def simultaneous_differences(
         critical_value=critical,
         largest=largest,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SimultaneousScores(Record):
+    """K scores with intervals that hold for all at once with probability `level`; arrays have shape (K,).
+
+    `pvalues` that a score is 0 are adjusted for all scores by the same maximum; NaN where the score is not `decidable`.
+    """
+
+    level: float
+    estimates: FloatArray
+    standard_errors: FloatArray
+    low: FloatArray
+    high: FloatArray
+    pvalues: FloatArray
+    decidable: BoolArray
+    critical_value: float
+
+
+def simultaneous_scores(
+    spread: ScoreSpread, *, level: float = 0.95, resamples: int = RESAMPLES, rng: np.random.Generator
+) -> SimultaneousScores:
+    """Simultaneous intervals for scores with a joint spread, as `simultaneous_differences` for their differences.
+
+    Parameters
+    ----------
+    spread : ScoreSpread
+        The scores.
+    level : float, default 0.95
+        Probability that all intervals contain the true scores.
+    resamples : int, default RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    rng : numpy.random.Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    SimultaneousScores
+        Intervals and adjusted p-values.
+
+    Examples
+    --------
+    >>> from analysis.stats.ranks import score_spread
+    >>> values, people, systems = [1, 0.2, 0.5, 0.1, 0.8, 0], ["a", "a", "b", "b", "c", "c"], ["x", "y"] * 3
+    >>> found = simultaneous_scores(score_spread(values, people, systems), rng=np.random.default_rng(0))
+    >>> found.estimates.round(3).tolist(), bool(found.pvalues[0] < found.pvalues[1])
+    ([0.767, 0.1], True)
+    """
+    validate_level(level)
+    se, df = spread.of_scores()
+    deviations = spread.draws(resamples, rng) - spread.scores
+    varies = np.std(deviations, axis=0, ddof=1)
+    smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(spread.scores), initial=0.0)))
+    decidable = se > smallest
+    used = decidable & (varies > smallest)
+    largest = np.abs(deviations[:, used] / varies[used]).max(axis=1, initial=0.0)
+    critical = float(np.quantile(largest, level))
+    half = _as_t(critical, df) * se
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = _as_normal(np.abs(spread.scores) / se, df)
+    exceeding = len(largest) - np.searchsorted(np.sort(largest), np.nan_to_num(statistic), side="left")
+    return SimultaneousScores(
+        level=level,
+        estimates=spread.scores,
+        standard_errors=se,
+        low=np.where(decidable, spread.scores - half, np.nan),
+        high=np.where(decidable, spread.scores + half, np.nan),
+        pvalues=np.where(decidable, (1 + exceeding) / (1 + len(largest)), np.nan),
+        decidable=decidable,
+        critical_value=critical,
+    )
+
+
+def _checked_standard_errors(values: npt.ArrayLike, k: int) -> FloatArray:
+    table = np.asarray(values, dtype=np.float64)
+    if table.shape != (k, k):
+        raise ValueError(f"standard_errors: shape {table.shape} for {k} scores")
+    if np.any(table < 0):
+        raise ValueError("standard_errors: a standard error is not negative")
+    return table
 
 
 def _as_t(normal: float, df: FloatArray) -> FloatArray:

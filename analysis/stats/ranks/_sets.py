@@ -16,8 +16,9 @@ from analysis.stats.arrays import (
     vector,
 )
 from analysis.stats.bootstrap import RESAMPLES
-from analysis.stats.ranks._differences import simultaneous_differences
+from analysis.stats.ranks._differences import SimultaneousDifferences, simultaneous_differences
 from analysis.stats.ranks._scores import bootstrap_system_scores
+from analysis.stats.ranks._spread import ScoreSpread
 from analysis.stats.results import Record, ResultWarning
 
 # If more than this share of the resamples leave a score undefined, the rest is not a bootstrap distribution.
@@ -165,10 +166,99 @@ def rank_confidence_sets(
             reason = "some systems were rated by too few to be resampled"
             return RankSets(status="not_identified", reason=reason, **none, **common)
     differences = simultaneous_differences(estimates, resampled[defined], level=level, df=df)
+    return _sets_of_differences(differences, estimates, warnings, common)
+
+
+def rank_confidence_sets_from_spread(
+    spread: ScoreSpread,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    unit: str = "annotator",
+) -> tuple[RankSets, SimultaneousDifferences | None]:
+    """Return the rank sets of scores with a joint spread, and the simultaneous differences that they come from.
+
+    Parameters
+    ----------
+    spread : ScoreSpread
+        Scores and their joint spread over annotators and items. A system without a defined spread is compared with none.
+    level : float, default 0.95
+        Probability that all sets together contain the true ranks.
+    resamples : int, default RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    tuple[RankSets, SimultaneousDifferences or None]
+        The sets and the differences, in the order of `spread.systems`. No differences if the sets have a status.
+
+    Notes
+    -----
+    Standard errors and degrees of freedom of each pair are those of `ScoreSpread.of_pairs`. Normal draws with the
+    covariance of the scores give the quantile of the largest deviation, in terms of t for each pair.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> annotators, systems, items = np.repeat(np.arange(30), 4), np.tile(["x", "y"], 60), np.repeat(np.arange(60), 2)
+    >>> values = rng.normal(0, 1, 120) + 2 * (systems == "x")
+    >>> from analysis.stats.ranks import score_spread
+    >>> sets, differences = rank_confidence_sets_from_spread(score_spread(values, annotators, systems, items), rng=rng)
+    >>> sets.systems, sets.low, sets.settings["population"]
+    (('x', 'y'), (1, 2), 'people and prompts')
+    """
+    validate_level(level)
+    k = len(spread.systems)
+    common: dict[str, Any] = {
+        "systems": spread.systems,
+        "scores": tuple(spread.scores.tolist()),
+        "ranks": tuple(descending_ranks(spread.scores).tolist()),
+        "level": level,
+        "unit": unit,
+        "n": spread.n_annotators,
+        "n_rows": spread.n_rows,
+        "settings": {"level": level, "resamples": resamples, "population": spread.population},
+    }
+    names = (spread.systems,) if k else ()
+    none: dict[str, Any] = {"low": None, "high": None, "clusters": names, "warnings": spread.warnings}
+    if k == 0:
+        return RankSets(status="no_data", reason="no system has a score", **none, **common), None
+    if k == 1:
+        return RankSets(status="not_applicable", reason="a single system has rank 1", **none, **common), None
+    if spread.n_annotators < 2:
+        return RankSets(status="n_lt_2", reason=f"one {unit} has no spread", **none, **common), None
+    if spread.is_defined.sum() < 2:
+        reason = f"one {unit} alone gave all answers of the systems; collect more answers"
+        return RankSets(status="not_identified", reason=reason, **none, **common), None
+    se, df = spread.of_pairs()
+    differences = simultaneous_differences(
+        spread.scores, spread.draws(resamples, rng), level=level, df=df, standard_errors=se
+    )
+    return _sets_of_differences(differences, spread.scores, spread.warnings, common), differences
+
+
+def _sets_of_differences(
+    differences: SimultaneousDifferences,
+    estimates: FloatArray,
+    warnings: tuple[ResultWarning, ...],
+    common: dict[str, Any],
+) -> RankSets:
+    names, k = common["systems"], len(estimates)
     off_diagonal = ~np.eye(k, dtype=bool)
     if not differences.decidable[off_diagonal].any():
         return RankSets(
-            status="zero_variance", reason="the differences between the systems do not vary", **none, **common
+            status="zero_variance",
+            reason="the differences between the systems do not vary",
+            low=None,
+            high=None,
+            clusters=(names,),
+            warnings=warnings,
+            **common,
         )
     beats = np.nan_to_num(differences.low, nan=-1.0) > 0
     undecidable = tuple(

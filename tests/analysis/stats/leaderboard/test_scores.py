@@ -93,7 +93,7 @@ def test_with_one_label_an_item_the_score_is_the_clustered_mean():
     # The item term is then the plain variance of a mean, which counts only where annotators do not differ.
     beyond = leaderboard.system_score_in_points(values, items, who, rng=rng(), resamples=199)
     assert_allclose(beyond.detail["variance_items"], np.var(100 * values, ddof=1) / 200)
-    assert_allclose(beyond.detail["variance_items"], beyond.detail["variance_cells"])
+    assert_allclose(beyond.detail["variance_two_way"], beyond.detail["variance_annotators"])
 
 
 def test_items_weigh_equally_however_many_labels_each_got():
@@ -112,17 +112,16 @@ def test_the_variance_of_a_score_is_that_of_brute_force():
     mean = weights @ values
     without = [(weights[who != a] @ values[who != a]) / weights[who != a].sum() for a in np.unique(who)]
     by_annotator = 7 / 8 * np.sum((np.array(without) - mean) ** 2)
+    without = [(weights[items != i] @ values[items != i]) / weights[items != i].sum() for i in np.unique(items)]
+    by_item = (len(without) - 1) / len(without) * np.sum((np.array(without) - mean) ** 2)
     influence = weights * (values - mean)
-
-    def squares(labels):
-        sums = [influence[[label == other for other in labels]].sum() for label in sorted(set(labels))]
-        return len(sums) / (len(sums) - 1) * np.sum(np.square(sums))
-
-    by_item, by_cell = squares(items.tolist()), squares(list(zip(who.tolist(), items.tolist(), strict=True)))
+    pairs = list(zip(who.tolist(), items.tolist(), strict=True))
+    sums = [influence[[pair == other for other in pairs]].sum() for pair in sorted(set(pairs))]
+    by_cell = len(sums) / (len(sums) - 1) * np.sum(np.square(sums))
     found = leaderboard.system_score_in_points(values, items, who, rng=rng(), resamples=99)
     assert_allclose(found.detail["variance_annotators"], 1e4 * by_annotator)
     assert_allclose(found.detail["variance_items"], 1e4 * by_item)
-    assert_allclose(found.detail["variance_cells"], 1e4 * by_cell)
+    assert_allclose(found.detail["variance_two_way"], 1e4 * (by_annotator + by_item - by_cell))
     wanted = max(by_annotator + by_item - by_cell, by_annotator, by_item)
     assert_allclose(found.detail["se"], 100 * math.sqrt(wanted))
 
@@ -206,9 +205,11 @@ def test_score_edge_cases_are_statuses():
         one = score([0.75], [1], ["a"], mode=mode)
         assert (one.status, one.estimate, one.interval) == ("n_lt_2", 75.0, None)
         constant = score([1.0] * 8, range(8), range(8), mode=mode)
-        assert (constant.status, constant.estimate, constant.test) == ("zero_variance", 100.0, None)
-    # Bounded answers still have an honest interval.
-    assert score([1.0] * 8, range(8), range(8)).interval.method == "betting"
+        # Bounded answers still have an honest interval, but not in the paper's mode.
+        wanted = "zero_variance" if mode == "paper" else "ok"
+        assert (constant.status, constant.estimate, constant.test) == (wanted, 100.0, None)
+    honest = score([1.0] * 8, range(8), range(8)).interval
+    assert honest.method == "betting" and honest.low < 90 and honest.high == 100
     alone = score([1, 0, 1], [1, 2, 3], ["a"] * 3)
     assert (alone.status, alone.n, round(alone.estimate, 1)) == ("n_lt_2", 1, 66.7)
 
@@ -218,22 +219,22 @@ def test_annotators_whose_means_coincide_have_no_clustered_variance():
     found = leaderboard.system_score_in_points(
         [0, 1] * 8, range(16), np.repeat(np.arange(8), 2), rng=rng(), resamples=99, items_sampled=False
     )
-    assert (found.status, found.estimate) == ("zero_variance", 50.0)
-    assert found.interval.method == "betting"
+    assert (found.status, found.estimate) == ("ok", 50.0)
+    assert found.interval.method == "betting" and found.detail["se"] < 1e-9
 
 
 def test_scores_at_the_ceiling_get_a_betting_interval():
     values = np.r_[np.ones(46), 0.5, 0.75, 0.75, 0.75]
     found = leaderboard.system_score_in_points(values, np.arange(50), np.arange(50), rng=rng(), resamples=199)
-    assert found.interval.method == "betting" and found.has_warning("ceiling")
-    assert found.interval.low < next(w for w in found.warnings if w.code == "ceiling").detail["cv3_t_low"]
+    assert found.interval.method == "betting" and found.has_warning("betting_instead_of_t")
+    assert found.interval.low < found.estimate - 2 * found.detail["se"]
 
 
 def test_at_the_ceiling_the_interval_is_of_the_score_that_is_printed():
     # One annotator labelled three hundred items, fifteen labelled one, and these failed.
     values, who = np.r_[np.ones(300), np.zeros(15)], np.r_[np.zeros(300), np.arange(1, 16)]
     found = leaderboard.system_score_in_points(values, np.arange(315), who, rng=rng(), resamples=99)
-    assert found.has_warning("ceiling") and found.interval.method == "betting"
+    assert found.has_warning("betting_instead_of_t") and found.interval.method == "betting"
     assert found.interval.low <= found.estimate <= found.interval.high
     assert found.detail["plus"] >= 0 <= found.detail["minus"]
 
@@ -242,7 +243,10 @@ def test_few_and_dominant_annotators_are_warned_of():
     draw = rng(26)
     values, items = answers(draw, np.full(60, 0.6)), np.arange(60)
     few = leaderboard.system_score_in_points(values, items, items % 5, rng=rng(), resamples=99)
-    assert [(w.code, w.severity) for w in few.warnings] == [("few_clusters", "block")]
+    assert [(w.code, w.severity) for w in few.warnings] == [
+        ("few_clusters", "block"),
+        ("betting_instead_of_t", "info"),
+    ]
     dominant = leaderboard.system_score_in_points(values, items, np.minimum(items, 30), rng=rng(), resamples=99)
     assert dominant.has_warning("dominant_annotator") and dominant.has_warning("few_clusters")
 

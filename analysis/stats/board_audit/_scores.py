@@ -1,0 +1,82 @@
+"""The audit of a board of scores."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap, leaderboard, ratings
+from analysis.stats.arrays import validate_within_bounds, vector
+from analysis.stats.board_audit._probes import ALPHA, Probe, fires_by_test, neutral_share_probe, separation_probe
+from analysis.stats.board_audit._voters import heavy_voter_probe
+
+
+def audit_scores(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    positions: npt.ArrayLike | None = None,
+    rounds: npt.ArrayLike | None = None,
+    alpha: float = ALPHA,
+    items_sampled: bool = True,
+    resamples: int = bootstrap.RESAMPLES,
+    unit: str = "annotator",
+) -> tuple[Probe, ...]:
+    """Probes of a board of scores: place on the page, neutral answers, heavy voters, separation, and drift.
+
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing. .5 is neutral.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    positions : array_like, shape (n_rows,), optional
+        Place of each output on the page; without it there is no probe of the place.
+    rounds : array_like, shape (n_rows,), optional
+        Label of each row's round, or of its part of the time; without it there is no probe of drift.
+    alpha : float, default .05
+        Significance level of each probe that tests.
+    items_sampled : bool, default True
+        Whether the claims go beyond the items of the study.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    tuple[Probe, ...]
+        The probes. Drift needs systems with answers in several rounds (`leaderboard.equated_scores`).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> people, systems, items = np.tile(np.arange(20), 12), np.repeat(["a", "b"], 120), np.tile(np.arange(60), 4)
+    >>> values = rng.choice([0, 0.25, 0.5, 0.75, 1], 240)
+    >>> [(probe.name, probe.fires) for probe in audit_scores(values, systems, items, people, rng=rng, resamples=999)]
+    [('neutral_share', False), ('heavy_voter', False), ('separation', True)]
+    """
+    array = vector(values, "values")
+    validate_within_bounds(array, (0.0, 1.0), "values")
+    options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples, "unit": unit}
+    probes = []
+    if positions is not None:
+        effect = ratings.rating_change_per_position(
+            100 * array, positions, annotators, systems=systems, analysis="board_audit.position", unit=unit
+        )
+        probes.append(fires_by_test("position", effect, alpha))
+    is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
+    probes.append(neutral_share_probe(is_neutral, annotators, items, alpha=alpha, unit=unit))
+    weights = leaderboard.equal_item_weights(array, systems, items)
+    probes.append(heavy_voter_probe(array, systems, annotators, weights=weights, unit=unit))
+    board = leaderboard.leaderboard(array, systems, items, annotators, **options)
+    probes.append(separation_probe(board.ranks))
+    if rounds is not None:
+        equated = leaderboard.equated_scores(array, systems, items, annotators, rounds, **options)
+        probes.append(fires_by_test("drift", equated.drift, alpha))
+    return tuple(probes)

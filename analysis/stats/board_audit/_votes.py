@@ -1,0 +1,369 @@
+"""The audit of a board of votes between two systems."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import bootstrap, clusters, coherence, ranks
+from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes, validate_within_bounds, vector
+from analysis.stats.board_audit._probes import ALPHA, Probe, fires_by_test, neutral_share_probe, separation_probe
+from analysis.stats.board_audit._voters import heavy_voter_probe
+from analysis.stats.bradley_terry import checked_system_pairs
+from analysis.stats.leaderboard import largest_difference
+from analysis.stats.results import Estimate, HypothesisTest
+
+
+def first_shown_probe(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    n_systems: int,
+    alpha: float = ALPHA,
+    unit: str = "annotator",
+) -> Probe:
+    """Whether the system shown first is favoured, or the one shown second: fires by a test over people and items.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1 in the order shown.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    items : array_like, shape (n_rows,), optional
+        Label of each row's item.
+    n_systems : int
+        Number of systems.
+    alpha : float, default .05
+        Significance level.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    Probe
+        The share of votes for the first shown, if each pair had been shown equally often in both orders.
+
+    Notes
+    -----
+    Only pairs shown in both orders count. A pair with a votes in one order and b in the other has the weight a b / (a + b)
+    in each order, so the strengths of the systems cancel whatever they are.
+
+    Examples
+    --------
+    >>> first, people = np.tile([0, 1], 60), np.arange(120) // 6
+    >>> probe = first_shown_probe(first, 1 - first, np.arange(120) % 5 < 4, people, n_systems=2)
+    >>> round(probe.estimate.estimate, 2), probe.fires
+    (0.8, True)
+    """
+    values = _checked_outcomes(outcomes)
+    x, y = checked_system_pairs(first, second, len(values), n_systems)
+    is_used = ~np.isnan(values)
+    pairs = np.minimum(x, y) * n_systems + np.maximum(x, y)
+    orders = 2 * pairs + (x > y)
+    counts = np.bincount(orders[is_used], minlength=2 * n_systems**2)
+    own, other = counts[orders], counts[orders ^ 1]
+    weights = np.where(is_used & (other > 0), other / np.maximum(1, own + other), 0.0)
+    kept = weights > 0
+    people = np.asarray(annotators)[kept]
+    prompts = np.zeros(int(kept.sum()), dtype=np.int64) if items is None else np.asarray(items)[kept]
+    estimate = clusters.annotator_prompt_clustered_mean(
+        values[kept],
+        people,
+        prompts,
+        weights=weights[kept],
+        null=0.5,
+        analysis="board_audit.first_shown",
+        estimand="share of votes for the system shown first, pairs in both orders equally often",
+        bounds=(0.0, 1.0),
+        unit=unit,
+    )
+    return fires_by_test("first_shown", estimate, alpha)
+
+
+def cycle_probe(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    n_systems: int,
+    alpha: float = ALPHA,
+    unit: str = "annotator",
+) -> Probe:
+    """Whether systems beat one another in a circle: fires if wins that are shown for all pairs at once form a cycle.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    n_systems : int
+        Number of systems.
+    alpha : float, default .05
+        Significance level.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    Probe
+        The number of cycles in the shown wins (`detail["cycles"]`), and the test that there is none. The detail's
+        `n_cycles_of_means` counts cycles in the plain majorities, which chance alone produces between similar systems.
+
+    Notes
+    -----
+    A pair's win is shown if its one-sided t test over annotators (CV3) has p <= alpha / (2 m), for m pairs in two
+    directions. If the true preferences have no cycle, each cycle of shown wins has a false one, so the probe fires in at
+    most alpha of boards. The p-value is the smallest alpha at which a cycle appears.
+
+    Examples
+    --------
+    >>> first, people = np.tile([0, 1, 2], 40), np.arange(120) // 6
+    >>> probe = cycle_probe(first, (first + 1) % 3, np.arange(120) % 10 < 9, people, n_systems=3)
+    >>> probe.fires, probe.estimate.detail["cycles"]
+    (True, ((0, 1, 2),))
+    """
+    values = _checked_outcomes(outcomes)
+    x, y = checked_system_pairs(first, second, len(values), n_systems)
+    oriented = np.where(x < y, values, 1 - values)
+    labels = np.minimum(x, y) * n_systems + np.maximum(x, y)
+    spread = ranks.score_spread(oriented - 0.5, annotators, labels, unit=unit)
+    common: dict[str, Any] = {
+        "analysis": "board_audit.cycles",
+        "estimand": "number of cycles of systems that are shown to beat one another",
+        "unit": unit,
+        "n": spread.n_annotators,
+        "n_clusters": spread.n_annotators,
+        "n_rows": spread.n_rows,
+        "warnings": spread.warnings,
+        "settings": {"alpha": alpha},
+    }
+    if len(spread.systems) < 3:
+        reason = "fewer than three pairs cannot form a cycle"
+        return fires_by_test("cycles", Estimate(status="not_applicable", reason=reason, **common), alpha)
+    if spread.n_annotators < clusters.TOO_FEW_CLUSTERS:
+        reason = f"no test with fewer than {clusters.TOO_FEW_CLUSTERS} annotators"
+        return fires_by_test("cycles", Estimate(status="not_identified", reason=reason, **common), alpha)
+    low, high = np.divmod(np.array(spread.systems, dtype=np.int64), n_systems)
+    winner, loser = np.where(spread.scores > 0, low, high), np.where(spread.scores > 0, high, low)
+    se, df = spread.of_scores()
+    is_tested = np.nan_to_num(se) > 0
+    m = len(winner)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one_sided = special.stdtr(df, -np.abs(spread.scores) / se)
+    pvalues = np.where(is_tested & (spread.scores != 0), np.minimum(1.0, 2 * m * one_sided), 1.0)
+
+    def beats(limit: float) -> npt.NDArray[np.bool_]:
+        table = np.zeros((n_systems, n_systems), dtype=np.bool_)
+        shown = pvalues <= limit
+        table[winner[shown], loser[shown]] = True
+        return table
+
+    majorities = np.zeros((n_systems, n_systems), dtype=np.bool_)
+    majorities[winner[spread.scores != 0], loser[spread.scores != 0]] = True
+    cycles = coherence.shortest_cycles(beats(alpha))
+    detail = {
+        "cycles": cycles,
+        "n_pairs": m,
+        "n_pairs_shown": int(np.sum(pvalues <= alpha)),
+        "n_cycles_of_means": len(coherence.shortest_cycles(majorities)),
+    }
+    # The more wins count as shown, the more cycles there are: bisect for the first limit with one.
+    limits = np.unique(np.append(pvalues, 1.0))
+    below, above = -1, len(limits) - 1
+    while above - below > 1:
+        middle = (below + above) // 2
+        if coherence.is_cyclic(beats(float(limits[middle]))[None])[0]:
+            above = middle
+        else:
+            below = middle
+    test = HypothesisTest(name="bonferroni_cycle", null=0.0, statistic=None, pvalue=float(limits[above]))
+    return fires_by_test("cycles", Estimate(estimate=float(len(cycles)), test=test, detail=detail, **common), alpha)
+
+
+def vote_drift_probe(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    is_late: npt.ArrayLike,
+    *,
+    n_systems: int,
+    alpha: float = ALPHA,
+    rng: np.random.Generator,
+    resamples: int = bootstrap.RESAMPLES,
+    unit: str = "annotator",
+) -> Probe:
+    """Whether votes about the same pairs changed: fires if some system's share of wins differs, late against early.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    is_late : array_like of bool, shape (n_rows,)
+        Whether the vote is of the second part of the time.
+    n_systems : int
+        Number of systems.
+    alpha : float, default .05
+        Significance level.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    Probe
+        The largest change of a system's share of wins, in points of 100, with the test "max_t" over all systems.
+
+    Notes
+    -----
+    Only pairs with votes in both parts count, each with the weight a b / (a + b) for a early and b late votes, so a change
+    of which pairs are asked is no drift.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, people, late = np.zeros(200, dtype=int), np.arange(200) // 5, np.arange(200) >= 100
+    >>> votes = rng.random(200) < np.where(late, 0.9, 0.3)
+    >>> vote_drift_probe(first, first + 1, votes, people, late, n_systems=2, rng=rng).fires
+    True
+    """
+    values = _checked_outcomes(outcomes)
+    x, y = checked_system_pairs(first, second, len(values), n_systems)
+    late = np.asarray(is_late, dtype=np.bool_)
+    if late.shape != values.shape:
+        raise ValueError(f"is_late: {len(late)} where outcomes has {len(values)}")
+    codes, _ = label_codes(np.asarray(annotators), "annotators", len(values))
+    columns, weights, points, people = _by_system_and_part(x, y, values, late, codes, n_systems)
+    common: dict[str, Any] = {
+        "analysis": "board_audit.drift",
+        "estimand": "largest change of a system's share of wins, late minus early, in points",
+        "unit": unit,
+        "settings": {"level": 1 - alpha, "resamples": resamples},
+    }
+    if len(columns) == 0:
+        n = len(np.unique(codes[~np.isnan(values)]))
+        reason = "no pair of systems has votes in both parts of the time"
+        return fires_by_test("drift", Estimate(n=n, status="not_identified", reason=reason, **common), alpha)
+    spread = ranks.score_spread(100 * points, people, columns, weights=weights, unit=unit)
+    common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows // 2}
+    systems = [name // 2 for name in spread.systems[::2]]
+    contrasts = np.kron(np.eye(len(systems)), [[-1.0, 1.0]])
+    changes = spread.combined(contrasts, systems)
+    found = ranks.simultaneous_scores(changes, level=1 - alpha, resamples=resamples, rng=rng)
+    largest = int(np.argmax(np.abs(found.estimates)))
+    common |= {"warnings": spread.warnings, "detail": {"system": systems[largest], "n_systems": len(systems)}}
+    return fires_by_test("drift", largest_difference(found, spread.n_annotators, common), alpha)
+
+
+def _by_system_and_part(
+    x: IntArray, y: IntArray, values: FloatArray, late: npt.NDArray[np.bool_], people: IntArray, n_systems: int
+) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+    """Return each vote twice, once for each of its systems: 2 system + late, weight, points, person."""
+    parts = 2 * (np.minimum(x, y) * n_systems + np.maximum(x, y)) + late
+    is_used = ~np.isnan(values)
+    counts = group_sizes(parts[is_used], 2 * n_systems**2)
+    own, other = counts[parts], counts[parts ^ 1]
+    weights = np.where(is_used & (other > 0), other / np.maximum(1, own + other), 0.0)
+    kept = weights > 0
+    columns = np.concatenate([2 * system[kept] + late[kept] for system in (x, y)])
+    points = np.concatenate([values[kept], 1 - values[kept]])
+    return columns, np.tile(weights[kept], 2), points, np.tile(people[kept], 2)
+
+
+def audit_votes(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
+    *,
+    n_systems: int,
+    rng: np.random.Generator,
+    is_late: npt.ArrayLike | None = None,
+    sets: ranks.RankSets | None = None,
+    alpha: float = ALPHA,
+    resamples: int = bootstrap.RESAMPLES,
+    unit: str = "annotator",
+) -> tuple[Probe, ...]:
+    """Probes of a board of votes: order, ties, cycles, heavy voters, separation, and drift.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1 in the order shown.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    items : array_like, shape (n_rows,), optional
+        Label of each row's item.
+    n_systems : int
+        Number of systems.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    is_late : array_like of bool, shape (n_rows,), optional
+        Whether the vote is of the second part of the time; without it there is no probe of drift.
+    sets : RankSets, optional
+        The board's rank sets; without them there is no probe of separation.
+    alpha : float, default .05
+        Significance level of each probe that tests.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    tuple[Probe, ...]
+        The probes. The heavy voter's influence is on the shares of wins of the first two systems.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, people = np.tile([0, 1, 2], 80), np.arange(240) // 6
+    >>> votes = rng.random(240) < 0.5
+    >>> probes = audit_votes(first, (first + 1) % 3, votes, people, n_systems=3, rng=rng, is_late=np.arange(240) % 2)
+    >>> [(probe.name, probe.fires) for probe in probes]
+    [('first_shown', False), ('neutral_share', False), ('cycles', False), ('heavy_voter', False), ('drift', False)]
+    """
+    values = _checked_outcomes(outcomes)
+    x, y = checked_system_pairs(first, second, len(values), n_systems)
+    rows = x, y, values, annotators
+    common: dict[str, Any] = {"n_systems": n_systems, "alpha": alpha, "unit": unit}
+    is_neutral = np.where(np.isnan(values), np.nan, values == 0.5)
+    twice = np.asarray(annotators)
+    probes = [
+        first_shown_probe(*rows, items, **common),
+        neutral_share_probe(is_neutral, annotators, items, alpha=alpha, unit=unit),
+        cycle_probe(*rows, **common),
+        heavy_voter_probe(np.r_[values, 1 - values], np.r_[x, y], np.r_[twice, twice], unit=unit),
+    ]
+    if sets is not None:
+        probes.append(separation_probe(sets))
+    if is_late is not None:
+        probes.append(vote_drift_probe(*rows, is_late, rng=rng, resamples=resamples, **common))
+    return tuple(probes)
+
+
+def _checked_outcomes(outcomes: npt.ArrayLike) -> FloatArray:
+    values = vector(np.asarray(outcomes, dtype=np.float64), "outcomes")
+    validate_within_bounds(values, (0.0, 1.0), "outcomes")
+    return values

@@ -1,0 +1,244 @@
+"""Whether a new system is better than the best before, asked again at every submission."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats import clusters, ranks
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_within_bounds, vector
+from analysis.stats.leaderboard._equating import spread_of_equated_scores
+from analysis.stats.leaderboard._linking import linked_rounds
+from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
+from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
+
+
+def alphas_of_submissions(was_better: Sequence[bool], *, alpha: float = 0.05) -> FloatArray:
+    """Significance levels of a board's submissions, so that at most `alpha` of boards ever make a false claim.
+
+    Parameters
+    ----------
+    was_better : sequence of bool, length n
+        Whether each submission so far was declared better than the best before, in their order.
+    alpha : float, default 0.05
+        Probability of any false claim over all submissions, however many follow.
+
+    Returns
+    -------
+    ndarray of float, shape (n + 1,)
+        The levels of the submissions so far, and of the next one.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not between 0 and 1.
+
+    Notes
+    -----
+    alpha_k = alpha 6 / (pi^2 k^2), which sums to alpha, plus alpha_(k-1) if submission k - 1 was declared better: a
+    rejected hypothesis passes its level on (online fallback). The error over the family is controlled whatever the
+    dependence between submissions, which share earlier systems, annotators and items.
+
+    References
+    ----------
+    Tian and Ramdas 2021, Online control of the familywise error rate (online fallback).
+
+    Examples
+    --------
+    >>> alphas_of_submissions([False, True]).round(4).tolist()
+    [0.0304, 0.0076, 0.011]
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha: {alpha!r} is not strictly between 0 and 1")
+    levels: list[float] = []
+    for position in range(len(was_better) + 1):
+        passed_on = levels[-1] if position and was_better[position - 1] else 0.0
+        levels.append(alpha * 6 / (math.pi * (position + 1)) ** 2 + passed_on)
+    return np.array(levels)
+
+
+def compare_with_best_before(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    new: object,
+    earlier: Sequence[Any],
+    alpha: float = 0.05,
+    rounds: npt.ArrayLike | None = None,
+    items_sampled: bool = True,
+    analysis: str = "leaderboard.better_than_best_before",
+    unit: str = "annotator",
+) -> Estimate:
+    """Difference of a new system from the best of all earlier ones, with a test that is valid although data chose it.
+
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
+    new : object
+        The new system.
+    earlier : sequence
+        All systems submitted before it.
+    alpha : float, default 0.05
+        Significance level of this submission, from `alphas_of_submissions`.
+    rounds : array_like, shape (n_rows,), optional
+        Label of each row's round. Scores are equated first (`equated_scores`), and the standard errors include the error
+        of the link. Without it, all rows count as one round.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
+
+    Returns
+    -------
+    Estimate
+        The new score minus the best earlier one. `detail["is_better"]` is the verdict: p <= alpha, which is the same as an
+        interval above 0. The interval has the level 1 - 2 alpha. `detail["best"]` is the earlier system with the highest
+        score, `detail["closest"]` the one that decides the p-value. No test with fewer than six annotators.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, or `new` is among `earlier`.
+
+    Notes
+    -----
+    The null hypothesis is that some earlier system is at least as good: a union. It is rejected if each one-sided t test
+    of new against an earlier system rejects at alpha, so p is the largest of their p-values (intersection-union test). To
+    be better than the truly best is to be better than all, so the choice of the best from the data costs nothing. A
+    simultaneous interval over the earlier systems is valid, too, but has less power: it also protects the claims that
+    nobody makes, about single earlier systems. The lower end is the smallest of the one-sided lower limits; the upper end
+    is the smallest upper limit at alpha / (number of earlier systems).
+
+    Standard errors are those of `ranks.score_spread`: paired by item, over annotators and items.
+
+    References
+    ----------
+    Berger 1982, Multiparameter hypothesis testing and acceptance sampling.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> systems, items, people = np.repeat(["a", "b", "c"], 60), np.tile(np.arange(60), 3), np.tile(np.arange(20), 9)
+    >>> values = np.clip(np.repeat([0.4, 0.5, 0.7], 60) + rng.normal(0, 0.1, 180), 0, 1)
+    >>> found = compare_with_best_before(values, systems, items, people, new="c", earlier=["a", "b"], alpha=0.01)
+    >>> found.detail["best"], found.detail["is_better"], found.interval.low > 0
+    ('b', True, True)
+    """
+    array = vector(values, "values")
+    validate_within_bounds(array, (0.0, 1.0), "values")
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha: {alpha!r} is not strictly between 0 and .5")
+    if new in list(earlier):
+        raise ValueError(f"earlier: {new!r} is the new system")
+    labels = np.asarray(systems)
+    common: dict[str, Any] = {
+        "analysis": analysis,
+        "estimand": f"score of {new} minus the highest score of {len(earlier)} earlier systems, in points",
+        "unit": unit,
+    }
+    spread, unlinked = _spread_of_rows(array, labels, items, annotators, rounds, [new, *earlier], items_sampled, unit)
+    common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows}
+    common["warnings"] = spread.warnings
+    common["settings"] = {"alpha": alpha, "population": spread.population, "items_sampled": items_sampled}
+    if len(earlier) == 0:
+        return Estimate(status="not_applicable", reason="no system was submitted before", **common)
+    places = {name: place for place, name in enumerate(spread.systems)}
+    unanswered = [name for name in (new, *earlier) if name not in places]
+    if unanswered:
+        reason = f"there is no answer about {unanswered[0]}"
+        return Estimate(status="no_data", reason=reason, **common)
+    if unlinked:
+        reason = f"no anchor links the rounds of {new} and {unlinked[0]}"
+        return Estimate(status="not_identified", reason=reason, **common)
+    contrasts = np.zeros((len(earlier), len(places)))
+    contrasts[:, places[new]] = 1.0
+    contrasts[np.arange(len(earlier)), [places[name] for name in earlier]] = -1.0
+    apart = spread.combined(contrasts, list(earlier))
+    se, df = apart.of_scores()
+    best = int(np.argmin(apart.scores))
+    named: dict[str, Any] = {**common, "estimate": float(apart.scores[best])}
+    detail: dict[str, Any] = {"best": earlier[best], "n_earlier": len(earlier), "is_better": False}
+    if not apart.is_defined.all():
+        name = earlier[int(np.argmin(apart.is_defined))]
+        reason = f"one {unit} or one item alone has all answers about {new} or {name}; collect more answers"
+        return Estimate(status="not_identified", reason=reason, detail=detail, **named)
+    if se.min() < MIN_SPREAD * SCALE:
+        return Estimate(status="zero_variance", reason="a difference does not vary", detail=detail, **named)
+    pvalues = special.stdtr(df, -apart.scores / se)
+    closest = int(np.argmax(pvalues))
+    pvalue = float(pvalues[closest])
+    low = float(np.min(apart.scores - special.stdtrit(df, 1 - alpha) * se))
+    high = float(np.min(apart.scores + special.stdtrit(df, 1 - alpha / len(earlier)) * se))
+    has_enough = spread.n_annotators >= clusters.TOO_FEW_CLUSTERS
+    detail |= {
+        "closest": earlier[closest],
+        "se": float(se[closest]),
+        "df": float(df[closest]),
+        "is_better": bool(has_enough and low > 0),
+    }
+    skewness = float(np.max(apart.skewness()))
+    if skewness > clusters.MAX_SKEWNESS:
+        named["warnings"] = (*spread.warnings, ResultWarning("small_n_skew", "warn", {"skewness": skewness}))
+    test = HypothesisTest(
+        name="intersection_union_t",
+        null=0.0,
+        statistic=float(apart.scores[closest] / se[closest]),
+        df=float(df[closest]),
+        pvalue=pvalue,
+        alternative="greater",
+    )
+    return Estimate(
+        interval=Interval(1 - 2 * alpha, low, high, "intersection_union_t"),
+        test=test if has_enough else None,
+        detail=detail,
+        **named,
+    )
+
+
+def _spread_of_rows(
+    values: FloatArray,
+    systems: npt.NDArray[Any],
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    rounds: npt.ArrayLike | None,
+    used: Sequence[Any],
+    items_sampled: bool,
+    unit: str,
+) -> tuple[ranks.ScoreSpread, list[Any]]:
+    """Return the joint spread of the scores, and the used systems that no anchor links with the first one."""
+    if rounds is None:
+        is_used = np.isin(systems, list(used))
+        weights = equal_item_weights(values, systems, items)
+        spread = ranks.score_spread(
+            SCALE * values[is_used],
+            np.asarray(annotators)[is_used],
+            systems[is_used],
+            np.asarray(items)[is_used] if items_sampled else None,
+            weights=weights[is_used],
+            unit=unit,
+        )
+        return spread, []
+    linked = linked_rounds(
+        values,
+        systems,
+        items,
+        annotators,
+        rounds,
+        reference=None,
+        minimum_answers=2,
+        minimum_annotators=2,
+        items_sampled=items_sampled,
+        unit=unit,
+    )
+    spread, own_rounds = spread_of_equated_scores(linked)
+    round_of = dict(zip(linked.systems, own_rounds, strict=True))
+    group = linked.group_of(round_of[used[0]]) if used[0] in round_of else ()
+    return spread, [name for name in used[1:] if name in round_of and round_of[name] not in group]

@@ -1,0 +1,344 @@
+"""Scores of several rounds on one scale, by systems that were scored again in each round."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import bootstrap, clusters, ranks
+from analysis.stats.arrays import validate_level
+from analysis.stats.leaderboard._linking import LinkedRounds, linked_rounds
+from analysis.stats.leaderboard._stability import largest_difference
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
+
+# With fewer anchors nobody can tell which of them moved.
+ANCHORS_TO_COMPARE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorCell(Record):
+    """The score of an anchor in a round, in points of 100, with its counts: one point of the figure of drift."""
+
+    system: Any
+    round: Any
+    score: float
+    se: float | None
+    n_answers: int
+    n_annotators: int
+    unit: str = "points"
+
+
+@dataclass(frozen=True, slots=True)
+class EquatedScores(Record):
+    """Scores of the systems on the scale of one round.
+
+    `shifts` has one Estimate per round: how much higher the same system scores in it than in `reference`. `scores` has
+    one per system in the order of `systems`; those that no anchor links with the reference are `not_identified`, hold
+    within the rounds of their `detail["holds_within"]`, and have no place in `ranks`. `drift` tests that no shift differs
+    from another, `anchors_agree` that all anchors moved alike. `anchor_cells` are the points of the figure.
+    """
+
+    systems: tuple[Any, ...]
+    rounds: tuple[Any, ...]
+    reference: Any
+    anchors: tuple[Any, ...]
+    linked: tuple[tuple[Any, ...], ...]
+    shifts: tuple[Estimate, ...]
+    scores: tuple[Estimate, ...]
+    ranks: ranks.RankSets
+    drift: Estimate
+    anchors_agree: Estimate
+    anchor_cells: tuple[AnchorCell, ...]
+
+
+def equated_scores(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    rounds: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    reference: object | None = None,
+    minimum_answers: int = 2,
+    minimum_annotators: int = 2,
+    level: float = 0.95,
+    items_sampled: bool = True,
+    resamples: int = bootstrap.RESAMPLES,
+    unit: str = "annotator",
+) -> EquatedScores:
+    """Scores of systems that were judged in different rounds, on the scale of one round.
+
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators, rounds : array_like, shape (n_rows,)
+        Labels of each row's system, item, annotator and round. Anchors are systems with answers in several rounds.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    reference : object, optional
+        The round whose scale is used; the first in the order of the labels if None.
+    minimum_answers, minimum_annotators : int, default 2
+        An anchor's cell with fewer answers, or of fewer annotators, links nothing. At least 2.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of normal draws for the quantile of the largest deviation.
+    unit : str, default 'annotator'
+        Name of the unit.
+
+    Returns
+    -------
+    EquatedScores
+        Shifts, equated scores, and the tests of drift and of the anchors' agreement. No tests with fewer than six
+        annotators.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed.
+
+    Notes
+    -----
+    A cell is a system in a round; its score m_sr is the mean over items. The fixed-effects model m_sr = theta_s +
+    gamma_r, with gamma = 0 for the reference, is fitted to the anchors' cells by least squares, each cell weighted by
+    its answers. The equated score of a system is the mean of its m_sr - gamma_r. All this is linear in the cells, so
+    standard errors leave out one annotator and one item from all cells at once (`ranks.score_spread`), and the interval
+    of an equated score includes the error of the link. An equated score can leave 0..100.
+
+    The two tests take the largest standardised difference of two shifts, and the largest standardised residual of an
+    anchor's cell ("max_t"). `anchors_agree` needs three anchors. If it fails, the shift of a round is not one number.
+
+    References
+    ----------
+    Kolen and Brennan 2014, Test Equating, Scaling, and Linking, chapters 4 and 7 (common-item nonequivalent groups).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rounds, systems = np.repeat([1, 1, 2, 2], 60), np.repeat(["anchor", "old", "anchor", "new"], 60)
+    >>> items, people = np.tile(np.arange(30), 8), np.arange(240) // 6 % 20
+    >>> true = np.repeat([0.5, 0.6, 0.4, 0.6], 60)
+    >>> found = equated_scores(np.clip(true + rng.normal(0, 0.1, 240), 0, 1), systems, items, people, rounds, rng=rng)
+    >>> found.systems, [round(score.estimate) for score in found.scores]
+    (('anchor', 'new', 'old'), [51, 70, 61])
+    """
+    validate_level(level)
+    linked = linked_rounds(
+        values,
+        systems,
+        items,
+        annotators,
+        rounds,
+        reference=reference,
+        minimum_answers=minimum_answers,
+        minimum_annotators=minimum_annotators,
+        items_sampled=items_sampled,
+        unit=unit,
+    )
+    common = common_fields(linked, level, unit, minimum_answers, minimum_annotators)
+    options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng}
+    spread, own_rounds = spread_of_equated_scores(linked)
+    base_group = linked.group_of(linked.reference) if linked.rounds else ()
+    on_scale = np.array([own in base_group for own in own_rounds], dtype=np.bool_)
+    se, df = spread.of_scores()
+    scores = tuple(
+        _score(linked, system, own_rounds[system], spread, (se[system], df[system]), common)
+        for system in range(len(linked.systems))
+    )
+    sets, _ = ranks.rank_confidence_sets_from_spread(
+        spread.in_order(np.flatnonzero(on_scale)), level=level, resamples=resamples, rng=rng, unit=unit
+    )
+    se_of_cells, _ = linked.spread.of_scores()
+    return EquatedScores(
+        systems=linked.systems,
+        rounds=linked.rounds,
+        reference=linked.rounds[linked.reference] if linked.rounds else None,
+        anchors=tuple(linked.systems[system] for system in linked.anchors),
+        linked=tuple(tuple(linked.rounds[number] for number in group) for group in linked.groups),
+        shifts=shift_estimates(linked, common),
+        scores=scores,
+        ranks=sets,
+        drift=drift_test(linked, common, **options),
+        anchors_agree=_anchors_agree(linked, common, **options),
+        anchor_cells=tuple(
+            AnchorCell(
+                linked.systems[linked.system[cell]],
+                linked.rounds[linked.round[cell]],
+                float(linked.spread.scores[cell]),
+                float(se_of_cells[cell]),
+                int(linked.n_answers[cell]),
+                int(linked.n_annotators[cell]),
+            )
+            for cell in np.flatnonzero(linked.is_anchor)
+        ),
+    )
+
+
+def spread_of_equated_scores(linked: LinkedRounds) -> tuple[ranks.ScoreSpread, list[int]]:
+    """Return the equated scores of all systems with their joint spread, and the number of a round of each."""
+    weights, own_rounds = [], []
+    for system in range(len(linked.systems)):
+        of_cells, own = linked.of_system(system)
+        weights.append(of_cells)
+        own_rounds.append(own)
+    return linked.spread.combined(weights, linked.systems), own_rounds
+
+
+def common_fields(linked: LinkedRounds, level: float, unit: str, answers: int, people: int) -> dict[str, Any]:
+    """Return the fields that all estimates of linked rounds share."""
+    return {
+        "unit": unit,
+        "n": linked.spread.n_annotators,
+        "n_clusters": linked.spread.n_annotators,
+        "n_rows": linked.spread.n_rows,
+        "warnings": linked.spread.warnings,
+        "settings": {
+            "level": level,
+            "population": linked.spread.population,
+            "minimum_answers": answers,
+            "minimum_annotators": people,
+        },
+    }
+
+
+def _score(
+    linked: LinkedRounds,
+    system: int,
+    own: int,
+    spread: ranks.ScoreSpread,
+    se_and_df: tuple[float, float],
+    common: dict[str, Any],
+) -> Estimate:
+    se, df = se_and_df
+    cells = linked.system == system
+    within = tuple(linked.rounds[number] for number in linked.group_of(own))
+    is_on_scale = linked.reference in linked.group_of(own)
+    named: dict[str, Any] = {
+        **common,
+        "analysis": "leaderboard.equated_score",
+        "estimand": f"score of {linked.systems[system]} on the scale of round "
+        f"{linked.rounds[linked.reference] if is_on_scale else within[0]}, in points",
+        "n_rows": int(linked.n_answers[cells].sum()),
+        "detail": {"rounds": [linked.rounds[number] for number in linked.round[cells]], "holds_within": within},
+    }
+    value = float(spread.scores[system])
+    if not spread.is_defined[system]:
+        reason = f"one {common['unit']} or one item alone has all answers of a cell; collect more answers"
+        return Estimate(status="not_identified", reason=reason, estimate=value, **named)
+    estimate = _t(value, se, df, spread, null=None, **named)
+    if is_on_scale or estimate.status != "ok":
+        return estimate
+    reason = "no anchor links the system's rounds with the reference; the score holds within its rounds"
+    named["detail"] = estimate.detail
+    return Estimate(status="not_identified", reason=reason, estimate=value, interval=estimate.interval, **named)
+
+
+def _t(value: float, se: float, df: float, spread: ranks.ScoreSpread, *, null: float | None, **named: Any) -> Estimate:
+    is_two_way = spread.items is not None
+    return clusters.t_estimate(
+        value,
+        se,
+        df,
+        fewest_clusters=spread.n_annotators,
+        level=named["settings"]["level"],
+        method="two_way_cv3_t" if is_two_way else "cv3_t",
+        null=null,
+        test_name="two_way_t" if is_two_way else "clustered_t",
+        reason="the score does not vary, so the standard error is 0",
+        **named,
+    )
+
+
+def shift_estimates(linked: LinkedRounds, common: dict[str, Any]) -> tuple[Estimate, ...]:
+    """Return the shift of each round against the reference."""
+    spread = linked.spread.combined(linked.shifts, linked.rounds)
+    se, df = spread.of_scores()
+    base = linked.group_of(linked.reference) if linked.rounds else ()
+    estimates = []
+    for number, name in enumerate(linked.rounds):
+        own = np.isin(linked.round, [number, linked.reference]) & linked.is_anchor
+        both = linked.system[own & (linked.round == number)]
+        named: dict[str, Any] = {
+            **common,
+            "analysis": "leaderboard.round_shift",
+            "estimand": f"how much higher a system scores in round {name} than in round "
+            f"{linked.rounds[linked.reference]}, in points",
+            "detail": {"n_anchors": len(np.unique(both))},
+        }
+        if number == linked.reference:
+            named["estimate"] = 0.0
+            estimates.append(Estimate(status="not_applicable", reason="this is the reference", **named))
+        elif number not in base:
+            reason = "too few answers of anchors link the round with the reference; scores hold within the round"
+            estimates.append(Estimate(status="not_identified", reason=reason, **named))
+        else:
+            estimates.append(_t(float(spread.scores[number]), se[number], df[number], spread, null=0.0, **named))
+    return tuple(estimates)
+
+
+def drift_test(
+    linked: LinkedRounds, common: dict[str, Any], *, level: float, resamples: int, rng: np.random.Generator
+) -> Estimate:
+    """Return the largest difference between two shifts of linked rounds, and the test that none differ."""
+    group = linked.group_of(linked.reference) if linked.rounds else ()
+    named: dict[str, Any] = {
+        **common,
+        "analysis": "leaderboard.drift",
+        "estimand": "largest difference between the shifts of two rounds, in points",
+        "detail": {"n_rounds": len(group), "rounds": [linked.rounds[number] for number in group]},
+    }
+    if len(linked.rounds) < 2:
+        return Estimate(status="not_applicable", reason="all answers are of one round", **named)
+    if len(group) < 2:
+        reason = "too few answers of anchors link the reference with another round"
+        return Estimate(status="not_identified", reason=reason, **named)
+    # Each difference by itself: the reference cancels from that of two other rounds, and from its degrees of freedom.
+    pairs = list(itertools.combinations(group, 2))
+    spread = linked.spread.combined([linked.shifts[x] - linked.shifts[y] for x, y in pairs], pairs)
+    found = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
+    return largest_difference(found, spread.n_annotators, named)
+
+
+def _anchors_agree(
+    linked: LinkedRounds, common: dict[str, Any], *, level: float, resamples: int, rng: np.random.Generator
+) -> Estimate:
+    named: dict[str, Any] = {
+        **common,
+        "analysis": "leaderboard.anchors_agree",
+        "estimand": "deviation of an anchor's score in a round from system + round, the clearest one, in points",
+        "detail": {"n_anchors": len(linked.anchors)},
+    }
+    if len(linked.anchors) < ANCHORS_TO_COMPARE:
+        reason = f"with fewer than {ANCHORS_TO_COMPARE} anchors nobody can tell which of them moved"
+        return Estimate(status="not_identified", reason=reason, **named)
+    weights, cells = linked.residuals()
+    if len(cells) == 0:
+        return Estimate(status="not_identified", reason="no round has two anchors to compare", **named)
+    spread = linked.spread.combined(weights, cells.tolist())
+    found = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
+    if not found.decidable.any():
+        return Estimate(status="zero_variance", reason="the deviations do not vary", **named)
+    worst = int(np.nanargmin(np.where(found.decidable, found.pvalues - 1e-9 * np.abs(found.estimates), np.nan)))
+    size, se = abs(float(found.estimates[worst])), float(found.standard_errors[worst])
+    half = float(found.high[worst] - found.low[worst]) / 2
+    detail = {
+        **named.pop("detail"),
+        "system": linked.systems[linked.system[cells[worst]]],
+        "round": linked.rounds[linked.round[cells[worst]]],
+        "se": se,
+    }
+    pvalue = float(found.pvalues[worst])
+    tested = spread.n_annotators >= clusters.TOO_FEW_CLUSTERS
+    return Estimate(
+        estimate=size,
+        interval=Interval(level, max(0.0, size - half), size + half, "max_t"),
+        test=HypothesisTest(name="max_t", null=0.0, statistic=size / se, pvalue=pvalue) if tested else None,
+        detail=detail,
+        **named,
+    )

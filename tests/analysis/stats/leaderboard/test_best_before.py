@@ -1,0 +1,162 @@
+"""At most one board in twenty ever says "better than the best before" of a system that is not."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from analysis.stats import leaderboard
+from tests.analysis.stats.draws import rng
+
+
+def submissions(draw, truth, *, n_items=40, n_people=30, item=0.15, taste=0.08, knack=0.1):
+    """One answer for each item and system, by people who each saw several systems."""
+    k = len(truth)
+    systems, items = np.repeat(np.arange(k), n_items), np.tile(np.arange(n_items), k)
+    people = draw.integers(0, n_people, k * n_items)
+    mean = np.asarray(truth)[systems] + draw.normal(0, item, n_items)[items] + draw.normal(0, taste, n_people)[people]
+    mean = mean + draw.normal(0, knack, k * n_items) + draw.normal(0, 0.15, k * n_items)
+    return np.clip(mean, 0, 1), systems, items, people
+
+
+def claims(data, n_systems, *, alpha=0.05):
+    """Whether each submission was declared better, in turn."""
+    was_better: list[bool] = []
+    for new in range(1, n_systems):
+        seen = data[1] <= new
+        level = leaderboard.alphas_of_submissions(was_better, alpha=alpha)[-1]
+        found = leaderboard.compare_with_best_before(
+            *(part[seen] for part in data), new=new, earlier=list(range(new)), alpha=level
+        )
+        was_better.append(found.detail["is_better"])
+    return was_better
+
+
+def test_the_levels_sum_to_alpha_and_a_claim_passes_its_level_on():
+    assert_allclose(leaderboard.alphas_of_submissions([False] * 100_000).sum(), 0.05, rtol=1e-4)
+    plain, passed = (leaderboard.alphas_of_submissions([False, was, False]) for was in (False, True))
+    assert_allclose(passed - plain, [0, 0, plain[1], 0])
+    assert_allclose(plain, [0.05 * 6 / (math.pi * k) ** 2 for k in (1, 2, 3, 4)])
+    for alpha in (0, 1):
+        with pytest.raises(ValueError, match="alpha"):
+            leaderboard.alphas_of_submissions([], alpha=alpha)
+
+
+def test_the_p_value_is_the_largest_of_the_one_sided_ones_and_agrees_with_the_interval():
+    data = submissions(rng(1), [0.3, 0.5, 0.55, 0.62])
+    found = leaderboard.compare_with_best_before(*data, new=3, earlier=[0, 1, 2], alpha=0.02)
+    singles = [leaderboard.score_difference_in_points(*data, x=3, y=one) for one in (0, 1, 2)]
+    assert_allclose(found.estimate, min(one.estimate for one in singles), atol=1e-9)
+    one_sided = [one.pvalue / 2 if one.estimate > 0 else 1 - one.pvalue / 2 for one in singles]
+    assert_allclose(found.pvalue, max(one_sided), rtol=0.1)
+    again = leaderboard.compare_with_best_before(*data, new=3, earlier=[0, 1, 2], alpha=found.pvalue)
+    assert_allclose(again.interval.low, 0, atol=1e-9)
+    assert found.detail["best"] == 2 and found.interval.level == 0.96
+    assert found.test.alternative == "greater" and found.interval.low < found.estimate < found.interval.high
+
+
+def test_a_real_improvement_is_found_and_a_repeated_system_is_not():
+    data = submissions(rng(2), [0.4, 0.4, 0.7, 0.7])
+    assert claims(data, 4) == [False, True, False]
+
+
+def test_edge_cases_are_statuses():
+    data = submissions(rng(3), [0.4, 0.5], n_items=10)
+
+    def compared(*rows, new=1, earlier=(0,)):
+        return leaderboard.compare_with_best_before(*rows, new=new, earlier=list(earlier))
+
+    assert compared(*data, earlier=()).status == "not_applicable"
+    assert compared(*data, earlier=(7,)).status == "no_data"
+    lonely = np.where(data[1] == 1, 3, data[3])
+    assert compared(data[0], data[1], data[2], lonely).status == "not_identified"
+    assert compared(np.where(data[1] == 1, 1.0, 0.5), *data[1:]).status == "zero_variance"
+    few = compared(*data[:3], data[3] % 4)
+    assert few.test is None and few.detail["is_better"] is False
+    with pytest.raises(ValueError, match="earlier: 1 is the new system"):
+        compared(*data, earlier=(1,))
+    with pytest.raises(ValueError, match="alpha"):
+        leaderboard.compare_with_best_before(*data, new=1, earlier=[0], alpha=0.6)
+
+
+def false_claims(runs, seed, truth, *, claim=claims, **design):
+    draw = rng(seed)
+    wrong = 0
+    for _ in range(runs):
+        found = claim(submissions(draw, truth, **design), len(truth))
+        wrong += any(found)
+    return wrong / runs
+
+
+def naive_claims(data, n_systems):
+    """A test at .05 against the first system, which leads until another is declared better."""
+    found, leader = [], 0
+    for new in range(1, n_systems):
+        single = leaderboard.score_difference_in_points(*data, x=new, y=leader)
+        found.append(single.estimate > 0 and single.pvalue < 0.1)
+        leader = new if found[-1] else leader
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("truth", "design"),
+    [
+        ([0.5] * 51, {}),
+        ([0.5, *[0.2] * 49, 0.5], {}),
+        ([0.6, *np.linspace(0.3, 0.6, 50)], {"n_people": 12}),
+        ([0.3, 0.5, 0.5, *[0.4] * 48], {"n_items": 15}),
+    ],
+)
+def test_fifty_submissions_without_an_improvement_keep_the_level(truth, design):
+    runs = 400
+    allowed = 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
+    if truth[1] > truth[0]:
+        # The second submission is better indeed, so only the claims after it are false.
+        draw, wrong = rng(4), 0
+        for _ in range(runs):
+            wrong += any(claims(submissions(draw, truth, **design), len(truth))[1:])
+        assert wrong / runs <= allowed
+    else:
+        assert false_claims(runs, 4, truth, **design) <= allowed
+
+
+@pytest.mark.slow
+def test_a_test_at_every_submission_does_not_keep_it():
+    assert false_claims(200, 5, [0.5] * 11, claim=naive_claims) > 0.15
+
+
+def test_a_lenient_round_makes_nobody_better_than_the_best_before():
+    claims = {"raw": 0, "equated": 0, "truly better": 0}
+    for seed in range(60):
+        draw = np.random.default_rng([5, seed])
+        # Round 1: anchor and old; round 2: the anchor again and a new system, judged by people who are 10 points milder.
+        rounds = np.repeat([1, 1, 2, 2], 120)
+        systems = np.repeat(["anchor", "old", "anchor", "new"], 120)
+        items, people = np.tile(np.arange(40), 12), np.arange(480) // 8
+        base = np.repeat([0.5, 0.6, 0.6, 0.7], 120) + draw.normal(0, 0.08, 40)[items] + draw.normal(0, 0.05, 60)[people]
+        values = np.clip(base + draw.normal(0, 0.1, 480), 0, 1)
+        options = {"new": "new", "earlier": ["old", "anchor"]}
+        claims["raw"] += leaderboard.compare_with_best_before(values, systems, items, people, **options).detail[
+            "is_better"
+        ]
+        found = leaderboard.compare_with_best_before(values, systems, items, people, rounds=rounds, **options)
+        claims["equated"] += found.detail["is_better"]
+        better = np.clip(values + 0.15 * (systems == "new"), 0, 1)
+        found = leaderboard.compare_with_best_before(better, systems, items, people, rounds=rounds, **options)
+        claims["truly better"] += found.detail["is_better"]
+    # 60 boards without an improvement: at most .05 and two standard errors may claim one.
+    assert claims["raw"] > 30
+    assert claims["equated"] <= 6
+    assert claims["truly better"] > 45
+
+
+def test_rounds_without_an_anchor_are_not_compared():
+    draw = np.random.default_rng(3)
+    systems, rounds = np.repeat(["old", "new"], 60), np.repeat([1, 2], 60)
+    values, items, people = draw.uniform(0, 1, 120), np.tile(np.arange(30), 4), np.arange(120) // 6
+    found = leaderboard.compare_with_best_before(
+        values, systems, items, people, new="new", earlier=["old"], rounds=rounds
+    )
+    assert (found.status, found.reason) == ("not_identified", "no anchor links the rounds of new and old")

@@ -1,0 +1,153 @@
+"""The numbers of a snapshot over several rounds: one scale, drift, claims, probes, and what a first place rests on."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from boards.services import snapshots
+from boards.services.results import compute_board_result
+from tests.boards import builders
+
+pytestmark = pytest.mark.django_db
+# Submission: its true score. Number 1 is the human reference, which is an anchor.
+TRUTH = {1: 0.80, 2: 0.50, 3: 0.60, 4: 0.62, 5: 0.75}
+
+
+def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0, labels=2):
+    """Rows as ``read_board_rows`` gives them. ``rounds``: the submissions of each round."""
+    rng = np.random.default_rng(seed)
+    of_prompt = rng.normal(0, 0.08, prompts)
+    frames = []
+    for number, systems in rounds.items():
+        of_person = rng.normal(0, 0.05, people)
+        for system in systems:
+            prompt = np.tile(np.arange(prompts), labels)
+            person = rng.integers(0, people, prompts * labels)
+            value = truth[system] + (leniency or {}).get(number, 0) + of_prompt[prompt] + of_person[person]
+            value = np.clip(value + rng.normal(0, 0.12, len(prompt)), 0, 1)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "criterion": "overall", "value": value, "system": system, "other": None, "is_first": None,
+                        "prompt": [f"p{n}" for n in prompt], "domain": "", "annotator": person + 1000 * number,
+                        "day": f"2026-11-{number:02}", "round": number,
+                    }
+                )
+            )  # fmt: skip
+    return pd.concat(frames, ignore_index=True)
+
+
+ROUNDS = {1: [1, 2, 3], 2: [1, 3, 4], 3: [1, 3, 5]}
+NEW = {2: 1, 3: 1, 4: 2, 5: 3}
+
+
+@pytest.fixture
+def board():
+    return builders.open_board()
+
+
+def test_a_lenient_round_is_found_and_taken_out(board):
+    result = compute_board_result(board, rows_of(ROUNDS, leniency={2: 0.12}), NEW)
+    equating = result["tables"]["overall"]["equating"]
+    assert equating["anchors"] == [1, 3] and equating["linked"] == [[1, 2, 3]]
+    shift = {one["round"]: one["estimate"] for one in equating["shifts"]}
+    assert shift[1] == 0 and 8 < shift[2] < 16 and abs(shift[3]) < 5
+    assert equating["drift"]["pvalue"] < 0.001
+    scores = {row["submission"]: row["scores"]["overall"]["estimate"] for row in result["rows"]}
+    assert abs(scores[4] - 62) < 6
+    assert [row["submission"] for row in result["rows"]][0] == 1
+    assert any(probe["name"] == "drift" and probe["fires"] for probe in result["audit"])
+    json.dumps(result, allow_nan=False)
+
+
+def test_without_drift_nothing_is_found(board):
+    result = compute_board_result(board, rows_of(ROUNDS, seed=1), NEW)
+    assert result["tables"]["overall"]["equating"]["drift"]["pvalue"] > 0.05
+    assert not any(probe["fires"] for probe in result["audit"] if probe["name"] == "drift")
+
+
+def test_rounds_without_an_anchor_are_ranked_apart_and_say_so(board):
+    result = compute_board_result(board, rows_of({1: [2, 3], 2: [4, 5]}), NEW)
+    table = result["tables"]["overall"]
+    assert table["equating"]["linked"] == [[1], [2]]
+    assert table["equating"]["holds_within"] == {"4": [2], "5": [2]}
+    by_number = {row["submission"]: row["scores"]["overall"] for row in result["rows"]}
+    assert by_number[4]["status"] == "not_identified" and by_number[4]["rank_low"] is None
+    assert "holds within its rounds" in by_number[4]["reason"]
+    assert by_number[3]["rank_low"] == 1
+    assert [row["submission"] for row in result["rows"]][:2] == [3, 2]
+
+
+def test_better_than_the_best_before_is_corrected_and_keeps_its_history(board):
+    truth = {1: 0.40, 2: 0.50, 3: 0.52, 4: 0.53, 5: 0.85}
+    rows = rows_of(ROUNDS, truth=truth)
+    found = {one["submission"]: one for one in compute_board_result(board, rows, NEW)["better"]}
+    assert found[2]["is_better"] and found[5]["is_better"]
+    assert not found[4]["is_better"] and found[4]["best_before"] in (2, 3)
+    assert sum(one["alpha"] for one in found.values() if not one["is_better"]) < 0.05
+    before = compute_board_result(board, rows[rows["round"] < 3], {k: v for k, v in NEW.items() if v < 3})["better"]
+    assert [one["is_better"] for one in before] == [found[2]["is_better"], found[3]["is_better"], found[4]["is_better"]]
+
+
+def test_a_first_place_says_what_it_rests_on(board):
+    close = {**TRUTH, 5: 0.795}
+    found = compute_board_result(board, rows_of({1: [1, 5]}, truth=close, seed=3), {5: 1})["sensitivity"]
+    clear = compute_board_result(board, rows_of({1: [1, 2]}, seed=3), {2: 1})["sensitivity"]
+    assert found["answers"]["is_confirmed"] and found["answers"]["n"] <= 5
+    assert clear["answers"]["n"] is None or clear["answers"]["n"] > found["answers"]["n"]
+    assert found["people"]["total"] == 24
+
+
+def test_the_papers_scores_are_means_of_all_answers(board):
+    rows = rows_of({1: [1, 2]})
+    result = compute_board_result(board, rows, {2: 1})
+    paper = {row["submission"]: row["scores"]["overall"]["paper"] for row in result["rows"]}
+    assert paper[2]["estimate"] == pytest.approx(100 * rows[rows["system"] == 2]["value"].mean())
+    assert paper[2]["n"] == 80 and paper[2]["unit"] == "answer"
+    mean = paper[2]["estimate"] / 100
+    assert paper[2]["worst_case_se"] == pytest.approx(100 * (mean * (1 - mean) / 80) ** 0.5)
+    score = result["rows"][-1]["scores"]["overall"]
+    # The paper's interval ignores that people and prompts answer alike, so it is too narrow.
+    assert paper[2]["high"] - paper[2]["low"] < score["high"] - score["low"]
+
+
+def test_a_subsample_claims_less_and_is_more_precise(board):
+    rows = rows_of({1: [1, 2]})
+    wide = compute_board_result(board, rows, {2: 1})["rows"][0]["scores"]["overall"]
+    board.population = "subsample"
+    narrow = compute_board_result(board, rows, {2: 1})["rows"][0]["scores"]["overall"]
+    assert narrow["estimate"] == wide["estimate"]
+    assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+
+
+def test_results_of_two_rounds_through_the_whole_product():
+    board = builders.open_board()
+    team, _ = builders.team_of(board)
+    builders.submit(board, team, "weak")
+    builders.play_round(board)
+    first = snapshots.take_snapshot(board, board.owner)
+    builders.submit(board, team, "good")
+    builders.play_round(board, seed=2)
+    second = snapshots.take_snapshot(board, board.owner)
+    assert (first.number, second.number) == (1, 2)
+    assert second.result["tables"]["overall"]["equating"]["anchors"] == [1]
+    names = [row["name"] for row in snapshots.display_rows(second)]
+    assert names[-1] == "weak"
+    assert {one["submission"] for one in second.result["better"]} == {2, 3}
+    assert [row["round"] for row in second.result["rows"] if row["submission"] in (2, 3)] != [None, None]
+
+
+def test_the_papers_studies_compare_one_label_with_several(board):
+    rows = rows_of({1: [1, 2]}, labels=3)
+    entries = compute_board_result(board, rows, {2: 1})["paper"]
+    assert {(one["submission"], one["aggregate"]) for one in entries} == {
+        (number, aggregate) for number in (1, 2) for aggregate in ("mean", "majority")
+    }
+    for one in entries:
+        assert (one["outputs"], one["labels_per_output"], one["draws"]) == (40, 3, 500)
+        # Outputs differ, so one label on many outputs tells more than three labels on a third of them.
+        assert one["exact_unilabel"] < one["exact_multilabel"]
+        assert one["sd_unilabel"] == pytest.approx(one["exact_unilabel"], rel=0.15)
+    assert not compute_board_result(board, rows_of({1: [1, 2]}, labels=1), {2: 1})["paper"]
