@@ -192,7 +192,8 @@ def test_a_withdrawn_submission_is_in_no_later_round_and_snapshot():
     assert [row["name"] for row in snapshots.display_rows(snapshot)] == ["human", "good"]
 
 
-def test_a_complete_round_is_closed():
+@pytest.mark.parametrize("origin", ["live", "robot"])
+def test_a_complete_round_is_closed(origin):
     board = board_with("good")
     from annotators.models import Assignment
 
@@ -200,7 +201,7 @@ def test_a_complete_round_is_closed():
     assert rounds.close_complete_rounds() == 0
     Study.objects.get(pk=one.study_id)
     builders_robots(one.study)
-    Assignment.objects.filter(study=one.study).update(origin="live")
+    Assignment.objects.filter(study=one.study).update(origin=origin)
     assert rounds.close_complete_rounds() == 1
     assert Study.objects.get(pk=one.study_id).state == "closing"
 

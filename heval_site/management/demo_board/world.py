@@ -9,8 +9,8 @@ from dataclasses import dataclass
 HUMAN = "human"
 STRENGTHS = {
     HUMAN: 1.7,
-    "nearest fable, renamed": 0.7,
-    "nearest fable": 0.2,
+    "nearest fable, renamed": 0.9,
+    "nearest fable": 0.1,
     "three words": -0.3,
     "rare words": -0.3,
     "two words": -0.9,
