@@ -1,6 +1,6 @@
 """What a snapshot says about its own results: claims over submissions, probes, and how much a first place rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,45 +21,47 @@ def _arrays(rows: "DataFrame") -> tuple[Any, ...]:
 
 
 def better_than_best_before(
-    rows: "DataFrame", new_in_round: Mapping[int, int], is_new_prompts: bool
+    rows: "DataFrame",
+    new_in_round: Mapping[int, int],
+    is_new_prompts: bool,
+    decided: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return, for each submission in the order of rounds and numbers, whether it is better than the best before it.
 
     Each is compared with all systems that were scored in earlier rounds or came earlier to the same round. Over all submissions of
-    the board, at most 5 % of boards ever make a false claim. Earlier decisions are computed again from the same rows, and later
-    rounds do not change them: a submission is judged by the rows of its own and earlier rounds only.
+    the board, at most 5 % of boards ever make a false claim. ``decided``: the verdicts of the last snapshot. They stay as they
+    are, because later rounds and withdrawals must not change what was said.
     """
     from analysis.stats import leaderboard
 
-    order = sorted(new_in_round, key=lambda number: (new_in_round[number], number))
-    found: list[dict[str, Any]] = []
-    decisions: list[bool] = []
-    for place, number in enumerate(order):
-        alpha = float(leaderboard.alphas_of_submissions(decisions, alpha=ALPHA)[-1])
-        until = rows[(rows["round"] <= new_in_round[number])]
-        known = set(until["system"].unique())
+    found = [dict(one) for one in decided]
+    known = {one["submission"] for one in found}
+    for number in sorted(set(new_in_round.values())):
+        until = rows[rows["round"] <= number]
+        scored = set(until["system"].unique().tolist())
+        new = sorted(one for one in scored - known if new_in_round.get(one) == number)
         # Systems of the template and other anchors that no round scored as new were there before.
-        others = known - set(order[place:])
-        if number not in known or not others:
+        earlier = sorted(scored - set(new))
+        if not earlier and new:
+            earlier, new = new[:1], new[1:]  # nothing came before the first submission
+        if not new:
             continue
-        estimate = leaderboard.compare_with_best_before(
+        estimates = leaderboard.compare_each_with_best_before(
             *_arrays(until),
-            new=number,
-            earlier=sorted(int(one) for one in others),
-            alpha=alpha,
+            new=new,
+            earlier=earlier,
+            was_better=[one["is_better"] for one in found],
+            alpha=ALPHA,
             rounds=until["round"].to_numpy() if until["round"].nunique() > 1 else None,
             items_sampled=is_new_prompts,
         )
-        is_better = bool(estimate.detail.get("is_better", False))
-        decisions.append(is_better)
-        best = estimate.detail.get("best")
-        found.append(
+        found += [
             {
-                "submission": number,
-                "round": new_in_round[number],
-                "alpha": alpha,
-                "is_better": is_better,
-                "best_before": int(best) if best is not None else None,
+                "submission": one,
+                "round": number,
+                "alpha": estimate.settings["alpha"],
+                "is_better": bool(estimate.detail.get("is_better", False)),
+                "best_before": None if estimate.detail.get("best") is None else int(estimate.detail["best"]),
                 "estimate": estimate.estimate,
                 "low": estimate.interval.low if estimate.interval else None,
                 "high": estimate.interval.high if estimate.interval else None,
@@ -69,7 +71,8 @@ def better_than_best_before(
                 "n": estimate.n,
                 "unit": estimate.unit,
             }
-        )
+            for one, estimate in zip(new, estimates, strict=True)
+        ]
     return found
 
 
@@ -89,21 +92,24 @@ def audit_of_scores(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gen
         items_sampled=is_new_prompts,
         resamples=RESAMPLES,
     )
-    return [
-        {
-            "name": probe.name,
-            "fires": bool(probe.fires),
-            "limit": float(probe.limit),
-            "estimate": probe.estimate.estimate,
-            "pvalue": probe.estimate.pvalue,
-            "estimand": probe.estimate.estimand,
-            "status": probe.estimate.status,
-            "reason": probe.estimate.reason,
-            "unit": probe.estimate.unit,
-            "n": probe.estimate.n,
-        }
-        for probe in probes
-    ]
+    return [probe_fields(probe) for probe in probes]
+
+
+def probe_fields(probe: Any) -> dict[str, Any]:
+    """Return the fields of a probe that pages show."""
+    estimate = probe.estimate
+    return {
+        "name": probe.name,
+        "fires": bool(probe.fires),
+        "limit": float(probe.limit),
+        "estimate": estimate.estimate,
+        "pvalue": estimate.pvalue,
+        "estimand": estimate.estimand,
+        "status": estimate.status,
+        "reason": estimate.reason,
+        "unit": estimate.unit,
+        "n": estimate.n,
+    }
 
 
 def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
@@ -112,9 +118,19 @@ def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
 
     if rows.empty or rows["system"].nunique() < 2:
         return None
-    found = first_place.first_place_sensitivity(*_arrays(rows))
+    return sensitivity_fields(first_place.first_place_sensitivity(*_arrays(rows)))
+
+
+def sensitivity_fields(found: Any, systems: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return how few answers and people decide a first place. ``systems``: the submissions, if ``found`` numbers them from 0."""
+
+    def number_of(system: Any) -> int | None:
+        if system is None:
+            return None
+        return int(system) if systems is None else systems[int(system)]
+
     return {
-        "first": int(found.first),
+        "first": number_of(found.first),
         **{
             name: {
                 "unit": removal.unit,
@@ -122,7 +138,7 @@ def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
                 "total": removal.total,
                 "share": removal.share,
                 "is_confirmed": removal.is_confirmed,
-                "challenger": None if removal.challenger is None else int(removal.challenger),
+                "challenger": number_of(removal.challenger),
                 "status": removal.status,
                 "reason": removal.reason,
             }

@@ -16,6 +16,7 @@ from studies.models import Job, Study, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
+from .paper_studies import cost_and_precision
 from .results import compute_board_result
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
     check_permission_or_404(by, BoardAction.RUN, board)
     rows = read_board_rows(board)
     rounds = list(closed_rounds(board))
+    last = board.snapshots.order_by("-number").first()
     entries = RoundEntry.objects.filter(round__in=rounds, is_new=True)
     new_in_round = dict(entries.values_list("submission__number", "round__number"))
     result = {
@@ -82,9 +84,13 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         "design_sha256": board.design_sha256,
         "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
-        **compute_board_result(board, rows, new_in_round),
+        **compute_board_result(board, rows, new_in_round, last.result if last else None),
     }
     _add_costs(result, new_in_round)
+    if result["kind"] == "scores":
+        main = rows[rows["criterion"] == result["criteria"][0]["key"]]
+        total = sum(float(facts["cost"]) for facts in result["rounds"])
+        result["precision"] = cost_and_precision(main, total / max(1, len(main)))
     text = canonical_json(result)
     with transaction.atomic():
         board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)

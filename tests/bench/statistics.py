@@ -1,9 +1,14 @@
 """What the statistics cost, beside the usual way to compute the same, in one process.
 
     python -m tests.bench.statistics [--sizes 10000,100000,1000000] [--rounds 3] [--only WORDS]
+    python -m tests.bench.statistics --sizes 5000000 --rounds 1 --only ratings
 
 Each row: our seconds of CPU, the other way's, their ratio, and whether both gave the same answer. What would take minutes the other way
 is measured on a tenth or a hundredth of its resamples and multiplied; the row says so.
+
+arena-rank pins its own numpy and jax and cannot be installed beside heval. To compare with it, call ``votes_of_people`` with the
+same seed in an environment of its own, fit the same arrays there, and compare strengths after their mean is subtracted. Its
+intervals take votes as independent, so only strengths agree.
 """
 
 import argparse
@@ -17,9 +22,9 @@ from statistics import median
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, sparse, special, stats
 
-from analysis.stats import agreement, bootstrap, choice, choice_simulation, davidson, mixture, spa
+from analysis.stats import agreement, bootstrap, choice, choice_simulation, davidson, leaderboard, mixture, spa
 
 RESAMPLES = 10_000
 
@@ -202,6 +207,66 @@ def bradley_terry_rows(rng, n, systems=100):
         )
 
 
+def votes_of_people(seed, n, systems=400, per_person=50):
+    """Votes between systems by people with about fifty each: first, second, 1, .5 or 0, and the person."""
+    rng = np.random.default_rng(seed)
+    worth = np.linspace(1, -1, systems)
+    first = rng.integers(0, systems, n)
+    second = (first + rng.integers(1, systems, n)) % systems
+    won = (rng.random(n) < special.expit(worth[first] - worth[second])).astype(float)
+    won[rng.random(n) < 0.2] = 0.5
+    return first, second, won, rng.integers(0, max(2, n // per_person), n)
+
+
+def ratings_rows(rng, n, systems=400):
+    if n < 20 * systems:
+        return
+    first, second, won, people = votes_of_people(2, n, systems)
+
+    def ours():
+        found = davidson.paired_ratings(first, second, won, people, n_systems=systems, rng=rng, ties="half")
+        return np.array([[one.estimate, one.detail["se"]] for one in found.ratings])
+
+    def by_rows():
+        """Strengths from the rows, and the plain sandwich from a sparse table of people; no intervals, no rank sets."""
+
+        def loss(beta):
+            odds = beta[first] - beta[second]
+            rest = special.expit(odds) - won
+            slope = np.bincount(first, rest, systems) - np.bincount(second, rest, systems)
+            return float((np.logaddexp(0, odds) - won * odds).sum()) / n, slope / n
+
+        options = {"ftol": 1e-15, "gtol": 1e-9}
+        beta = optimize.minimize(loss, np.zeros(systems), jac=True, method="L-BFGS-B", options=options).x
+        chance = special.expit(beta[first] - beta[second])
+        spread = np.bincount(first * systems + second, chance * (1 - chance), minlength=systems**2)
+        spread = spread.reshape(systems, systems) + spread.reshape(systems, systems).T
+        inverse = np.linalg.inv(np.diag(spread.sum(1)) - spread + spread.mean())
+        rest = won - chance
+        cells = np.r_[people, people], np.r_[first, second]
+        scores = sparse.coo_array((np.r_[rest, -rest], cells)).tocsr()
+        covariance = inverse @ (scores.T @ scores).toarray() @ inverse
+        return np.column_stack([beta - beta.mean(), np.sqrt(np.diag(covariance))])
+
+    def same(a, b):
+        return bool(np.abs(a[:, 0] - b[:, 0]).max() < 1e-3 and np.abs(a[:, 1] / b[:, 1] - 1).max() < 0.05)
+
+    yield Row(f"ratings of {systems} systems by person", n, ours, by_rows, "L-BFGS and a sparse sandwich", same=same)
+
+
+def board_rows(rng, n, systems=200, items=500):
+    """A board of scores with rank sets over people and prompts."""
+    which, item, person = rng.integers(0, systems, n), rng.integers(0, items, n), rng.integers(0, max(20, n // 100), n)
+    values = np.clip(0.5 + 0.1 * rng.normal(size=systems)[which] + 0.3 * rng.normal(size=n), 0, 1)
+    yield Row(
+        f"leaderboard, {systems} systems x {items} prompts",
+        n,
+        lambda: leaderboard.leaderboard(values, which, item, person, rng=rng),
+        None,
+        "",
+    )
+
+
 def once_rows(rng):
     trials = rng.integers(5, 40, 300)
     right = rng.binomial(trials, np.where(rng.random(300) < 0.15, 0.5, 0.95))
@@ -251,7 +316,7 @@ def main() -> None:
     rng = np.random.default_rng(1)
     rows = list(once_rows(rng))
     for n in map(int, given.sizes.split(",")):
-        for make in (alpha_rows, bootstrap_rows, bradley_terry_rows):
+        for make in (alpha_rows, bootstrap_rows, bradley_terry_rows, ratings_rows, board_rows):
             rows += make(rng, n)
     print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")
     for row in sorted(rows, key=lambda row: row.what):

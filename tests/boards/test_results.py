@@ -26,7 +26,7 @@ def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0
             prompt = np.tile(np.arange(prompts), labels)
             person = rng.integers(0, people, prompts * labels)
             value = truth[system] + (leniency or {}).get(number, 0) + of_prompt[prompt] + of_person[person]
-            value = np.clip(value + rng.normal(0, 0.12, len(prompt)), 0, 1)
+            value = np.clip(value + rng.normal(0, 0.12, len(prompt)), 0, 1).round(2)
             frames.append(
                 pd.DataFrame(
                     {

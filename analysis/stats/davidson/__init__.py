@@ -21,9 +21,11 @@ from analysis.stats.davidson._comparison import (
     fit_davidson,
     fit_davidson_to_counts,
 )
+from analysis.stats.davidson._ratings import PairedRatings, paired_ratings, paired_ratings_by_category
 
 __all__ = [
     "PairedComparison",
+    "PairedRatings",
     "ResampledComparison",
     "bradley_terry_bootstrap",
     "fit_bradley_terry_to_counts",
@@ -31,4 +33,6 @@ __all__ = [
     "fit_davidson",
     "davidson_bootstrap",
     "fit_davidson_to_counts",
+    "paired_ratings",
+    "paired_ratings_by_category",
 ]

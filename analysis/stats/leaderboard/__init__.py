@@ -7,11 +7,22 @@ same weight, and systems are compared on the items they share.
 Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
-from analysis.stats.leaderboard._best_before import alphas_of_submissions, compare_with_best_before
+from analysis.stats.leaderboard._best_before import (
+    alphas_of_submissions,
+    compare_each_with_best_before,
+    compare_with_best_before,
+)
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
 from analysis.stats.leaderboard._days import day_effects
 from analysis.stats.leaderboard._differences import differences_from_reference_in_points, score_difference_in_points
 from analysis.stats.leaderboard._equating import AnchorCell, EquatedScores, equated_scores
+from analysis.stats.leaderboard._pilot import (
+    DoubleLabels,
+    PrecisionForCost,
+    double_label_share,
+    pilot_label_table,
+    precision_for_cost,
+)
 from analysis.stats.leaderboard._precision import (
     LabellingSpread,
     design_effect,
@@ -24,13 +35,19 @@ from analysis.stats.leaderboard._stability import largest_day_score_difference_i
 
 __all__ = [
     "AnchorCell",
+    "DoubleLabels",
     "EquatedScores",
+    "PrecisionForCost",
     "LabellingSpread",
     "Leaderboard",
     "alphas_of_submissions",
+    "compare_each_with_best_before",
     "compare_with_best_before",
     "day_effects",
     "design_effect",
+    "double_label_share",
+    "pilot_label_table",
+    "precision_for_cost",
     "equated_scores",
     "equal_item_weights",
     "score_difference_in_points",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -134,20 +135,84 @@ def compare_with_best_before(
     """
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
+    labels = np.asarray(systems)
+    linked = _linked_rows(array, labels, items, annotators, rounds, [new, *earlier], items_sampled, unit)
+    return _compare(linked, new, earlier, alpha=alpha, analysis=analysis, unit=unit)
+
+
+def compare_each_with_best_before(
+    values: npt.ArrayLike,
+    systems: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    new: Sequence[Any],
+    earlier: Sequence[Any],
+    was_better: Sequence[bool] = (),
+    alpha: float = 0.05,
+    rounds: npt.ArrayLike | None = None,
+    items_sampled: bool = True,
+    analysis: str = "leaderboard.better_than_best_before",
+    unit: str = "annotator",
+) -> tuple[Estimate, ...]:
+    """Difference of each of several new systems from the best of all systems before it, in their order.
+
+    Parameters
+    ----------
+    values, systems, items, annotators, rounds, items_sampled, analysis, unit
+        As in `compare_with_best_before`.
+    new : sequence
+        The new systems, in the order of their submission. Each is also compared with those before it.
+    earlier : sequence
+        All systems submitted before them.
+    was_better : sequence of bool
+        The verdicts on all submissions before them that were compared in this way.
+    alpha : float, default 0.05
+        Probability of any false claim over all submissions of the board (`alphas_of_submissions`).
+
+    Returns
+    -------
+    tuple of Estimate
+        One for each new system. `settings["alpha"]` is its level.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> systems, items, people = np.repeat(["a", "b", "c"], 60), np.tile(np.arange(60), 3), np.tile(np.arange(20), 9)
+    >>> values = np.clip(np.repeat([0.4, 0.7, 0.6], 60) + rng.normal(0, 0.1, 180), 0, 1)
+    >>> found = compare_each_with_best_before(values, systems, items, people, new=["b", "c"], earlier=["a"])
+    >>> [estimate.detail["is_better"] for estimate in found]
+    [True, False]
+    """
+    array = vector(values, "values")
+    validate_within_bounds(array, (0.0, 1.0), "values")
+    linked = _linked_rows(array, np.asarray(systems), items, annotators, rounds, [*new, *earlier], items_sampled, unit)
+    verdicts = list(was_better)
+    found = []
+    for place, name in enumerate(new):
+        level = float(alphas_of_submissions(verdicts, alpha=alpha)[-1])
+        estimate = _compare(linked, name, [*earlier, *new[:place]], alpha=level, analysis=analysis, unit=unit)
+        verdicts.append(bool(estimate.detail.get("is_better", False)))
+        found.append(estimate)
+    return tuple(found)
+
+
+def _compare(
+    linked: "_LinkedScores", new: object, earlier: Sequence[Any], *, alpha: float, analysis: str, unit: str
+) -> Estimate:
     if not 0 < alpha < 0.5:
         raise ValueError(f"alpha: {alpha!r} is not strictly between 0 and .5")
     if new in list(earlier):
         raise ValueError(f"earlier: {new!r} is the new system")
-    labels = np.asarray(systems)
+    spread = linked.spread
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"score of {new} minus the highest score of {len(earlier)} earlier systems, in points",
         "unit": unit,
     }
-    spread, unlinked = _spread_of_rows(array, labels, items, annotators, rounds, [new, *earlier], items_sampled, unit)
     common |= {"n": spread.n_annotators, "n_clusters": spread.n_annotators, "n_rows": spread.n_rows}
     common["warnings"] = spread.warnings
-    common["settings"] = {"alpha": alpha, "population": spread.population, "items_sampled": items_sampled}
+    common["settings"] = {"alpha": alpha, "population": spread.population, "items_sampled": spread.items is not None}
     if len(earlier) == 0:
         return Estimate(status="not_applicable", reason="no system was submitted before", **common)
     places = {name: place for place, name in enumerate(spread.systems)}
@@ -155,7 +220,7 @@ def compare_with_best_before(
     if unanswered:
         reason = f"there is no answer about {unanswered[0]}"
         return Estimate(status="no_data", reason=reason, **common)
-    if unlinked:
+    if unlinked := [name for name in earlier if linked.group.get(name) != linked.group.get(new)]:
         reason = f"no anchor links the rounds of {new} and {unlinked[0]}"
         return Estimate(status="not_identified", reason=reason, **common)
     contrasts = np.zeros((len(earlier), len(places)))
@@ -203,7 +268,15 @@ def compare_with_best_before(
     )
 
 
-def _spread_of_rows(
+@dataclass(frozen=True, slots=True)
+class _LinkedScores:
+    """Scores with their joint spread. `group` names the rounds that each system's score is linked with."""
+
+    spread: ranks.ScoreSpread
+    group: dict[Any, tuple[int, ...]]
+
+
+def _linked_rows(
     values: FloatArray,
     systems: npt.NDArray[Any],
     items: npt.ArrayLike,
@@ -212,8 +285,7 @@ def _spread_of_rows(
     used: Sequence[Any],
     items_sampled: bool,
     unit: str,
-) -> tuple[ranks.ScoreSpread, list[Any]]:
-    """Return the joint spread of the scores, and the used systems that no anchor links with the first one."""
+) -> _LinkedScores:
     if rounds is None:
         is_used = np.isin(systems, list(used))
         weights = equal_item_weights(values, systems, items)
@@ -225,7 +297,7 @@ def _spread_of_rows(
             weights=weights[is_used],
             unit=unit,
         )
-        return spread, []
+        return _LinkedScores(spread, {})
     linked = linked_rounds(
         values,
         systems,
@@ -239,6 +311,5 @@ def _spread_of_rows(
         unit=unit,
     )
     spread, own_rounds = spread_of_equated_scores(linked)
-    round_of = dict(zip(linked.systems, own_rounds, strict=True))
-    group = linked.group_of(round_of[used[0]]) if used[0] in round_of else ()
-    return spread, [name for name in used[1:] if name in round_of and round_of[name] not in group]
+    groups = {name: linked.group_of(number) for name, number in zip(linked.systems, own_rounds, strict=True)}
+    return _LinkedScores(spread, groups)

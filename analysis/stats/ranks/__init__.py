@@ -23,9 +23,10 @@ from analysis.stats.ranks._sets import (
     rank_confidence_sets_from_rows,
     rank_confidence_sets_from_spread,
 )
-from analysis.stats.ranks._spread import ScoreSpread, score_spread
+from analysis.stats.ranks._spread import ClusterMoves, ScoreSpread, score_spread
 
 __all__ = [
+    "ClusterMoves",
     "MAX_UNDEFINED",
     "RankSets",
     "ScoreDraws",

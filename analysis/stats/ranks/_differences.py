@@ -18,6 +18,9 @@ from analysis.stats.bootstrap import RESAMPLES
 from analysis.stats.ranks._spread import ScoreSpread
 from analysis.stats.results import Record
 
+# Number of resamples that are compared at a time.
+BLOCK = 250
+
 
 @dataclass(frozen=True, slots=True)
 class SimultaneousDifferences(Record):
@@ -98,13 +101,8 @@ def simultaneous_differences(
     se = spread if standard_errors is None else _checked_standard_errors(standard_errors, k)
     # Rounding errors of a score do not count as variation.
     smallest = MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
-    decidable, varies = se > smallest, spread > smallest
-    largest = np.zeros(len(resampled))
-    for i in range(k - 1):
-        later = np.flatnonzero(decidable[i, i + 1 :] & varies[i, i + 1 :]) + i + 1
-        if len(later):
-            deviations = np.abs(resampled[:, i, None] - resampled[:, later] - estimate[i, later]) / spread[i, later]
-            largest = np.maximum(largest, deviations.max(axis=1))
+    decidable = se > smallest
+    largest = _largest_deviations(resampled, estimate, np.where(decidable & (spread > smallest), spread, np.inf))
     critical = float(np.quantile(largest, level))
     half = _as_t(critical, freedom) * se
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -193,6 +191,23 @@ def simultaneous_scores(
         decidable=decidable,
         critical_value=critical,
     )
+
+
+def _largest_deviations(draws: FloatArray, differences: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return the largest |draw_i - draw_j - difference_ij| / spread_ij of each row of draws (B, K)."""
+    n, k = draws.shape
+    largest = np.zeros(n)
+    # Few resamples at a time, so that all systems' draws stay in the processor's cache.
+    for low in range(0, n, BLOCK):
+        block = np.ascontiguousarray(draws[low : low + BLOCK].T)
+        found = largest[low : low + BLOCK]
+        for i in range(k - 1):
+            apart = block[i] - block[i + 1 :]
+            apart -= differences[i, i + 1 :, None]
+            np.abs(apart, out=apart)
+            apart /= spread[i, i + 1 :, None]
+            np.maximum(found, apart.max(axis=0), out=found)
+    return largest
 
 
 def _checked_standard_errors(values: npt.ArrayLike, k: int) -> FloatArray:

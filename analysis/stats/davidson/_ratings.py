@@ -1,0 +1,363 @@
+"""Ratings of many systems from millions of votes: simultaneous intervals, rank sets, ties, style, and exposure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats import clusters, ranks
+from analysis.stats.arrays import (
+    FloatArray,
+    label_codes,
+    validate_level,
+)
+from analysis.stats.bradley_terry import connected_components
+from analysis.stats.clusters import cluster_warnings
+from analysis.stats.davidson._model import fit_win_and_tie_table
+from analysis.stats.davidson._votes import Votes, checked_votes, win_and_tie_tables
+from analysis.stats.results import Estimate, Interval, Record
+
+RESAMPLES = 1999
+# A root of the information below this share of the mean is 0: a covariate says the same as the systems.
+MIN_CURVATURE = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRatings(Record):
+    """Ratings of K systems from votes, in log-odds with the sum 0.
+
+    `ratings` have intervals that hold for all systems at once. `covariates` has one Estimate per covariate: its effect on
+    the log-odds of the first. `tie` is that of Davidson's nu, None if ties are half wins. `covariance` (K, K) is over
+    people. `components` are the groups of systems connected by votes.
+    """
+
+    status: str
+    reason: str
+    ratings: tuple[Estimate, ...]
+    ranks: ranks.RankSets
+    covariates: tuple[Estimate, ...]
+    tie: Estimate | None
+    covariance: FloatArray
+    components: tuple[tuple[int, ...], ...]
+    n_rows: int
+    n_clusters: int
+    unit: str
+
+
+def paired_ratings(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    *,
+    n_systems: int,
+    rng: np.random.Generator,
+    ties: str = "davidson",
+    covariates: npt.ArrayLike | None = None,
+    covariate_names: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    analysis: str = "choice.ratings",
+    unit: str = "annotator",
+) -> PairedRatings:
+    """Ratings of systems from votes, clustered by person; made for millions of votes and hundreds of systems.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's person.
+    n_systems : int
+        Number of systems.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    ties : {"davidson", "half"}, default 'davidson'
+        Davidson's model, or half a win for each (Bradley-Terry).
+    covariates : array_like, shape (n_rows, p), optional
+        Differences first - second to control for, such as of length or format. Ratings are then those of outputs that do
+        not differ in them.
+    covariate_names : sequence of str, optional
+        Their names.
+    weights : array_like, shape (n_rows,), optional
+        Positive weights, for example 1 / the probability that the pair was shown, if exposure was unequal.
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1.
+    resamples : int, default 1999
+        Number of normal draws for the quantile of the largest deviation.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
+
+    Returns
+    -------
+    PairedRatings
+        The ratings. No rank sets with one person. `not_identified`: votes do not connect all systems, or a covariate
+        says the same as the systems. `separation`: some system always won or lost.
+
+    Raises
+    ------
+    ValueError
+        With the argument and the row, for an invalid one.
+
+    Notes
+    -----
+    The maximum of the (weighted) likelihood from the table of pairs, or by Newton steps over the votes with covariates.
+    The covariance is the jackknife over people (CV3) with one-step moves, as in `fit_davidson`, without a K x K matrix
+    for each person. Degrees of freedom are 1 / sum of squared shares of people in the information about a pair, minus 1.
+    Intervals and rank sets take the quantile of the largest deviation ("max_t").
+
+    References
+    ----------
+    Davidson 1970; Chiang et al. 2024, Chatbot Arena (the sandwich and the rank sets); MacKinnon, Nielsen and Webb 2023.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, people = np.tile([0, 1, 2], 200), np.arange(600) // 10
+    >>> outcomes = rng.random(600) < np.array([0.7, 0.7, 0.2])[first]
+    >>> found = paired_ratings(first, (first + 1) % 3, outcomes, people, n_systems=3, rng=rng)
+    >>> [round(one.estimate, 1) for one in found.ratings], found.ranks.low
+    ([0.6, 0.0, -0.6], (1, 2, 3))
+    """
+    validate_level(level)
+    if ties not in ("davidson", "half"):
+        raise ValueError(f"ties: {ties!r} is neither davidson nor half")
+    votes, n_people = checked_votes(first, second, outcomes, annotators, n_systems, covariates, weights, ties)
+    names = tuple(covariate_names) or tuple(f"covariate {place + 1}" for place in range(votes.covariates.shape[1]))
+    if len(names) != votes.covariates.shape[1]:
+        raise ValueError(f"covariate_names: {len(names)} names for {votes.covariates.shape[1]} covariates")
+    wins, tied = win_and_tie_tables(votes)
+    components = connected_components(wins + wins.T + tied > 0)
+    common: dict[str, Any] = {
+        "unit": unit,
+        "n": n_people,
+        "n_clusters": n_people,
+        "n_rows": len(votes.outcomes),
+        "settings": {"level": level, "ties": ties, "covariates": names, "is_weighted": weights is not None},
+    }
+    status, reason, fit = _started(votes, wins, tied, components)
+    solution = None
+    if fit is not None and not _is_identified(votes.information(votes.derivatives(fit)), n_systems):
+        status, reason = "not_identified", "a covariate says the same as the systems or as another covariate"
+    elif fit is not None and (solution := votes.fitted(fit)) is None:
+        status, reason = "separation", "the likelihood with covariates has no maximum"
+    if status != "ok" or solution is None:
+        return _undefined(status, reason, n_systems, names, components, votes.with_nu, analysis, common)
+    parameters, found, information = solution
+    covariance, overlap, shares = votes.person_covariance(found, information)
+    common["warnings"] = cluster_warnings(np.diff(votes.starts), name=unit)
+    strengths = parameters[:n_systems] - parameters[:n_systems].mean()
+    spread = ranks.ScoreSpread(
+        systems=tuple(range(n_systems)),
+        scores=strengths,
+        annotators=ranks.ClusterMoves(_root(covariance[:n_systems, :n_systems]), _root(overlap)),
+        items=None,
+        pairs=None,
+        is_defined=np.ones(n_systems, dtype=np.bool_),
+        n_annotators=n_people,
+        n_items=0,
+        n_rows=len(votes.outcomes),
+        warnings=common["warnings"],
+    )
+    df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
+    place = n_systems + votes.with_nu
+    return PairedRatings(
+        status="ok",
+        reason="",
+        ratings=_ratings(spread, level, resamples, rng, f"{analysis}.rating", common),
+        ranks=ranks.rank_confidence_sets_from_spread(spread, level=level, resamples=resamples, rng=rng, unit=unit)[0],
+        covariates=tuple(
+            clusters.t_estimate(
+                float(parameters[place + number]),
+                math.sqrt(float(covariance[place + number, place + number])),
+                df,
+                fewest_clusters=n_people,
+                level=level,
+                method="cv3_t",
+                null=0.0,
+                analysis=f"{analysis}.covariate",
+                estimand=f"log-odds per unit of {name}",
+                **common,
+            )
+            for number, name in enumerate(names)
+        ),
+        tie=_tie(parameters, covariance, df, n_systems, level, analysis, common) if votes.with_nu else None,
+        covariance=np.asarray(covariance[:n_systems, :n_systems]),
+        components=components,
+        n_rows=len(votes.outcomes),
+        n_clusters=n_people,
+        unit=unit,
+    )
+
+
+def paired_ratings_by_category(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    categories: npt.ArrayLike,
+    **options: Any,
+) -> dict[Any, PairedRatings]:
+    """`paired_ratings` of the votes of each category, such as languages or tasks of the prompts.
+
+    Parameters
+    ----------
+    first, second, outcomes, annotators : array_like, shape (n_rows,)
+        As in `paired_ratings`.
+    categories : array_like, shape (n_rows,)
+        Label of each row's category.
+    **options : Any
+        Other arguments of `paired_ratings`. `covariates` and `weights` are those of all rows.
+
+    Returns
+    -------
+    dict[Any, PairedRatings]
+        The ratings by category. Each holds at its level by itself.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> first, kinds = np.tile([0, 1], 200), np.repeat(["code", "text"], 200)
+    >>> wins = rng.random(400) < np.where((first == 0) == (kinds == "code"), 0.8, 0.2)
+    >>> found = paired_ratings_by_category(first, 1 - first, wins, np.arange(400) // 5, kinds, n_systems=2, rng=rng)
+    >>> {name: one.ranks.low for name, one in found.items()}
+    {'code': (1, 2), 'text': (2, 1)}
+    """
+    x, y, votes, people = (np.asarray(rows) for rows in (first, second, outcomes, annotators))
+    codes, _ = label_codes(categories, "categories", len(votes))
+    by_row = {
+        name: np.asarray(options.pop(name)) for name in ("covariates", "weights") if options.get(name) is not None
+    }
+    found = {}
+    for number, name in enumerate(np.unique(np.asarray(categories)).tolist()):
+        own = codes == number
+        rows = {label: values[own] for label, values in by_row.items()}
+        found[name] = paired_ratings(x[own], y[own], votes[own], people[own], **rows, **options)
+    return found
+
+
+def _started(
+    votes: Votes, wins: FloatArray, tied: FloatArray, components: tuple[tuple[int, ...], ...]
+) -> tuple[str, str, FloatArray | None]:
+    """Return the status, and the parameters that fit the tables alone."""
+    if len(votes.outcomes) == 0:
+        return "no_data", "no vote to analyse", None
+    if len(components) > 1:
+        return "not_identified", "no chain of votes connects all systems; rate only within a component", None
+    fit = fit_win_and_tie_table(wins, tied)
+    if fit is None:
+        return "separation", "some systems were preferred without exception, so their distance is unbounded", None
+    nu = [fit.log_nu or 0.0] if votes.with_nu else []
+    return "ok", "", np.concatenate([fit.strengths, nu, np.zeros(votes.covariates.shape[1])])
+
+
+def _is_identified(information: FloatArray, n_systems: int) -> bool:
+    fixed = information.copy()
+    fixed[:n_systems, :n_systems] += np.trace(information[:n_systems, :n_systems]) / n_systems**2
+    # Covariates have units of their own.
+    scale = 1 / np.sqrt(np.maximum(np.diag(fixed), 1e-300))
+    return bool(np.linalg.eigvalsh(fixed * scale[:, None] * scale[None, :])[0] > MIN_CURVATURE)
+
+
+def _root(table: FloatArray) -> FloatArray:
+    """Return rows whose products are the table; shape (K, K)."""
+    roots, directions = np.linalg.eigh(table)
+    return np.asarray((directions * np.sqrt(np.maximum(roots, 0.0))).T)
+
+
+def _ratings(
+    spread: ranks.ScoreSpread,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    analysis: str,
+    common: dict[str, Any],
+) -> tuple[Estimate, ...]:
+    together = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
+    _, df = spread.of_scores()
+    estimates = []
+    for system in range(len(spread.scores)):
+        named = {**common, "analysis": analysis, "estimand": f"rating of system {system} (log-odds, sum zero)"}
+        value, se = float(spread.scores[system]), float(together.standard_errors[system])
+        if spread.n_annotators < 2:
+            reason = f"one {common['unit']} has no spread"
+            estimates.append(Estimate(status="n_lt_2", reason=reason, estimate=value, **named))
+            continue
+        if not together.decidable[system]:
+            reason = "all people gave the same answers"
+            estimates.append(Estimate(status="zero_variance", reason=reason, estimate=value, **named))
+            continue
+        low, high = float(together.low[system]), float(together.high[system])
+        detail = {"se": se, "df": float(df[system])}
+        estimates.append(Estimate(estimate=value, interval=Interval(level, low, high, "max_t"), detail=detail, **named))
+    return tuple(estimates)
+
+
+def _tie(
+    parameters: FloatArray,
+    covariance: FloatArray,
+    df: float,
+    place: int,
+    level: float,
+    analysis: str,
+    common: dict[str, Any],
+) -> Estimate:
+    se = math.sqrt(float(covariance[place, place]))
+    named = {**common, "analysis": f"{analysis}.tie", "estimand": "tie parameter nu"}
+    value = math.exp(float(parameters[place]))
+    on_log = clusters.t_estimate(
+        float(parameters[place]), se, df, fewest_clusters=common["n"], level=level, method="cv3_t", **named
+    )
+    if on_log.interval is None:
+        return Estimate(status=on_log.status, reason=on_log.reason, estimate=value, **named)
+    interval = Interval(level, math.exp(on_log.interval.low), math.exp(on_log.interval.high), "cv3_t")
+    return Estimate(estimate=value, interval=interval, detail={"se_log_nu": se, "df": df}, **named)
+
+
+def _undefined(
+    status: str,
+    reason: str,
+    n_systems: int,
+    names: tuple[str, ...],
+    components: tuple[tuple[int, ...], ...],
+    with_nu: bool,
+    analysis: str,
+    common: dict[str, Any],
+) -> PairedRatings:
+    def named(part: str, estimand: str) -> Estimate:
+        return Estimate(analysis=f"{analysis}.{part}", estimand=estimand, status=status, reason=reason, **common)
+
+    ratings = tuple(named("rating", f"rating of system {one} (log-odds, sum zero)") for one in range(n_systems))
+    sets = ranks.RankSets(
+        systems=tuple(range(n_systems)),
+        scores=(),
+        ranks=(),
+        low=None,
+        high=None,
+        clusters=(),
+        level=common["settings"]["level"],
+        status=status,
+        reason=reason,
+        unit=common["unit"],
+        n=common["n"],
+        n_rows=common["n_rows"],
+    )
+    return PairedRatings(
+        status=status,
+        reason=reason,
+        ratings=ratings,
+        ranks=sets,
+        covariates=tuple(named("covariate", f"log-odds per unit of {name}") for name in names),
+        tie=named("tie", "tie parameter nu") if with_nu else None,
+        covariance=np.full((n_systems, n_systems), np.nan),
+        components=components,
+        n_rows=common["n_rows"],
+        n_clusters=common["n_clusters"],
+        unit=common["unit"],
+    )
