@@ -175,7 +175,7 @@ def let_robots_answer(one: BoardRound, week: Week) -> None:
                 name_prefix=f"noisy-{robot}",
             )
     crowd = CrowdSettings(screened_out=0, acquiescent=0, middle=0.0, leniency=week.leniency)
-    record_simulated_answers(study, study.target_n, strengths, Random(f"{SEED} {one.number}"), crowd=crowd)
+    record_simulated_answers(study, study.target_n or 0, strengths, Random(f"{SEED} {one.number}"), crowd=crowd)
 
 
 def _judged_names(study: Study) -> Sequence[str]:
