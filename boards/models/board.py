@@ -62,6 +62,11 @@ class Board(models.Model):
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
     visibility = models.CharField(max_length=7, choices=Visibility, default=Visibility.MEMBERS)
     population = models.CharField("scores hold for", max_length=9, choices=Population, default=Population.PROMPTS)
+    controls_style = models.BooleanField(
+        "control for style",
+        default=False,
+        help_text="Only for preferences: ratings are those of outputs of equal length and format.",
+    )
     shows_examples = models.BooleanField(
         "show example outputs",
         default=False,

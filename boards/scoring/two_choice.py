@@ -9,6 +9,13 @@ class TwoChoiceScorer(Scorer):
     slug = "two_choice"
     kind = "preferences"
 
+    def find_problem(self, section, settings):
+        if settings["stopping"] != "none":
+            return "The two choices have a stopping rule, but a round ends when its places are filled. Choose no rule."
+        if settings["strategy"] != "any":
+            return "The two choices have a labelling strategy, but a board says how many labels an output gets. Choose none."
+        return ""
+
     def items_per_prompt(self, settings, n_systems, n_references):
         return n_systems - n_references if settings["pairs"] == "reference" else n_systems / 2
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
-from boards.scoring.rows import find_scoring_problem
+from boards.scoring.rows import board_kind, find_scoring_problem
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.design.seeds import seeded_random
@@ -80,6 +80,10 @@ def find_opening_problems(board: Board) -> list[str]:
         problems.append("The template has ready-made batches, which name systems. Remove them: rounds draw their own.")
     if scoring := find_scoring_problem(template):
         problems.append(scoring)
+    elif board_kind(template) == "preferences" and board.population == Board.Population.PROMPTS:
+        problems.append(
+            "Ratings from preferences hold for people and exactly these prompts. Choose the subsample under “scores hold for”."
+        )
     n = len(_sampleable_keys(board))
     if not n:
         problems.append("The template has no prompt that a system can answer. Import prompts.")

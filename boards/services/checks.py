@@ -92,21 +92,24 @@ def audit_of_scores(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gen
         items_sampled=is_new_prompts,
         resamples=RESAMPLES,
     )
-    return [
-        {
-            "name": probe.name,
-            "fires": bool(probe.fires),
-            "limit": float(probe.limit),
-            "estimate": probe.estimate.estimate,
-            "pvalue": probe.estimate.pvalue,
-            "estimand": probe.estimate.estimand,
-            "status": probe.estimate.status,
-            "reason": probe.estimate.reason,
-            "unit": probe.estimate.unit,
-            "n": probe.estimate.n,
-        }
-        for probe in probes
-    ]
+    return [probe_fields(probe) for probe in probes]
+
+
+def probe_fields(probe: Any) -> dict[str, Any]:
+    """Return the fields of a probe that pages show."""
+    estimate = probe.estimate
+    return {
+        "name": probe.name,
+        "fires": bool(probe.fires),
+        "limit": float(probe.limit),
+        "estimate": estimate.estimate,
+        "pvalue": estimate.pvalue,
+        "estimand": estimate.estimand,
+        "status": estimate.status,
+        "reason": estimate.reason,
+        "unit": estimate.unit,
+        "n": estimate.n,
+    }
 
 
 def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
@@ -115,9 +118,19 @@ def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
 
     if rows.empty or rows["system"].nunique() < 2:
         return None
-    found = first_place.first_place_sensitivity(*_arrays(rows))
+    return sensitivity_fields(first_place.first_place_sensitivity(*_arrays(rows)))
+
+
+def sensitivity_fields(found: Any, systems: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return how few answers and people decide a first place. ``systems``: the submissions, if ``found`` numbers them from 0."""
+
+    def number_of(system: Any) -> int | None:
+        if system is None:
+            return None
+        return int(system) if systems is None else systems[int(system)]
+
     return {
-        "first": int(found.first),
+        "first": number_of(found.first),
         **{
             name: {
                 "unit": removal.unit,
@@ -125,7 +138,7 @@ def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
                 "total": removal.total,
                 "share": removal.share,
                 "is_confirmed": removal.is_confirmed,
-                "challenger": None if removal.challenger is None else int(removal.challenger),
+                "challenger": number_of(removal.challenger),
                 "status": removal.status,
                 "reason": removal.reason,
             }

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FEWEST_ITEMS = 10
 DRAWS = 500
+NUMBERS_OF_LABELS = (50, 100, 200, 300, 400, 800, 1600)
 AGGREGATES = ("mean", "majority")
 
 
@@ -29,7 +30,7 @@ def paper_studies(rows: "DataFrame", rng: "np.random.Generator") -> list[dict[st
     for criterion, system, number in cells.itertuples(index=False):
         is_own = (rows["criterion"] == criterion) & (rows["system"] == system) & (rows["round"] == number)
         own = rows[is_own]
-        table = label_table(own)
+        table = label_table(own, rng)
         if table is None:
             continue
         for aggregate in AGGREGATES:
@@ -65,18 +66,66 @@ def aggregated(table: "npt.NDArray[np.float64]", aggregate: str) -> "npt.NDArray
     return np.asarray(table.mean(axis=1) if aggregate == "mean" else np.median(table, axis=1))
 
 
-def label_table(rows: "DataFrame") -> "npt.NDArray[np.float64] | None":
+def label_table(rows: "DataFrame", rng: "np.random.Generator") -> "npt.NDArray[np.float64] | None":
     """Return the labels of outputs with several labels, one row each; None if there are too few.
 
-    All outputs have the number of labels that most of those with several have; further labels are left out, in the order of annotators.
+    All outputs have the number of labels that most of those with several have. Of an output with more, some are drawn.
     """
+    from analysis.stats import leaderboard
+
     counts = rows.groupby("prompt")["value"].size()
     several = counts[counts >= 2]
     if len(several) < FEWEST_ITEMS:
         return None
     k = int(several.mode().max())
-    prompts = several.index[several >= k]
-    if len(prompts) < FEWEST_ITEMS:
-        return None
-    chosen = rows[rows["prompt"].isin(prompts)].sort_values(["prompt", "annotator"], kind="stable")
-    return chosen.groupby("prompt").head(k)["value"].to_numpy(float).reshape(-1, k)
+    table = leaderboard.pilot_label_table(
+        rows["value"].to_numpy(float), rows["prompt"].to_numpy(), labels_per_item=k, rng=rng
+    )
+    return table if len(table) >= FEWEST_ITEMS else None
+
+
+def double_labels(rows: "DataFrame", minimum: float) -> dict[str, Any]:
+    """Return the share of outputs with two labels or more, against the declared minimum."""
+    from analysis.stats import leaderboard
+
+    outputs = rows["system"].astype(str) + "\x1f" + rows["prompt"].astype(str)
+    found = leaderboard.double_label_share(rows["value"].to_numpy(float), outputs.to_numpy(), minimum=minimum)
+    return {
+        "unit": "output",
+        "n": found.n,
+        "n_double": found.n_double,
+        "share": found.share,
+        "minimum": found.minimum,
+        "is_enough": found.is_enough,
+        "n_missing": found.n_missing,
+    }
+
+
+def cost_and_precision(rows: "DataFrame", cost_per_label: float) -> list[dict[str, Any]]:
+    """Return, for each system, the standard error of its score against the cost of its labels: worst case, and as measured."""
+    from analysis.stats import leaderboard
+
+    found = []
+    for system in sorted(rows["system"].unique().tolist()):
+        own = rows[rows["system"] == system]
+        curve = leaderboard.precision_for_cost(
+            own["value"].to_numpy(float),
+            own["prompt"].to_numpy(),
+            own["annotator"].to_numpy(),
+            n_labels=NUMBERS_OF_LABELS,
+            cost_per_label=cost_per_label,
+        )
+        found.append(
+            {
+                "submission": int(system),
+                "labels": list(curve.n_labels),
+                "costs": list(curve.costs),
+                "worst_case_se": list(curve.worst_case_se),
+                "measured_se": list(curve.measured_se),
+                "design_effect": curve.design_effect,
+                "reason": curve.reason,
+                "unit": curve.unit,
+                "n": curve.n,
+            }
+        )
+    return found

@@ -7,7 +7,8 @@ from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
 from .checks import audit_of_scores, better_than_best_before, sensitivity_of_first_place
-from .paper_studies import paper_studies
+from .paper_studies import double_labels, paper_studies
+from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,17 +37,22 @@ def compute_board_result(
     seed = seed_hex("board", board.slug, board.seed, len(rows), frame_sha256(rows))
     by_number: dict[int, dict[str, Any]] = {}
     tables = {}
+    kind = board_kind(board.template)
+    styles = read_styles(board) if kind == "preferences" and board.controls_style else None
     for criterion in criteria:
         of_criterion = rows[rows["criterion"] == criterion.key]
         rng = seeded_generator(seed, criterion.key)
-        tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng)
+        if kind == "preferences":
+            tables[criterion.key] = add_preferences(board, criterion, of_criterion, by_number, rng, styles)
+        else:
+            tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng)
     overall = criteria[0]
     main = rows[rows["criterion"] == overall.key]
     ordered = sorted(by_number.values(), key=lambda row: (-_estimate(row, overall.key), row["submission"]))
     is_new_prompts = board.population == Board.Population.PROMPTS
     rng = seeded_generator(seed, "checks")
-    return {
-        "kind": board_kind(board.template),
+    result = {
+        "kind": kind,
         "level": LEVEL,
         "seed": seed,
         "criteria": [
@@ -55,10 +61,16 @@ def compute_board_result(
         ],
         "rows": ordered,
         "tables": tables,
-        "better": better_than_best_before(main, new_in_round, is_new_prompts, (last or {}).get("better", ())),
+    }
+    if kind == "preferences":
+        return result | {"audit": audit_of_preferences(main, rng), "sensitivity": sensitivity_of_preferences(main)}
+    decided = (last or {}).get("better", ())
+    return result | {
+        "better": better_than_best_before(main, new_in_round, is_new_prompts, decided),
         "audit": audit_of_scores(main, is_new_prompts, rng),
         "sensitivity": sensitivity_of_first_place(main),
         "paper": paper_studies(rows, seeded_generator(seed, "paper")),
+        "double_labels": double_labels(main, float(board.double_label_share)),
     }
 
 

@@ -12,6 +12,7 @@ from annotators.recruitment.link_copies import copy_links
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardRound, RoundEntry, Submission, SubmittedOutput
 from studies.access import replace_member_roles
+from studies.design.seeds import seeded_random
 from studies.models import ArmSystem, Job, Output, Study, System, audit
 from studies.services import drafts, jobs, lifecycle
 from studies.services.copying import clone_study
@@ -57,7 +58,9 @@ def create_round(board: Board, by) -> BoardRound:
             raise ActionRefused(plan.refusal)
         number = (board.rounds.aggregate(n=Max("number"))["n"] or 0) + 1
         study = clone_study(board.template, None, f"{board.title}, round {number}", prompt_keys=board.sample_keys)
-        drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None})
+        # The board's seed determines the draws of all its rounds.
+        seed = seeded_random(board.seed, "board", "round", number).getrandbits(62)
+        drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None, "seed": seed})
         _add_members(board, study)
         copy_links(board.template, study)
         board_round = BoardRound.objects.create(board=board, number=number, study=study, expected_cost=plan.cost, by=by)

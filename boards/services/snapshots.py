@@ -16,6 +16,7 @@ from studies.models import Job, Study, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
+from .paper_studies import cost_and_precision
 from .results import compute_board_result
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         **compute_board_result(board, rows, new_in_round, last.result if last else None),
     }
     _add_costs(result, new_in_round)
+    if result["kind"] == "scores":
+        main = rows[rows["criterion"] == result["criteria"][0]["key"]]
+        total = sum(float(facts["cost"]) for facts in result["rounds"])
+        result["precision"] = cost_and_precision(main, total / max(1, len(main)))
     text = canonical_json(result)
     with transaction.atomic():
         board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)

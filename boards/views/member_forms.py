@@ -13,7 +13,16 @@ GROUPS = (
     ("The board", ("title", "slug", "description", "visibility", "shows_examples")),
     (
         "What is scored",
-        ("template", "population", "sample_size", "seed", "labels_per_output", "double_label_share", "anchor_share"),
+        (
+            "template",
+            "population",
+            "controls_style",
+            "sample_size",
+            "seed",
+            "labels_per_output",
+            "double_label_share",
+            "anchor_share",
+        ),
     ),
     ("Budget, in the template's currency", ("budget_per_submission", "budget_per_month")),
     (

@@ -9,6 +9,7 @@ from boards import access
 from boards.models import Board, BoardMember
 from boards.services import boards, rounds, submissions
 from studies.models import Question, Section
+from studies.protocols import REGISTRY
 from studies.services import lifecycle
 from tests.builders import draft_study, user
 
@@ -32,10 +33,55 @@ def rating_template(owner, *, prompts=12, m=6, systems=("human",), reward="1.00"
     return template
 
 
+def choice_template(owner, *, prompts=12, m=6, systems=("human",), ties=True):
+    """A draft that asks which of two outputs is better, with ties."""
+    template = draft_study(systems=systems, prompts=prompts, owner=owner, target_n=4, reward="1.00")
+    section = Section.objects.create(
+        study=template,
+        position=1,
+        protocol="two_choice",
+        m=m,
+        settings={"pairs": "all", "allows_tie": ties, "stopping": "none", "strategy": "any"},
+    )
+    Question.objects.create(
+        section=section,
+        position=1,
+        key="overall",
+        text="Which text is better?",
+        help="The better text is clearer.",
+        scale={"kind": "output"},
+    )
+    return template
+
+
+def relative_template(owner, *, prompts=12, m=6):
+    """A draft that compares each output with the hidden reference on five points."""
+    template = draft_study(systems=("human",), prompts=prompts, owner=owner, target_n=4, reward="1.00")
+    template.systems.update(reference="reference")
+    section = Section.objects.create(
+        study=template, position=1, protocol="relative", m=m, settings={"pairs": "reference"}
+    )
+    Question.objects.create(
+        section=section,
+        position=1,
+        key="overall",
+        text="Which is better?",
+        scale=REGISTRY["relative"].questions[0]["scale"],
+    )
+    return template
+
+
 def open_board(owner=None, template=None, **columns) -> Board:
     owner = owner or user()
     template = template or rating_template(owner)
-    defaults = {"slug": "tales", "title": "Tales", "template": template, "visibility": "public", "labels_per_output": 2}
+    defaults = {
+        "slug": "tales",
+        "title": "Tales",
+        "template": template,
+        "visibility": "public",
+        "labels_per_output": 2,
+        "seed": 5,
+    }
     board = boards.create_board(Board(**defaults | columns), owner)
     return boards.open_board(board, owner)
 

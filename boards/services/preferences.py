@@ -1,0 +1,248 @@
+"""The numbers of a Bradley-Terry board: ratings from preferences, with ties, style control and categories."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from boards.models import Board, BoardRound, RoundEntry, SubmittedOutput
+from boards.scoring.rows import Criterion
+from studies.models import Output
+from studies.stimuli.texts import word_count
+
+from .checks import probe_fields, sensitivity_fields
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from pandas import DataFrame
+
+    from analysis.stats.davidson import PairedRatings
+
+LEVEL = 0.95
+ALPHA = 0.05
+RESAMPLES = 1999
+# A rating difference of 400 points is odds of ten to one, as in chess.
+POINTS_PER_LOG_ODDS = 400 / math.log(10)
+CENTRE = 1000
+MARKDOWN = ("**", "\n#", "\n- ", "\n* ", "\n1. ", "```")
+
+
+def add_preferences(
+    board: Board,
+    criterion: Criterion,
+    rows: "DataFrame",
+    by_number: dict[int, dict[str, Any]],
+    rng: "np.random.Generator",
+    styles: "DataFrame | None",
+) -> dict[str, Any]:
+    """Add the ratings of one criterion to the rows of the systems. Return what concerns all systems.
+
+    ``estimate`` is the chance to win against the average system of the board, in percent; ``rating`` the same in points, 1000 for
+    the average. ``styles``: those of ``read_styles``, if the board controls for style.
+    """
+    from analysis.stats import davidson
+
+    if rows.empty:
+        return {"status": "no_data", "reason": "no answer to analyse", "equating": None}
+    systems, first, second = _system_numbers(rows)
+    covariates, names = style_differences(rows, styles)
+    options: dict[str, Any] = {
+        "n_systems": len(systems),
+        "rng": rng,
+        "level": LEVEL,
+        "resamples": RESAMPLES,
+        "covariates": covariates,
+        "covariate_names": names,
+    }
+    arguments = (first, second, rows["value"].to_numpy(float), rows["annotator"].to_numpy())
+    found = davidson.paired_ratings(*arguments, **options)
+    for place, number in enumerate(systems):
+        own = (first == place) | (second == place)
+        row = by_number.setdefault(number, {"submission": number, "scores": {}})
+        row["scores"][criterion.key] = rating_fields(found, place) | {
+            "labels": int(own.sum()),
+            "annotators": int(rows["annotator"][own].nunique()),
+            "prompts": int(rows["prompt"][own].nunique()),
+        }
+    return {
+        "status": found.status,
+        "reason": found.reason,
+        "annotators": int(rows["annotator"].nunique()),
+        "labels": len(rows),
+        "prompts": int(rows["prompt"].nunique()),
+        "equating": None,
+        "ties": None if found.tie is None else found.tie.estimate,
+        "covariates": [
+            {
+                "name": name,
+                "estimate": one.estimate,
+                "low": one.interval.low if one.interval else None,
+                "high": one.interval.high if one.interval else None,
+                "pvalue": one.pvalue,
+                "status": one.status,
+                "reason": one.reason,
+            }
+            for name, one in zip(names, found.covariates, strict=True)
+        ],
+        "by_category": _by_category(rows, systems, arguments, options),
+    }
+
+
+def _system_numbers(rows: "DataFrame") -> tuple[list[int], "npt.NDArray[np.int64]", "npt.NDArray[np.int64]"]:
+    import numpy as np
+
+    both = np.r_[rows["system"].to_numpy(int), rows["other"].to_numpy(int)]
+    systems, codes = np.unique(both, return_inverse=True)
+    return [int(number) for number in systems], codes[: len(rows)], codes[len(rows) :]
+
+
+def rating_fields(found: "PairedRatings", place: int) -> dict[str, Any]:
+    """Return the fields of one system's rating."""
+    one = found.ratings[place]
+    ranks = found.ranks
+    order = {system: position for position, system in enumerate(ranks.systems)}
+    position = order.get(place)
+    has_ranks = ranks.low is not None and ranks.high is not None and position is not None
+    low, high = (one.interval.low, one.interval.high) if one.interval else (None, None)
+    return {
+        "estimate": win_percent(one.estimate),
+        "low": win_percent(low),
+        "high": win_percent(high),
+        "rating": _points(one.estimate),
+        "rating_low": _points(low),
+        "rating_high": _points(high),
+        "method": one.interval.method if one.interval else "",
+        "status": one.status,
+        "reason": one.reason,
+        "unit": one.unit,
+        "n": one.n,
+        "warnings": [warning.code for warning in one.warnings],
+        "rank_low": ranks.low[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
+        "rank_high": ranks.high[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
+        "is_best": ranks.best[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
+    }
+
+
+def win_percent(log_odds: float | None) -> float | None:
+    """Return the chance to win against the average system, in percent.
+
+    >>> win_percent(0.0), round(win_percent(1.0), 1), win_percent(None)
+    (50.0, 73.1, None)
+    """
+    return None if log_odds is None else 100 / (1 + math.exp(-max(-500.0, min(500.0, log_odds))))
+
+
+def _points(log_odds: float | None) -> float | None:
+    return None if log_odds is None else CENTRE + POINTS_PER_LOG_ODDS * log_odds
+
+
+def _by_category(
+    rows: "DataFrame", systems: list[int], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the ratings within each domain of prompts, if there are several. Each domain holds at its level by itself."""
+    from analysis.stats import davidson
+
+    categories = rows["domain"].fillna("").astype(str)
+    if categories.nunique() < 2:
+        return {}
+    first, second, outcomes, people = arguments
+    found = davidson.paired_ratings_by_category(first, second, outcomes, people, categories.to_numpy(), **options)
+    return {
+        str(name): [
+            {"submission": number, **rating_fields(one, place)}
+            for place, number in enumerate(systems)
+            if one.ratings[place].estimate is not None
+        ]
+        for name, one in found.items()
+    }
+
+
+def audit_of_preferences(rows: "DataFrame", rng: "np.random.Generator") -> list[dict[str, Any]]:
+    """Return the probes of a board of preferences. Rounds after the first half count as late."""
+    from analysis.stats import board_audit
+
+    if rows.empty:
+        return []
+    systems, first, second = _system_numbers(rows)
+    values = rows["value"].to_numpy(float)
+    # The probe of the order needs the system that was shown first in the first place.
+    is_swapped = rows["is_first"].eq(False).to_numpy()
+    shown_first, shown_second = first.copy(), second.copy()
+    shown_first[is_swapped], shown_second[is_swapped] = second[is_swapped], first[is_swapped]
+    values = values.copy()
+    values[is_swapped] = 1 - values[is_swapped]
+    rounds = sorted(rows["round"].unique().tolist())
+    is_late = rows["round"].isin(rounds[len(rounds) // 2 :]).to_numpy() if len(rounds) > 1 else None
+    probes = board_audit.audit_votes(
+        shown_first,
+        shown_second,
+        values,
+        rows["annotator"].to_numpy(),
+        rows["prompt"].to_numpy(),
+        n_systems=len(systems),
+        rng=rng,
+        is_late=is_late,
+        alpha=ALPHA,
+        resamples=RESAMPLES,
+    )
+    return [probe_fields(probe) for probe in probes]
+
+
+def sensitivity_of_preferences(rows: "DataFrame") -> dict[str, Any] | None:
+    """Return how few votes, and how few people, decide the first place; None with one system."""
+    from analysis.stats import first_place
+
+    systems, first, second = _system_numbers(rows)
+    if len(systems) < 2:
+        return None
+    found = first_place.first_place_sensitivity_of_votes(
+        first, second, rows["value"].to_numpy(float), rows["annotator"].to_numpy(), n_systems=len(systems)
+    )
+    return sensitivity_fields(found, systems)
+
+
+# Style
+
+
+def read_styles(board: Board) -> "DataFrame":
+    """Return the length in words and the number of marks of Markdown of each output, by submission and prompt."""
+    import pandas as pd
+
+    rows: dict[tuple[int, str], tuple[int, int]] = {}
+    submitted = SubmittedOutput.objects.filter(submission__board=board)
+    for number, key, text in submitted.values_list("submission__number", "prompt_key", "text").iterator(2000):
+        rows[number, key] = _style(text)
+    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
+    entries = RoundEntry.objects.filter(round__in=rounds, submission__team=None)
+    number_of = dict(entries.values_list("system", "submission__number"))
+    of_template = Output.objects.filter(system__in=number_of).values_list("system", "prompt__key", "text")
+    for system, key, text in of_template.iterator(2000):
+        rows.setdefault((number_of[system], key), _style(text))
+    index = pd.MultiIndex.from_tuples(rows.keys(), names=["system", "prompt"])
+    return pd.DataFrame(list(rows.values()), index=index, columns=["words", "marks"])
+
+
+def _style(text: str) -> tuple[int, int]:
+    return word_count(text), sum(text.count(mark) for mark in MARKDOWN)
+
+
+def style_differences(
+    rows: "DataFrame", styles: "DataFrame | None"
+) -> tuple["npt.NDArray[np.float64] | None", tuple[str, ...]]:
+    """Return the differences of style, first minus second system: of the logarithms of length, and of format."""
+    import numpy as np
+    import pandas as pd
+
+    if styles is None:
+        return None, ()
+    values = np.log1p(styles.to_numpy(float))
+    place = {key: number for number, key in enumerate(styles.index)}
+    pairs = [
+        [place.get((system, prompt)) for system, prompt in zip(rows[column].astype(int), rows["prompt"], strict=True)]
+        for column in ("system", "other")
+    ]
+    if any(pd.isna(pd.Series(side)).any() for side in pairs):
+        return None, ()
+    differences = values[pairs[0]] - values[pairs[1]]
+    names = ("length (log of words)", "format (log of marks of Markdown)")
+    varies = differences.std(axis=0) > 0
+    return differences[:, varies], tuple(name for name, is_used in zip(names, varies, strict=True) if is_used)

@@ -1,0 +1,130 @@
+"""Bradley-Terry boards from two choices, and boards of relative scales against the reference."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotators.participation.simulate import CrowdSettings
+from boards.services import snapshots
+from boards.services.preferences import style_differences, win_percent
+from boards.services.results import compute_board_result
+from studies.services.lifecycle import ActionRefused
+from tests.boards import builders
+from tests.builders import user
+
+pytestmark = pytest.mark.django_db
+STRENGTH = {1: 1.0, 2: -1.0, 3: 0.0}
+
+
+def votes(n=1200, *, first_bonus=0.0, people=60, seed=0, style=None):
+    rng = np.random.default_rng(seed)
+    systems = rng.integers(1, 4, (n, 2))
+    systems = systems[systems[:, 0] != systems[:, 1]]
+    n = len(systems)
+    is_first = rng.random(n) < 0.5
+    prompt = rng.integers(0, 30, n)
+    strength = np.array([0, *STRENGTH.values()])
+    gap = strength[systems[:, 0]] - strength[systems[:, 1]] + np.where(is_first, first_bonus, -first_bonus)
+    if style is not None:
+        gap = gap + style[systems[:, 0], prompt] - style[systems[:, 1], prompt]
+    outcome = (rng.random(n) < 1 / (1 + np.exp(-gap))).astype(float)
+    outcome[rng.random(n) < 0.1] = 0.5
+    return pd.DataFrame(
+        {
+            "criterion": "overall", "value": outcome, "system": systems[:, 0], "other": systems[:, 1],
+            "is_first": is_first.astype(object), "prompt": [f"p{one}" for one in prompt],
+            "domain": np.where(prompt < 15, "news", "fiction"), "annotator": rng.integers(0, people, n),
+            "day": "2026-11-01", "round": np.where(np.arange(n) < n // 2, 1, 2),
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def board():
+    owner = user()
+    return builders.open_board(owner, builders.choice_template(owner), population="subsample")
+
+
+def test_ratings_ranks_ties_and_categories(board):
+    result = compute_board_result(board, votes(), {2: 1, 3: 2})
+    assert result["kind"] == "preferences"
+    assert [row["submission"] for row in result["rows"]] == [1, 3, 2]
+    best = result["rows"][0]["scores"]["overall"]
+    assert best["low"] < best["estimate"] < best["high"] and best["is_best"] and best["rank_high"] == 1
+    assert best["estimate"] == pytest.approx(win_percent(1.0), abs=6)
+    assert best["rating"] == pytest.approx(1000 + 400 / np.log(10), abs=50)
+    table = result["tables"]["overall"]
+    assert table["ties"] > 0 and set(table["by_category"]) == {"news", "fiction"}
+    assert not any(probe["fires"] for probe in result["audit"])
+    assert result["sensitivity"]["first"] == 1 and result["sensitivity"]["answers"]["challenger"] == 3
+    json.dumps(result, allow_nan=False)
+
+
+def test_a_favoured_place_fires(board):
+    result = compute_board_result(board, votes(first_bonus=0.5), {2: 1, 3: 2})
+    assert {probe["name"] for probe in result["audit"] if probe["fires"]} == {"first_shown"}
+
+
+def test_style_control_takes_length_out(board, monkeypatch):
+    rng = np.random.default_rng(4)
+    words = rng.integers(20, 400, (4, 30)) * np.array([1, 1, 5, 1])[:, None]
+    style = 0.8 * np.log1p(words)
+    rows = votes(4000, style=style, seed=5)
+    styles = pd.DataFrame(
+        {"words": words[1:].ravel(), "marks": 0},
+        index=pd.MultiIndex.from_product([[1, 2, 3], [f"p{n}" for n in range(30)]], names=["system", "prompt"]),
+    )
+    differences, names = style_differences(rows, styles)
+    assert names == ("length (log of words)",) and differences.shape == (len(rows), 1)
+    monkeypatch.setattr("boards.services.results.read_styles", lambda board: styles)
+    plain = compute_board_result(board, rows, {2: 1, 3: 2})
+    board.controls_style = True
+    controlled = compute_board_result(board, rows, {2: 1, 3: 2})
+    of_second = [
+        next(row for row in result["rows"] if row["submission"] == 2)["scores"]["overall"]["rating"]
+        for result in (plain, controlled)
+    ]
+    assert of_second[0] > 950 and of_second[1] == pytest.approx(1000 - 400 / np.log(10), abs=70)
+    effect = controlled["tables"]["overall"]["covariates"][0]
+    assert effect["low"] < 0.8 < effect["high"]
+
+
+def test_preferences_claim_no_new_prompts():
+    owner = user()
+    with pytest.raises(ActionRefused, match="exactly these prompts"):
+        builders.open_board(owner, builders.choice_template(owner))
+
+
+def test_two_choices_through_the_whole_product():
+    owner = user()
+    template = builders.choice_template(owner, prompts=24)
+    board = builders.open_board(owner, template, population="subsample")
+    team, _ = builders.team_of(board)
+    for name in ("weak", "good"):
+        builders.submit(board, team, name)
+    # People who differ, so that no system wins always.
+    divided = CrowdSettings(spread=0.4, noise=0.2, screened_out=0, acquiescent=0)
+    one = builders.play_round(board, {"human": 0.3, "weak": -0.3, "good": 0.1}, crowd=divided)
+    # 3 systems x 24 prompts x 2 labels, two outputs on a page, on batches of 6.
+    assert one.study.target_n == 12
+    snapshot = snapshots.take_snapshot(board, owner)
+    rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    assert rows["weak"]["estimate"] < rows["human"]["estimate"]
+    assert snapshot.n_labels == 72
+
+
+def test_a_relative_scale_scores_systems_against_the_reference():
+    owner = user()
+    board = builders.open_board(owner, builders.relative_template(owner))
+    team, _ = builders.team_of(board)
+    for name in ("weak", "good"):
+        builders.submit(board, team, name)
+    one = builders.play_round(board, {"human": 0.0, "weak": -3.0, "good": 0.0})
+    assert one.study.target_n == 2 * 12 * 2 / 6
+    snapshot = snapshots.take_snapshot(board, owner)
+    rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
+    assert set(rows) == {"weak", "good"}  # the reference is the middle of the scale, not a system
+    assert rows["weak"]["estimate"] < 30 < 35 < rows["good"]["estimate"] < 65
