@@ -58,7 +58,7 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
     >>> nice_ticks(12.3, 81.0)
     [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
     >>> nice_ticks(50, 50)
-    [49.0, 50.0, 51.0]
+    [49.0, 49.5, 50.0, 50.5, 51.0]
     """
     if high - low < 1e-9:
         low, high = low - 1, high + 1

@@ -153,6 +153,7 @@ def test_the_list_has_public_boards_and_those_of_a_member(board, client):
     assert "Tales" in anonymous.content.decode()
     assert "Secret" not in anonymous.content.decode()
     assert not anonymous.cookies
+    assert (anonymous["Cache-Control"], anonymous["Vary"]) == ("public, max-age=60", "Cookie")
     client.force_login(board.owner)
     own = client.get("/boards/")
     assert "Secret tales" in own.content.decode()
