@@ -92,7 +92,7 @@ find: they give 0 to 50 % right answers to both types, and these robots 50 %. Ca
 """
 STUDIES = """## Whole studies
 
-Each row is one design, simulated {studies} times. heval imports the file of answers and computes the report. Then its first sentence
+Each row is one design, simulated {studies} times (*studies*). heval imports the file of answers and computes the report. Then its first sentence
 and the interval beside it are compared with the truth. The standard deviations are those of people and of prompts, where one answer has 1.
 In SPA they are points from 0 to 100, and the people of a batch read the same prompts.
 
@@ -232,13 +232,13 @@ def _studies_section() -> str:
     rows = studies.stored_rows()
     counts = sorted({row["studies"] for row in rows})
     lines = [
-        f"| design | {' | '.join(STUDY_COUNTS.values())} | failures with a warning | studies with a warning |",
-        f"|---|{'--:|' * (len(STUDY_COUNTS) + 2)}",
+        f"| design | studies | {' | '.join(STUDY_COUNTS.values())} | failures with a warning | studies with a warning |",
+        f"|---|{'--:|' * (len(STUDY_COUNTS) + 3)}",
     ]
     for row in rows:
         shares = " | ".join(_share_and_limit(row, name) for name in STUDY_COUNTS)
         warned = f"{row['failures_with_warning']} of {row['failures']} | {_share(row['with_warning'] / row['studies'])}"
-        lines.append(f"| {row['name']} | {shares} | {warned} |")
+        lines.append(f"| {row['name']} | {row['studies']} | {shares} | {warned} |")
     beyond = [row["name"] for row in rows if studies.broken_limits(row)]
     said = f"Above a limit: {'; '.join(beyond)}." if beyond else "No design is above a limit."
     again = f"`python -m tests.calibration.studies --studies {counts[-1]}` measures this again."
