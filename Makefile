@@ -12,7 +12,7 @@ ARGS ?=
 .PHONY: help demo up test coverage test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
 
 help:
-	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
+	@echo "make demo        a site with a study, its annotator's link, its report and a board, at http://127.0.0.1:8000"
 	@echo "make up          the site alone"
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
 	@echo "make coverage    the tests, and which lines of the product they reach"

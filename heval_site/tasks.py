@@ -21,3 +21,11 @@ def run_rehearsal_job(job, progress) -> dict:
 
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)
+
+
+@jobs.register("demo_board")
+def play_demo_board_job(job, progress) -> dict:
+    """Play the rounds of the demo board with robots."""
+    from .management.demo_board.rounds import play_rounds_job
+
+    return play_rounds_job(job, progress)

@@ -333,9 +333,13 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
         url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
         return _output(*texts[exposure], url, image(item.position, label))
 
+    # The first of two sections with the same items may ask about outputs before annotators read the document.
+    hides_source = page.section.settings.get("source") == "hidden"
     shown_items = []
     for item in page.items:
         text, source, media, language = prompts[item.id]
+        if hides_source:
+            source = ""
         url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, item.id, 'prompt')}" if media else ""
         exposures = tuple(
             ShownExposure(label, output(item, label, exposure), tuple(fields_by_subject.get((item.id, exposure), ())))

@@ -36,7 +36,8 @@ class CrowdSettings:
     ``acquiescent``: the share that adds ``acquiescence`` to the system that is named first. ``screened_out``: the share
     that fails screening. ``commenting``: the share that writes optional texts. ``abandoning``: the share that leaves
     before the last page. ``noisy``: the share that answers at random. ``words_per_minute``: their reading speed. Their start times are set back, as if they had read
-    at this speed.
+    at this speed. ``middle``: the strength that gets the middle of a scale; None: the mean of the study's systems. ``leniency``:
+    how much too high all ratings are, in log-odds.
     """
 
     spread: float = 0.15
@@ -49,6 +50,8 @@ class CrowdSettings:
     round_to: int = 5
     words_per_minute: float = 260
     noisy: float = 0.0
+    middle: float | None = None
+    leniency: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +209,15 @@ class PreferenceRobot(Robot):
         super().__init__(rng)
         self.quality = quality
         self.world, self.systems, crowd = shared, systems, shared.crowd
-        self.middle, self.round_to = sum(shared.strengths.values()) / len(shared.strengths), crowd.round_to
+        mean = sum(shared.strengths.values()) / len(shared.strengths)
+        self.middle, self.round_to = mean if crowd.middle is None else crowd.middle, crowd.round_to
         self.is_acquiescent = rng.random() < crowd.acquiescent
         self.is_screened_out = rng.random() < crowd.screened_out
         self.is_commenting = rng.random() < crowd.commenting
         # A robot's opinion of each system is one number, so that its preferences are consistent.
         logit_spread = 4 * crowd.spread / math.sqrt(2)
         self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(shared.strengths.items())}
-        self.severity = rng.gauss(0, 0.4)
+        self.severity = rng.gauss(crowd.leniency, 0.4)
         self.is_noisy = crowd.noisy > 0 and rng.random() < crowd.noisy
 
     def strength(self, exposure_id):

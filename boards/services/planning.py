@@ -41,8 +41,10 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
     n_waiting = waiting_submissions(board).count()
     if not waiting:
         return _no_round(0, "No submission waits for a round.")
+    # A submission that waits is not scored yet, so it comes in as a new one even if it is an anchor.
     anchors = list(
         board.submissions.filter(is_anchor=True, withdrawn_at=None)
+        .exclude(pk__in=waiting_submissions(board).order_by().values("pk"))
         .annotate(n_rounds=Count("entries"))
         .order_by("n_rounds", "number")
     )

@@ -187,7 +187,8 @@ def close_complete_rounds() -> int:
     n = 0
     for study in studies:
         done = progress.get(study.pk)
-        if done and study.target_n and done.submitted >= study.target_n:
+        # Robots take places, too: the tutorial and the demo have rounds with nobody else.
+        if done and study.target_n and done.submitted + done.robots >= study.target_n:
             lifecycle.start_closing(study, None, "all places of the round are filled")
             n += 1
     return n

@@ -78,10 +78,11 @@ class TestQuestionDraw:
         drawn = []
         protocol = REGISTRY[section.protocol]
         shows_every_system = protocol.comparison_scope != "pair"
+        n_outputs = 1 if shows_one_output(section) else len(systems)
         fitting = [
             item
             for item in items.values()
-            if not shows_every_system or (item.systems <= set(systems) and item.n_outputs == len(systems))
+            if not shows_every_system or (item.systems <= set(systems) and item.n_outputs == n_outputs)
         ]
         for is_positive, wanted in self._counts(section, batch_number).items():
             same_type = [item for item in fitting if item.is_positive == is_positive] or fitting
@@ -119,3 +120,8 @@ def has_test_question_settings(section: Any) -> bool:
     """Return whether the section's protocol can have test questions."""
     protocol = REGISTRY.get(section.protocol)
     return protocol is not None and issubclass(protocol.settings_form or object, TestQuestionSettings)
+
+
+def shows_one_output(section: Any) -> bool:
+    """Return whether a page of the section shows the output of one system only."""
+    return REGISTRY[section.protocol].cleaned_settings(section).get("shown") == "one"

@@ -56,13 +56,14 @@ class TestQuestionTexts:
         systems: Sequence[int],
         *,
         is_pair: bool,
+        shows_one: bool = False,
         damages: Sequence[str],
         rng: Random,
     ) -> Iterator[PlannedTestQuestion]:
-        """Yield a test question for each prompt that allows one, in random order."""
+        """Yield a test question for each prompt that allows one, in random order. ``shows_one``: a page shows one output only."""
         for number, prompt in enumerate(rng.sample(list(prompts), len(prompts))):
             own = [self.by_key[prompt, system] for system in systems if (prompt, system) in self.by_key]
-            if len(own) < len(systems) or not own:
+            if not own or (len(own) < len(systems) and not shows_one):
                 continue
             good = self.by_key.get((prompt, self.reference)) if self.reference is not None else None
             replaced = good if good in own else rng.choice(own)
@@ -85,6 +86,9 @@ class TestQuestionTexts:
                 shown: tuple[int | str, ...] = (planted, other) if rng.random() < 0.5 else (other, planted)
                 better = planted if test_type == "positive" else other
                 yield PlannedTestQuestion(prompt, test_type, shown, shown.index(planted), shown.index(better))
+                continue
+            if shows_one:
+                yield PlannedTestQuestion(prompt, test_type, (planted,), 0)
                 continue
             place = own.index(replaced)
             shown = tuple(planted if number == place else text.pk for number, text in enumerate(own))

@@ -14,7 +14,7 @@ from .base.balance import in_balanced_order
 from .base.fields import Option, ScalePointsField
 from .base.pairs import PairSettings, draw_pair_items, pair_problems, shown_pairs
 from .base.scales import parse_scale, shortest_scale_length
-from .base.settings_fields import explanation_field, noun_field
+from .base.settings_fields import explanation_field, noun_field, source_field
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
@@ -22,6 +22,7 @@ MIN_POINTS, MAX_POINTS = 3, 9
 
 
 class RelativeSettings(PairSettings):
+    source = source_field()
     noun = noun_field()
     explanation = explanation_field("Above the question on each page.")
 

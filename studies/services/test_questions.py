@@ -12,7 +12,7 @@ from django.db.models import Max
 
 from studies.design.draw import BatchDraw, item_content_hash
 from studies.design.seeds import seeded_random
-from studies.design.test_question_draw import has_test_question_settings
+from studies.design.test_question_draw import has_test_question_settings, shows_one_output
 from studies.design.test_question_texts import DAMAGES, KnownText, PlannedTestQuestion, TestQuestionTexts
 from studies.models import FIRST_TEST_NUMBER, Expected, Exposure, Item, Output, Question, Section, Study, System
 from studies.protocols import REGISTRY
@@ -119,6 +119,12 @@ def _planned_from_given(
             place = shown.index(question.text)
             planned.append(PlannedTestQuestion(prompt, Item.TestType.GIVEN, tuple(shown), place, place))
             continue
+        if shows_one_output(section):
+            known_range = (question.low, question.high)
+            planned.append(
+                PlannedTestQuestion(prompt, Item.TestType.GIVEN, (question.text,), 0, low_and_high=known_range)
+            )
+            continue
         for systems in sorted(systems_of_arms):
             missing = [names[system] for system in systems if (prompt, system) not in drawing.outputs]
             if missing and len(systems) > 1:
@@ -217,6 +223,7 @@ def _planned_questions(study: Study, section: Section, request: TestQuestionRequ
                 sorted(prompts, key=keys.__getitem__),
                 systems,
                 is_pair=is_pair,
+                shows_one=shows_one_output(section),
                 damages=tuple(request.damages),
                 rng=rng,
             )

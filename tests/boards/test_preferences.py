@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from annotators.participation.simulate import CrowdSettings
+from boards.models import BoardSnapshot
 from boards.services import snapshots
+from boards.services.comparisons import compare_submissions
 from boards.services.preferences import style_differences, win_percent
 from boards.services.results import compute_board_result
 from studies.services.lifecycle import ActionRefused
@@ -128,3 +130,14 @@ def test_a_relative_scale_scores_systems_against_the_reference():
     rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
     assert set(rows) == {"weak", "good"}  # the reference is the middle of the scale, not a system
     assert rows["weak"]["estimate"] < 30 < 35 < rows["good"]["estimate"] < 65
+
+
+def test_pairs_are_compared_in_rating_points(board):
+    result = compute_board_result(board, votes(), {2: 1, 3: 2})
+    snapshot = BoardSnapshot(number=1, result=result)
+    found = compare_submissions(snapshot, 1, 2)
+    assert (found.unit, found.systems, found.reason) == ("rating points", 3, "")
+    # The true strengths differ by 2 in log-odds.
+    assert found.low < 2 * 400 / np.log(10) < found.high
+    rating = {row["submission"]: row["scores"]["overall"]["rating"] for row in result["rows"]}
+    assert found.estimate == pytest.approx(rating[1] - rating[2])

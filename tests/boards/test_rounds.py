@@ -122,6 +122,15 @@ def test_anchors_fill_their_share():
     assert planning.anchors_needed(board, 4) == 4
 
 
+def test_an_anchor_that_waits_is_new_in_its_first_round():
+    board = builders.open_board(anchor_share="0.90")
+    team, _ = builders.team_of(board)
+    weak, good = (builders.submit(board, team, name) for name in ("weak", "good"))
+    rounds.choose_anchor(weak, board.owner, True)
+    entries = dict(rounds.create_round(board, board.owner).entries.values_list("submission__name", "is_new"))
+    assert entries == {"human": False, "weak": True, "good": True}
+
+
 def test_a_submission_is_new_in_one_round_only():
     board = board_with("good")
     rounds.create_round(board, board.owner)
@@ -183,7 +192,8 @@ def test_a_withdrawn_submission_is_in_no_later_round_and_snapshot():
     assert [row["name"] for row in snapshots.display_rows(snapshot)] == ["human", "good"]
 
 
-def test_a_complete_round_is_closed():
+@pytest.mark.parametrize("origin", ["live", "robot"])
+def test_a_complete_round_is_closed(origin):
     board = board_with("good")
     from annotators.models import Assignment
 
@@ -191,7 +201,7 @@ def test_a_complete_round_is_closed():
     assert rounds.close_complete_rounds() == 0
     Study.objects.get(pk=one.study_id)
     builders_robots(one.study)
-    Assignment.objects.filter(study=one.study).update(origin="live")
+    Assignment.objects.filter(study=one.study).update(origin=origin)
     assert rounds.close_complete_rounds() == 1
     assert Study.objects.get(pk=one.study_id).state == "closing"
 

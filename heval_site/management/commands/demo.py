@@ -22,7 +22,7 @@ CHANGE_PASSWORD_COMMAND = f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {
 
 
 class Command(BaseCommand):
-    help = "Start a demo site on this machine, with a study, an annotator's link and a report."
+    help = "Start a demo site on this machine, with a study, an annotator's link, a report and a board."
 
     def handle(self, *args, **options):
         if not settings.EMBEDDED:
@@ -31,8 +31,10 @@ class Command(BaseCommand):
         migrate_and_create_cache_and_media_folder()
         user, password = get_admin_or_create_with_password()
         from heval_site.management.demo import get_or_create_demo_studies
+        from heval_site.management.demo_board.rounds import get_or_create_demo_board
 
         demo = get_or_create_demo_studies(user)
+        board = get_or_create_demo_board(user)
         login = (
             f"name {ADMIN_NAME}, password {password}"
             if password
@@ -43,7 +45,9 @@ class Command(BaseCommand):
             lock,
             f"\n  Admin      {settings.SITE_URL}/admin/   ({login})\n"
             f"  Annotator  {settings.SITE_URL}{demo.annotator_url_path}\n"
-            f"  Report     {settings.SITE_URL}{demo.report_url_path}\n\nCtrl-C ends it.",
+            f"  Report     {settings.SITE_URL}{demo.report_url_path}\n"
+            f"  Board      {settings.SITE_URL}/boards/{board.slug}/   (robots play its rounds for a minute or two)\n\n"
+            "Ctrl-C ends it.",
         )
 
 

@@ -24,7 +24,8 @@ GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human
 @dataclass(frozen=True, slots=True)
 class StudyTemplate:
     """One experiment. ``as_in_source`` lists what is as in the source, ``deviations`` what differs and why, ``required_inputs`` what a
-    researcher must add. The source is an experiment (``is_from_paper``), or guidance on a method, which leaves the rest open."""
+    researcher must add. The source is an experiment (``is_from_paper``), or guidance on a method, which leaves the rest open.
+    ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
 
     slug: str
     title: str
@@ -34,6 +35,7 @@ class StudyTemplate:
     deviations: tuple[str, ...]
     required_inputs: tuple[str, ...]
     is_from_paper: bool = True
+    is_for_boards: bool = False
 
     @property
     def text(self) -> str:
@@ -43,11 +45,10 @@ class StudyTemplate:
 AGREEMENT = (
     "Genie maps strongly disagree … strongly agree to 0, .25, .5, .75, 1; points 1 to 5 are reported on 0 to 1 alike."
 )
-TWO_AT_ONCE = (
-    "One task of the paper is one output. Here a page shows the outputs of two systems for one prompt, under letters in random order, "
-    "and a batch has ten prompts."
-)
+ONE_OUTPUT = "A page shows one output, for one prompt, and each output gets one label."
+TEN_PAGES = "One task of the paper is one output. Here a batch has ten, each for another prompt, and pays $1.25 for five minutes: $15 per hour."
 NO_STATEMENT = "The paper shows its wording only in a figure. We wrote the statement."
+TEST_QUESTIONS = "test questions, which the paper has in every task (about one in ten)"
 
 STUDY_TEMPLATES = (
     StudyTemplate(
@@ -160,47 +161,70 @@ STUDY_TEMPLATES = (
     ),
     StudyTemplate(
         "rated_answers",
-        "Answers rated in five categories",
+        "Board: answers rated in five categories",
         GENIE,
         "sections 4, 6 and 7.1 (ARC-DA)",
-        ("Five categories from strongly disagree to strongly agree.", "300 questions, one label each.", AGREEMENT),
+        ("Five categories from strongly disagree to strongly agree.", ONE_OUTPUT, "300 questions.", AGREEMENT),
         (
-            TWO_AT_ONCE,
             NO_STATEMENT,
-            "The paper pays more than $15 per hour; $2.50 for ten minutes is exactly $15. There are no test questions: they need "
-            "stimuli, which a template does not have.",
-            "heval does not model annotators' errors while it collects. The report shows the ratings' reliability.",
+            TEN_PAGES,
         ),
-        ("300 questions as prompts, with an answer of each system", "the names of your systems"),
+        ("300 questions as prompts; teams submit the answers", TEST_QUESTIONS),
+        is_for_boards=True,
     ),
     StudyTemplate(
         "rated_explanations",
-        "Explanations rated in five categories",
+        "Board: explanations rated in five categories",
         GENIE,
-        "sections 4, 6 and 7.2 (αNLG)",
-        ("Five categories from strongly disagree to strongly agree.", "800 scenarios, one label each.", AGREEMENT),
+        "sections 4, 6 and 7.1 (αNLG)",
+        ("Five categories from strongly disagree to strongly agree.", ONE_OUTPUT, "800 scenarios.", AGREEMENT),
         (
-            TWO_AT_ONCE,
             NO_STATEMENT,
+            TEN_PAGES,
             "We assume that αNLG is one of the tasks with 800 instances: the paper only names sentence-level tasks.",
         ),
-        ("800 scenarios as prompts, with an explanation of each system", "the names of your systems"),
+        ("800 scenarios as prompts; teams submit the explanations", TEST_QUESTIONS),
+        is_for_boards=True,
     ),
     StudyTemplate(
         "rated_translations",
-        "Translations rated in five categories",
+        "Board: translations rated in five categories",
         GENIE,
-        "sections 4, 6 and 7.3 (WMT DE-EN)",
+        "sections 4, 6 and 7.1 (WMT DE-EN)",
         (
             "Five categories against the reference translation, as in the paper; WMT itself uses a continuous scale.",
-            "800 sentences, one label each.",
+            ONE_OUTPUT,
+            "800 sentences.",
             AGREEMENT,
         ),
-        (TWO_AT_ONCE, NO_STATEMENT),
+        (NO_STATEMENT, TEN_PAGES),
         (
-            "800 sentences as prompts, each with the reference translation as its source document, and a translation of each system",
-            "the names of your systems",
+            "800 sentences as prompts, each with the reference translation as its source document; teams submit the translations",
+            TEST_QUESTIONS,
         ),
+        is_for_boards=True,
+    ),
+    StudyTemplate(
+        "compared_summaries",
+        "Board: summaries compared with the reference, before and after reading the document",
+        GENIE,
+        "sections 6 and 7.1 (XSUM), and the published form",
+        (
+            "All five questions, both lines above them and the five points are those of the published form, with its misspellings.",
+            "Two parts: the two summaries alone, then the same two with the document.",
+            "Strongly prefer A, prefer A, neutral, prefer B, strongly prefer B count 1, .75, .5, .25, 0 for A. So .5 is as good as the reference.",
+            "One document per batch, and the reference is on a random side.",
+        ),
+        (
+            "The points name “Summary A”, where the form says “A”.",
+            "The form pays $0.40. An article of 430 words takes almost two minutes to read, so this batch pays $0.75 for three minutes: $15 per hour.",
+            "The form has both parts on one page. Here each part is a page, and no answer of the first page can be changed after the document.",
+            "There are no test questions: sections that share their items cannot have them.",
+        ),
+        (
+            "300 documents as source documents of prompts without a text, each with an output of the system “reference”; teams submit the summaries",
+        ),
+        is_for_boards=True,
     ),
     StudyTemplate(
         "not_worse",

@@ -34,3 +34,13 @@ def explanation_field(help_text: str, rows: int = 4) -> forms.CharField:
     return forms.CharField(
         widget=forms.Textarea(attrs={"rows": rows}), required=False, help_text=f"{help_text} Markdown."
     )
+
+
+def source_field() -> forms.ChoiceField:
+    """Return the setting of whether the pages of a section show the source document of a prompt."""
+    return forms.ChoiceField(
+        choices=[("shown", "shown with the prompt"), ("hidden", "not shown in this section")],
+        initial="shown",
+        label="source document",
+        help_text="Hide it in the first of two sections with the same items, to ask about the outputs before annotators read the document.",
+    )

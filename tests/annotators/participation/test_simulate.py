@@ -156,3 +156,28 @@ def test_the_commands_simulate_and_analyse():
 
 def test_default_preferences_are_half_a_point_apart():
     assert default_system_strengths(spa_study(target_n=2)) == {"alpha": 0, "beta": 0.5, "gamma": 1.0}
+
+
+def test_robots_can_be_lenient_and_keep_the_middle_that_they_are_given():
+    study = launched(sample_draft("rating", 4, 9))
+    names = study.systems.judged().values_list("name", flat=True)
+
+    def mean(prefix, **crowd):
+        people = study.assignments.count()
+        record_simulated_answers(
+            study,
+            3,
+            dict.fromkeys(names, 1.0),
+            random.Random(3),
+            crowd=CrowdSettings(screened_out=0, **crowd),
+            name_prefix=prefix,
+        )
+        assert study.assignments.count() == people + 3
+        own = Response.objects.filter(
+            assignment__annotator__in=study.assignments.order_by("-pk").values("annotator")[:3]
+        )
+        values = own.filter(value__isnull=False).values_list("value", flat=True)
+        return sum(map(float, values)) / len(values)
+
+    usual, lenient, given_middle = mean("a"), mean("b", leniency=2.0), mean("c", middle=-1.0)
+    assert lenient > usual + 0.5 and given_middle > usual + 0.5

@@ -7,6 +7,7 @@ import pytest
 from django.urls import reverse
 
 from analysis.protocols.family_checks import describe_families
+from boards.services import snapshots
 from studies.design.checklist import find_design_problems
 from studies.imports.bundle import bundle_text, create_draft_from_bundle
 from studies.imports.study_templates import (
@@ -17,6 +18,7 @@ from studies.imports.study_templates import (
 )
 from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
+from tests.boards import builders
 from tests.builders import launched, user
 from tests.players import submitted
 
@@ -25,6 +27,8 @@ every = pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=[one.slug for 
 # What only stimuli, people to write to, or an ethics board can give.
 BROUGHT = (
     "no contact for annotators",
+    "The study has no systems",
+    "A pair needs two systems",
     "prompts with an output of every system; there are 0",
     "needs practice items",
     " texts; a batch needs ",
@@ -78,8 +82,12 @@ def test_the_papers_numbers_stand_in_them():
     pairs = drafts["two_choice_sentences"]
     assert pairs.sections.get().m * pairs.target_n == 5000 and pairs.annotators_per_batch == 10
     for slug, n in (("rated_answers", 300), ("rated_explanations", 800), ("rated_translations", 800)):
-        assert drafts[slug].sections.get().m * drafts[slug].target_n == n
-        assert len(drafts[slug].sections.get().questions.get().scale["labels"]) == 5
+        section = drafts[slug].sections.get()
+        assert section.m * drafts[slug].target_n == n and section.settings["shown"] == "one"
+        assert len(section.questions.get().scale["labels"]) == 5
+    first, second = drafts["compared_summaries"].sections.order_by("position")
+    assert second.reuses == first and (first.settings["source"], second.settings["source"]) == ("hidden", "shown")
+    assert [question.key for question in second.questions.order_by("position")][-1] == "overall"
 
 
 def test_the_template_of_a_claim_by_a_margin_says_what_the_report_will_claim(client):
@@ -114,7 +122,35 @@ def with_stimuli(study, n):
         )
 
 
-@pytest.mark.parametrize("slug", ["story_writers", "rated_answers", "two_choice_sentences", "not_worse"])
+@pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.is_for_boards])
+def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
+    owner = user()
+    template = create_draft_from_template(TEMPLATES_BY_SLUG[slug], owner)
+    Study.objects.filter(pk=template.pk).update(contact="research@example.org")
+    template = Study.objects.get(pk=template.pk)
+    for n in range(40):
+        prompt = Prompt.objects.create(study=template, key=f"p{n}", text=f"Prompt {n}.", source="A document.")
+        Output.objects.bulk_create(
+            Output(system=system, prompt=prompt, text=f"Reference for {n}.") for system in template.systems.all()
+        )
+    assert not template.contrasts.exists()
+    board = builders.open_board(owner, template, labels_per_output=1)
+    team, _ = builders.team_of(board)
+    for name in ("weak", "good"):
+        builders.submit(board, team, name)
+    builders.play_round(
+        board, {"good": 1.5, "weak": -1.5, **dict.fromkeys(template.systems.values_list("name", flat=True), 0.0)}
+    )
+    snapshot = snapshots.take_snapshot(board, owner)
+    overall = snapshot.result["criteria"][0]["key"]
+    scores = {row["name"]: row["scores"][overall] for row in snapshots.display_rows(snapshot)}
+    # The reference of the relative scale is the middle of all scores, and no row.
+    assert list(scores) == ["good", "weak"]
+    assert {score["labels"] for score in scores.values()} == {score["prompts"] for score in scores.values()} == {40}
+    assert 0 <= scores["weak"]["estimate"] < 50 < scores["good"]["estimate"] <= 100
+
+
+@pytest.mark.parametrize("slug", ["story_writers", "two_choice_sentences", "not_worse"])
 def test_with_stimuli_a_template_is_launched_and_answered(slug):
     study = create_draft_from_template(TEMPLATES_BY_SLUG[slug], user())
     Study.objects.filter(pk=study.pk).update(target_n=20)

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from annotators.models import Response
-from annotators.pages.presentation import responses_as_form_data
+from annotators.pages.presentation import build_shown_page, responses_as_form_data
 from annotators.pages.record import record_page_answers
 from studies.design.checklist import find_design_problems
 from studies.design.draw import draw_batches
@@ -13,7 +13,7 @@ from studies.models import Contrast, Exposure
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import order_systems
 from studies.services.questions import select_system_pairs
-from tests.builders import add_rating, add_relative, draft_study, launched
+from tests.builders import add_rating, add_relative, add_section, draft_study, launched
 from tests.players import Perceiving, answered, claimed, form, open_page
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +124,7 @@ def test_items_of_a_section_that_shows_no_pairs_cannot_be_shown_again():
 
 
 @pytest.mark.parametrize("wrong", [[], {}, ["all"], "x", None, 4, True, "\u2028", 1e300])
-@pytest.mark.parametrize("name", ["pairs", "order", "noun", "explanation"])
+@pytest.mark.parametrize("name", ["pairs", "order", "noun", "explanation", "source"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(**{name: wrong})
     list(find_design_problems(study))
@@ -180,3 +180,29 @@ def test_robots_of_the_product_answer_it():
     sent = [int(robot.answers(REGISTRY["relative"], {"s1.q1.i1": ask})["s1.q1.i1"]) for robot in robots]
     first = names[page.items[0].exposures[0][1]]
     assert (min(sent) > 3) if first == "beta" else (max(sent) < 3)
+
+
+# The source document
+
+
+@pytest.mark.parametrize("setting", ["hidden", "shown"])
+def test_the_first_of_two_sections_can_hide_the_source_document_that_the_second_shows(setting):
+    study = draft_study(systems=("alpha", "beta"), prompts=1, target_n=1, instructions="")
+    study.prompts.update(text="A headline.", source="The whole document.")
+    first = add_relative(study, m=1, source=setting)
+    second = add_section(study, "relative", position=first.position + 1, m=1, settings={})
+    type(second).objects.filter(pk=second.pk).update(reuses=first)
+    assignment = claimed(launched(study), "w")
+    pages = {}
+    for key in ("s1.p1", "s2.p1"):
+        _, page, asks = open_page(assignment, key)
+        (pages[key],) = build_shown_page(assignment, page, asks).items
+        answered(assignment, key)
+    sources = [item.source for item in pages.values()]
+    assert sources == ["" if setting == "hidden" else "The whole document.", "The whole document."]
+    assert {item.prompt for item in pages.values()} == {"A headline."}
+    # Both parts are about the same two outputs, on the same sides.
+    first_outputs, second_outputs = (
+        [(one.label, one.output.text) for one in item.exposures] for item in pages.values()
+    )
+    assert first_outputs == second_outputs

@@ -12,11 +12,13 @@ from studies.protocols import UnfillableBatch
 from studies.services.copying import clone_study
 from studies.services.lifecycle import ActionRefused
 from studies.services.test_questions import (
-    TestQuestionRequest as Request,
-)
-from studies.services.test_questions import (
+    GivenTestQuestion,
     delete_test_question_and_test_runs,
     make_test_questions_and_delete_test_runs,
+    store_given_test_questions_and_delete_test_runs,
+)
+from studies.services.test_questions import (
+    TestQuestionRequest as Request,
 )
 from tests import builders
 from tests.known_answers import draft, make
@@ -102,6 +104,22 @@ def test_a_batch_of_single_outputs_gets_both_types():
     types = dict(section.items.filter(kind="test").values_list("pk", "test_type"))
     for batch in draw_batches(study, 0, 10):
         assert sorted(types[item.item] for _, item in batch.items if item.item) == ["negative", "positive"]
+
+
+def test_a_page_with_one_of_several_systems_gets_test_questions_with_one_text():
+    study, section, researcher = draft("rating", prompts=60, shown="one", positive_share=0.1, negative_share=0.1)
+    assert make(study, section, researcher) == {"positive": 6, "negative": 6, "damaged": 6}
+    given = GivenTestQuestion(1, study.prompts.order_by("key").first().key, "Please choose 2.", 2.0, 2.0)
+    assert (
+        store_given_test_questions_and_delete_test_runs(section, section.questions.get(), [given], by=researcher) == 1
+    )
+    items = section.items.filter(kind="test")
+    assert set(Counter(Exposure.objects.filter(item__in=items).values_list("item", flat=True)).values()) == {1}
+    assert not Expected.objects.filter(item__in=items, about__isnull=False).exists()
+    types = dict(items.values_list("pk", "test_type"))
+    for batch in draw_batches(study, 0, 10):
+        kinds = [types[item.item] for _, item in batch.items if item.item]
+        assert len(kinds) == 2 and kinds.count("positive") == 1
 
 
 def test_a_batch_shows_no_prompt_twice_not_even_behind_a_negative_text():
