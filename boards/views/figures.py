@@ -12,6 +12,8 @@ ROW = 26
 TOP = 34
 NAMES_END, SCORES_START, SCORES_END, RANKS_START, RANKS_END = 236, 252, 590, 640, 840
 LONGEST_NAME = 30
+# About the width of a letter.
+LETTER = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,11 @@ def scores_figure(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], 
     step = (RANKS_END - RANKS_START) / last_rank
     marks = [_mark(result, row, place, axis, step) for place, row in enumerate(drawn)]
     bottom = TOP + ROW * len(marks) + 6
+    # The figure begins where the longest name does, so that a phone shows more of the scores.
+    left = max(0, NAMES_END - LETTER * max(len(mark.name) for mark in marks) - 4)
     return {
-        "width": WIDTH,
+        "left": left,
+        "width": WIDTH - left,
         "height": bottom + 44,
         "marks": marks,
         "ticks": axis.ticks,

@@ -19,6 +19,7 @@ from .responses import board_response
 from .stored import Shown, get_shown, kept
 
 SCORE_COLUMNS = ("estimate", "low", "high", "rank_low", "rank_high", "labels", "annotators", "prompts")
+RATING_COLUMNS = ("rating", "rating_low", "rating_high")
 # What a JSON file says of each submission.
 FACTS = ("name", "team", "url", "is_anchor", "is_human", "is_reference", "is_withdrawn", "received")
 PICTURE = "image/svg+xml"
@@ -45,11 +46,12 @@ def snapshot_file(request: HttpRequest, slug: str, number: int, file_format: str
 def csv_text(shown: Shown) -> str:
     """Return one row per system with all stored numbers. Scores are in points, as in the JSON file."""
     keys = [criterion["key"] for criterion in shown.result["criteria"]]
-    header = ["submission", "system", "team", "marks", *(f"{key}_{name}" for key in keys for name in SCORE_COLUMNS)]
+    columns = SCORE_COLUMNS + (RATING_COLUMNS if table.has_ratings(shown.result) else ())
+    header = ["submission", "system", "team", "marks", *(f"{key}_{name}" for key in keys for name in columns)]
     lines: list[list[Any]] = [[*header, "cost", "currency", "round", "received"]]
     currencies = {facts["number"]: facts.get("currency") for facts in shown.result["rounds"]}
     for row in shown.rows:
-        scores = [row["scores"].get(key, {}).get(name) for key in keys for name in SCORE_COLUMNS]
+        scores = [row["scores"].get(key, {}).get(name) for key in keys for name in columns]
         cost = [row.get("cost"), currencies.get(row.get("round")), row.get("round"), row["received"]]
         lines.append([row["submission"], row["name"], row["team"], " ".join(table.marks_of(row)), *scores, *cost])
     return formula_safe_csv_text(lines)

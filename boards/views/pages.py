@@ -74,6 +74,7 @@ def _results_html(shown: Shown, order: str) -> str:
         "figure": figures.scores_figure(shown.result, shown.rows, FIGURE_ROWS),
         "checks": sentences.check_sentences(shown.result),
         "reasons": sentences.reasons(shown.result),
+        "categories": table.categories(shown.result, shown.facts),
     }
     return render_to_string("boards/board.html", context)
 

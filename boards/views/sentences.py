@@ -53,6 +53,7 @@ def check_sentences(result: Mapping[str, Any]) -> list[str]:
     overall = result["tables"].get(result["criteria"][0]["key"], {})
     return [
         *_equating(overall.get("equating")),
+        *_style(overall.get("covariates")),
         *_audit(result.get("audit")),
         *_first_place(result.get("sensitivity")),
     ]
@@ -88,6 +89,16 @@ def _equating(equating: Mapping[str, Any] | None) -> list[str]:
         p = pvalue_text(anchors["pvalue"])
         found.append(f"Anchors did not move alike ({p}), so the correction for rounds is uncertain.")
     return found
+
+
+def _style(covariates: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    if not covariates:
+        return []
+    found = []
+    for one in covariates:
+        p = f" ({pvalue_text(one['pvalue'])})" if one.get("pvalue") is not None else ""
+        found.append(f"{one['name']}{p}")
+    return [f"Ratings are corrected for the style of outputs: {', '.join(found)}."]
 
 
 def _audit(audit: Sequence[Mapping[str, Any]] | None) -> list[str]:

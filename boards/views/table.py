@@ -63,6 +63,20 @@ def score_text(score: Mapping[str, Any]) -> str:
     return f"{signed(estimate)} +{high - estimate:.1f}/{MINUS}{estimate - low:.1f}"
 
 
+def rating_text(score: Mapping[str, Any]) -> str:
+    """Return a Bradley-Terry rating in points, with the distances to the ends of its interval.
+
+    >>> rating_text({"rating": 1071.6, "rating_low": 1050.2, "rating_high": 1092.0}), rating_text({})
+    ('1,072 +20/−21', '–')
+    """
+    rating, low, high = (score.get(name) for name in ("rating", "rating_low", "rating_high"))
+    if rating is None:
+        return UNDEFINED
+    if low is None or high is None:
+        return f"{rating:,.0f}"
+    return f"{rating:,.0f} +{high - rating:.0f}/{MINUS}{rating - low:.0f}"
+
+
 def rank_text(score: Mapping[str, Any]) -> str:
     """Return a rank set.
 
@@ -98,6 +112,7 @@ def as_lines(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> li
     found = []
     for row in rows:
         overall = row["scores"].get(keys[0], {})
+        rating = (rating_text(overall),) if has_ratings(result) else ()
         first = rounds.get(row.get("round"), {})
         cost = f"{row['cost']} {first.get('currency', '')}".strip() if row.get("cost") else UNDEFINED
         found.append(
@@ -109,12 +124,31 @@ def as_lines(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> li
                 marks=(*marks_of(row), *(("new best",) if row["submission"] in bests else ())),
                 may_be_first=overall.get("rank_low") == 1,
                 rank=rank_text(overall),
-                scores=tuple(score_text(row["scores"].get(key, {})) for key in keys),
+                scores=(*(score_text(row["scores"].get(key, {})) for key in keys), *rating),
                 counts=(_count(overall.get("labels")), _count(overall.get("annotators")), cost),
                 scored_in=f"{first['number']} ({first['closed']})" if first else UNDEFINED,
             )
         )
     return found
+
+
+def has_ratings(result: Mapping[str, Any]) -> bool:
+    return result["kind"] == "preferences"
+
+
+def categories(result: Mapping[str, Any], facts: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the ratings within each category of prompts: the overall ones, the best first."""
+    overall = result["tables"].get(result["criteria"][0]["key"], {})
+    return [
+        {
+            "name": name or "no category",
+            "lines": [
+                (rank_text(one), facts[one["submission"]]["name"], score_text(one), rating_text(one))
+                for one in sorted(ratings, key=lambda one: -one["estimate"])
+            ],
+        }
+        for name, ratings in sorted(overall.get("by_category", {}).items())
+    ]
 
 
 def _count(value: int | None) -> str:
@@ -143,7 +177,8 @@ def sort_rows(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], orde
 
 def _is_descending(order: str) -> bool:
     """Return whether the largest value is first: of scores in their own order, of others in the reversed one."""
-    return order.removeprefix("-").startswith(SCORE) != order.startswith("-")
+    key = order.removeprefix("-")
+    return (key.startswith(SCORE) or key == "rating") != order.startswith("-")
 
 
 def _sort_value(result: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> Any:
@@ -152,7 +187,7 @@ def _sort_value(result: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> 
     match key:
         case "name" | "team":
             return row[key].casefold() or None
-        case "labels" | "annotators":
+        case "labels" | "annotators" | "rating":
             return overall_of(result, row).get(key)
         case "cost":
             return float(row["cost"]) if row.get("cost") else None
@@ -165,6 +200,7 @@ def _columns(result: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
         ("rank", "Rank set", True),
         ("name", "System", False),
         *((SCORE + one["key"], one["label"].capitalize(), True) for one in result["criteria"]),
+        *([("rating", "Rating", True)] if has_ratings(result) else []),
         ("team", "Team", False),
         ("labels", "Labels", True),
         ("annotators", "Annotators", True),

@@ -286,3 +286,34 @@ def test_checks_that_found_nothing_say_so(client):
     assert "Anchors show no difference between rounds (p = .400)." in html
     assert "The audit of these results found nothing." in html
     assert "would be first" not in html
+
+
+def test_a_board_of_preferences_shows_ratings_and_categories(client):
+    board = builders.open_board()
+    rated = [
+        stored.score(64.0 - place, ranks=(1, 2))
+        | {"rating": 1100.4 - place, "rating_low": 1090.0, "rating_high": 1120.0}
+        for place in range(2)
+    ]
+    covariates = [{"name": "length (log of words)", "pvalue": 0.02}]
+    by_category = {"news": [{"submission": 1} | rated[0]], "": [{"submission": 1} | rated[1]]}
+    overall = {"status": "ok", "reason": "", "covariates": covariates, "by_category": by_category}
+    result = stored.result(board, {1: {"overall": rated[0]}}, tables={"overall": overall}, kind="preferences")
+    stored.add_snapshot(board, result)
+    html = text_of(client, "?sort=rating")
+    for words in (
+        ">64.0 +3.0/−3.3<",
+        ">1,100 +20/−10<",
+        'aria-sort="descending"',
+        "<summary>news</summary>",
+        "<summary>no category</summary>",
+        "Ratings are corrected for the style of outputs: length (log of words) (p = .020).",
+        "A score is the chance that annotators prefer the system",
+    ):
+        assert words in html, words
+    assert "overall_rating_high" in text_of(client, "1/scores.csv")
+
+
+def test_a_board_of_scores_has_no_ratings(board, client):
+    assert "Rating" not in text_of(client, "")
+    assert "rating" not in text_of(client, "2/scores.csv")
