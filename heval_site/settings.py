@@ -259,7 +259,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["analysis.api.permissions.IsResearcher"],
     "DEFAULT_THROTTLE_CLASSES": ["analysis.api.permissions.TokenThrottle"],
-    "DEFAULT_THROTTLE_RATES": {"api": "600/min", "export": "30/min"},
+    "DEFAULT_THROTTLE_RATES": {"api": "600/min", "export": "30/min", "public": "120/min", "submit": "30/min"},
     "DEFAULT_PARSER_CLASSES": ["analysis.api.renderers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["analysis.api.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.api.renderers.JSONOnlyNegotiation",

@@ -156,7 +156,7 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, Http404):
         return problem_response(
             404,
-            "This resource does not exist, or you do not have access to it. Check the address, or ask an owner of the study.",
+            "This resource does not exist, or you do not have access to it. Check the address, or ask its owner for access.",
         )
     if isinstance(error, PermissionDenied):
         return problem_response(403, str(error) or "You do not have permission to do this. Ask an owner of the study.")

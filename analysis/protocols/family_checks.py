@@ -36,6 +36,7 @@ def find_family_problems(study: Study, **signal_kwargs: object) -> Iterator[Prob
                 "comparison_families",
             )
     yield from _unordered_families(claims, after)
+    yield from _unequal_levels(study, after)
 
 
 def _unordered_families(claims: Iterable[Comparison], after: Mapping[str, str]) -> Iterator[Problem]:
@@ -55,6 +56,26 @@ def _unordered_families(claims: Iterable[Comparison], after: Mapping[str, str]) 
             False,
             f"unordered_families:{first}:{second}",
         )
+
+
+def _unequal_levels(study: Study, after: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a warning for each family that waits for another one, if not all their comparisons have the same level.
+
+    An adjusted p of the later family is at least the largest of the earlier one. So a smaller level of the later family asks more of
+    the earlier one than is written, and with a larger one the error over both is larger than the level of the earlier one.
+    """
+    levels: dict[str, set[float]] = {}
+    for family, role, level in study.contrasts.values_list("family", "role", "level"):
+        levels.setdefault(family or role, set()).add(level)
+    for second, first in after.items():
+        if first in levels and second in levels and len(levels[first] | levels[second]) > 1:
+            yield Problem(
+                f"The ordered families “{first}” and “{second}” have different significance levels. "
+                "Their order holds the error at one level only: enter the same.",
+                "comparison_families",
+                False,
+                f"levels_of_ordered_families:{first}:{second}",
+            )
 
 
 def describe_families(study: Study, **signal_kwargs: object) -> list[dict[str, Any]]:

@@ -328,20 +328,17 @@ def adjust_and_add_verdicts(
     estimates: Mapping[str, Estimate],
     family: Family,
     *,
-    equivalence_family: Family | None = None,
     significance: float | Mapping[str, float] = 0.05,
     star_scheme: str | None = "10/5/1",
 ) -> dict[str, Estimate]:
-    """Adjust the tests of difference and of equivalence, each in its own family, and add the verdicts.
+    """Adjust the tests of difference and of equivalence together, and add the verdicts.
 
     Parameters
     ----------
     estimates : mapping[str, Estimate]
         Estimates by the keys of `family`. A TOST is the sensitivity whose analysis ends in ".equivalence".
     family : Family
-        The declared family of the tests of difference.
-    equivalence_family : Family, optional
-        Family of the equivalence tests. By default the same keys under "<family>.equivalence".
+        The declared family of the comparisons. The tests of equivalence have its name with ".equivalence" after it.
     significance : float or mapping[str, float], default 0.05
         Significance level of all tests, or of each by its key.
     star_scheme : str or None, default '10/5/1'
@@ -356,6 +353,9 @@ def adjust_and_add_verdicts(
 
     Notes
     -----
+    "No difference" and "at least the margin" cannot both be true, so the family-wise error of all these tests is at most the
+    level although each comparison counts once: with the larger of its two p-values (see `multiplicity.adjust_among`).
+
     The detectable difference is that of the family's first step (see `multiplicity.adjust_detectable_difference`).
 
     Examples
@@ -365,14 +365,16 @@ def adjust_and_add_verdicts(
     >>> adjust_and_add_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
-    second = equivalence_family or replace(family, name=f"{family.name}.equivalence")
-    differences = adjust_pvalues_and_intervals_of_family(estimates, family, star_scheme=star_scheme)
-    tosts = {}
-    for key, estimate in estimates.items():
-        for other in estimate.sensitivity:
-            if other.analysis.endswith(".equivalence"):
-                tosts[key] = other
-    tosts = adjust_pvalues_and_intervals_of_family(tosts, second, star_scheme=None)
+    found = [(key, other) for key, estimate in estimates.items() for other in estimate.sensitivity]
+    tosts = {key: other for key, other in found if other.analysis.endswith(".equivalence")}
+    larger = {
+        key: max(1.0 if one.pvalue is None else one.pvalue for one in (estimate, tosts.get(key, estimate)))
+        for key, estimate in estimates.items()
+    }
+    differences = adjust_pvalues_and_intervals_of_family(estimates, family, others=larger, star_scheme=star_scheme)
+    tosts = adjust_pvalues_and_intervals_of_family(
+        tosts, replace(family, name=f"{family.name}.equivalence"), others=larger, star_scheme=None
+    )
     results = {}
     for key, estimate in differences.items():
         tost = tosts.get(key)

@@ -9,6 +9,7 @@ from studies.models import Output
 from studies.stimuli.texts import word_count
 
 from .checks import probe_fields, sensitivity_fields
+from .comparisons import RATING_POINTS, stored_differences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,11 @@ def add_preferences(
             "annotators": int(rows["annotator"][own].nunique()),
             "prompts": int(rows["prompt"][own].nunique()),
         }
+    numbers = [systems[place] for place in found.ranks.systems]
+    differences = stored_differences(numbers, found.differences, unit=RATING_POINTS, scale=POINTS_PER_LOG_ODDS)
     return {
+        # Only of the overall rating: pairs are many.
+        **({"differences": differences} if criterion.is_overall else {}),
         "status": found.status,
         "reason": found.reason,
         "annotators": int(rows["annotator"].nunique()),

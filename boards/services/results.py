@@ -7,6 +7,7 @@ from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
 from .checks import audit_of_scores, better_than_best_before, sensitivity_of_first_place
+from .comparisons import stored_differences
 from .paper_studies import double_labels, paper_studies
 from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
 
@@ -115,6 +116,8 @@ def _add_scores(
         "labels": len(rows),
         "prompts": int(rows["prompt"].nunique()),
         **found["table"],
+        # Only of the overall score: pairs are many.
+        **({"differences": found["differences"]} if criterion.is_overall else {}),
     }
 
 
@@ -164,6 +167,7 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
     return {
         "scores": {int(system): score for system, score in zip(ranks.systems, found.scores, strict=True)},
         "ranks": _rank_fields(ranks),
+        "differences": stored_differences(ranks.systems, found.differences),
         "table": {"status": ranks.status, "reason": ranks.reason, "equating": None},
     }
 
@@ -213,6 +217,7 @@ def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator"
     return {
         "scores": {int(system): score for system, score in zip(found.systems, found.scores, strict=True)},
         "ranks": _rank_fields(found.ranks),
+        "differences": stored_differences(found.ranks.systems, found.differences),
         "table": {
             "status": found.ranks.status,
             "reason": found.ranks.reason,

@@ -160,37 +160,28 @@ def submit_due_snapshots() -> int:
     return n
 
 
+def public_facts(board: Board) -> dict[int, dict[str, Any]]:
+    """Return what everybody may see now of each submission, by its number. Anonymous and withdrawn ones have no name."""
+    columns = ("board", "number", "name", "is_anonymous", "withdrawn_at", "published_at", "is_anchor", "is_human")
+    found = {}
+    for one in board.submissions.select_related("team").only(*columns, "received_at", "url", "team__name"):
+        is_named = not (one.is_anonymous or one.withdrawn_at)
+        found[one.number] = {
+            "name": one.public_name,
+            "team": one.team.name if one.team and is_named else "",
+            "url": one.url if is_named else "",
+            "is_anchor": one.is_anchor,
+            "is_human": one.is_human,
+            "is_reference": one.team_id is None,
+            "is_withdrawn": bool(one.withdrawn_at),
+            "is_named": is_named,
+            "received": one.received_at.date().isoformat(),
+            "changed_at": max(time for time in (one.received_at, one.withdrawn_at, one.published_at) if time),
+        }
+    return found
+
+
 def display_rows(snapshot: BoardSnapshot) -> list[Mapping[str, Any]]:
     """Return the rows of a snapshot with the names that everybody may see now, from the best score to the worst."""
-    submissions = {
-        one.number: one
-        for one in snapshot.board.submissions.select_related("team").only(
-            "number",
-            "name",
-            "is_anonymous",
-            "withdrawn_at",
-            "is_anchor",
-            "is_human",
-            "received_at",
-            "url",
-            "team__name",
-        )
-    }
-    found = []
-    for row in snapshot.result["rows"]:
-        one = submissions[row["submission"]]
-        is_named = not (one.is_anonymous or one.withdrawn_at)
-        found.append(
-            row
-            | {
-                "name": one.public_name,
-                "team": one.team.name if one.team and is_named else "",
-                "url": one.url if is_named else "",
-                "is_anchor": one.is_anchor,
-                "is_human": one.is_human,
-                "is_reference": one.team_id is None,
-                "is_withdrawn": bool(one.withdrawn_at),
-                "received": one.received_at.date().isoformat(),
-            }
-        )
-    return found
+    facts = public_facts(snapshot.board)
+    return [row | facts[row["submission"]] for row in snapshot.result["rows"]]

@@ -1,7 +1,7 @@
 """Read and check a file of outputs, store it as a submission, and let its team withdraw or publish it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
+from django.utils.text import capfirst
 
 from boards.models import Board, BoardRound, Submission, SubmittedOutput, Team
 from studies.models import audit
@@ -19,6 +20,7 @@ from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARACTERS = 100_000
+MAX_DESCRIPTION_CHARACTERS = 10_000
 LISTED_KEYS = 5
 
 
@@ -137,10 +139,9 @@ def submit_outputs(
     if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
         return earlier, False
     refuse_unless_open(board)
-    try:
-        name = clean_name(name, max_length=100)
-    except TextRefused as refused:
-        raise ValidationError({"name": str(refused).removeprefix("name: ").capitalize()}) from None
+    name = _cleaned("name", lambda: clean_name(name, max_length=100))
+    limit = MAX_DESCRIPTION_CHARACTERS
+    description = _cleaned("description", lambda: clean_text(description, max_length=limit, field="description"))
     read = read_outputs_file(filename, file, board.sample_keys)
     with transaction.atomic():
         # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
@@ -150,7 +151,7 @@ def submit_outputs(
             return earlier, False
         same = Submission.objects.filter(board=board, name=name).first()
         if same is not None:
-            if same.team_id == team.pk and same.sha256 == read.sha256:
+            if same.team_id == team.pk and same.sha256 == read.sha256 and not same.withdrawn_at:
                 return same, False
             raise ValidationError(
                 {
@@ -191,6 +192,13 @@ def submit_outputs(
     return submission, True
 
 
+def _cleaned(field: str, clean: Callable[[], str]) -> str:
+    try:
+        return clean()
+    except TextRefused as refused:
+        raise ValidationError({field: capfirst(str(refused).removeprefix(f"{field}: "))}) from None
+
+
 def next_submission_number(board: Board) -> int:
     return (board.submissions.aggregate(n=Max("number"))["n"] or 0) + 1
 
@@ -203,15 +211,15 @@ def refuse_unless_open(board: Board) -> None:
 
 
 @transaction.atomic
-def withdraw(submission: Submission) -> bool:
-    """Withdraw a submission for its team. Return whether it was not withdrawn before.
+def withdraw(submission: Submission, by=None) -> bool:
+    """Withdraw a submission for its team. Return whether it was not withdrawn before. ``by``: the member who does it for the team.
 
     Later rounds do not score it, and later snapshots leave it out. A round that is running ends as planned, so that no
     annotator loses work. Its name disappears from all pages.
     """
     if not Submission.objects.filter(pk=submission.pk, withdrawn_at=None).update(withdrawn_at=Now(), is_anchor=False):
         return False
-    audit.record("withdraw from board", by=None, board=submission.board.slug, submission=submission.number)
+    audit.record("withdraw from board", by=by, board=submission.board.slug, submission=submission.number)
     return True
 
 

@@ -30,7 +30,6 @@ GROUPS = (
         ("max_submissions_per_round", "opens_by_itself", "launch_weekdays", "launch_hour", "time_zone"),
     ),
 )
-RESERVED_SLUGS = frozenset({"new"})
 
 
 class BoardForm(forms.ModelForm):
@@ -58,12 +57,6 @@ class BoardForm(forms.ModelForm):
             for name, one in self.fields.items():
                 one.disabled = name not in CHANGEABLE_WHEN_OPEN
             field.queryset = Study.objects.filter(pk=self.instance.template_id)  # type: ignore[attr-defined]  # a choice of rows
-
-    def clean_slug(self):
-        slug = self.cleaned_data["slug"]
-        if slug in RESERVED_SLUGS:
-            raise forms.ValidationError("This address is used by a page of heval. Choose another one.")
-        return slug
 
     def clean_launch_weekdays(self):
         return ",".join(self.cleaned_data["launch_weekdays"])

@@ -16,6 +16,7 @@ COMMANDS = {
     "reconcile": "read the panel's submissions, from its service or its file",
     "update_ledger": "record the payments due to a link's people, or show them",
     "analyse": "run an analysis and print its results",
+    "submit": "submit outputs to a board of this or another site",
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
 }

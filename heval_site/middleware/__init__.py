@@ -3,6 +3,7 @@
 Annotators' pages need no session, user, message or form cookie, and do not pay for them.
 """
 
+import re
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ from .errors import NotUtf8
 
 # Logged-in users upload files here that are larger than any form.
 UPLOAD_PATH = "/studies/"
+# Pages of teams check the key in the address before they read a file, and report files that are too large themselves.
+TEAM_PATH = re.compile(r"/boards/[-\w]+/team/[^/]+/\Z")
 REST_PATH = "/api/"  # reads no file, and reports files that are too large itself
 HEALTH_PATHS = ("/healthz", "/readyz")  # health checks use any host name of this machine
 ANNOTATOR_PATHS = ("/p/", "/e/", *HEALTH_PATHS)
@@ -63,7 +66,7 @@ class Security(SecurityMiddleware):
             raise NotUtf8
         if "\0" in request.path_info:
             raise Http404  # no path contains this character, and PostgreSQL does not accept it
-        if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)):
+        if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)) and not TEAM_PATH.match(request.path_info):
             refuse_too_large_body(request)
         if not request.path_info.startswith(HEALTH_PATHS):
             request.get_host()  # raises for a foreign host; CommonMiddleware, which also checks, skips annotators' paths

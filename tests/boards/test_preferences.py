@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotators.participation.simulate import CrowdSettings
+from boards.models import BoardSnapshot
 from boards.services import snapshots
+from boards.services.comparisons import compare_submissions
 from boards.services.preferences import style_differences, win_percent
 from boards.services.results import compute_board_result
 from studies.services.lifecycle import ActionRefused
@@ -99,15 +102,19 @@ def test_preferences_claim_no_new_prompts():
 def test_two_choices_through_the_whole_product():
     owner = user()
     template = builders.choice_template(owner, prompts=24)
-    board = builders.open_board(owner, template, population="subsample", controls_style=True)
+    board = builders.open_board(owner, template, population="subsample")
     team, _ = builders.team_of(board)
     for name in ("weak", "good"):
         builders.submit(board, team, name)
-    one = builders.play_round(board, {"human": 0.4, "weak": -0.4, "good": 0.2})
+    # People who differ, so that no system wins always.
+    divided = CrowdSettings(spread=0.4, noise=0.2, screened_out=0, acquiescent=0)
+    one = builders.play_round(board, {"human": 0.3, "weak": -0.3, "good": 0.1}, crowd=divided)
     # 3 systems x 24 prompts x 2 labels, two outputs on a page, on batches of 6.
     assert one.study.target_n == 12
     snapshot = snapshots.take_snapshot(board, owner)
-    assert [row["name"] for row in snapshots.display_rows(snapshot)][-1] == "weak"
+    rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
+    assert {row["status"] for row in rows.values()} == {"ok"}, rows
+    assert rows["weak"]["estimate"] < rows["human"]["estimate"]
     assert snapshot.n_labels == 72
 
 
@@ -123,3 +130,14 @@ def test_a_relative_scale_scores_systems_against_the_reference():
     rows = {row["name"]: row["scores"]["overall"] for row in snapshots.display_rows(snapshot)}
     assert set(rows) == {"weak", "good"}  # the reference is the middle of the scale, not a system
     assert rows["weak"]["estimate"] < 30 < 35 < rows["good"]["estimate"] < 65
+
+
+def test_pairs_are_compared_in_rating_points(board):
+    result = compute_board_result(board, votes(), {2: 1, 3: 2})
+    snapshot = BoardSnapshot(number=1, result=result)
+    found = compare_submissions(snapshot, 1, 2)
+    assert (found.unit, found.systems, found.reason) == ("rating points", 3, "")
+    # The true strengths differ by 2 in log-odds.
+    assert found.low < 2 * 400 / np.log(10) < found.high
+    rating = {row["submission"]: row["scores"]["overall"]["rating"] for row in result["rows"]}
+    assert found.estimate == pytest.approx(rating[1] - rating[2])

@@ -1,7 +1,9 @@
 """Claims about two systems under many designs: false claims, coverage, power, and claims in the wrong direction.
 
-``python -m tests.calibration.claims [--studies 1000] [--processes 2]`` simulates every cell of a grid with the method of the
-reports and with those it was chosen from, and stores the rates in tests/golden/claims.json. Then ``python -m tests.calibration --page-only`` writes the page again. A cell combines numbers of
+``python -m tests.calibration.claims candidates`` compares the method of the reports with those it was chosen from, in 200
+studies of every cell of a grid. ``python -m tests.calibration.claims reports`` simulates 1,000 other studies of every cell with
+the method of the reports alone. Both store each cell in tests/golden/claims.json when it is finished, and go on there with
+``--continue``. Then ``python -m tests.calibration --page-only`` writes the page again. A cell combines numbers of
 people and prompts, who judges what, how active people are, how much people and prompts differ, tastes, a kind of answer,
 and the weights. 150 of the 138,240 cells cover every pair of settings.
 """
@@ -10,24 +12,33 @@ import argparse
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from analysis.stats import clusters
-from analysis.stats.confidence import ConfidenceCurve, TCurve
+from analysis.stats.confidence import BettingCurve, ConfidenceCurve, TCurve
 from tests import ROOT
 from tests.analysis.stats.comparisons import sandwich
+from tests.calibration.candidates import WildBootstrap, crossed_model
 
 RECORD = ROOT / "tests" / "golden" / "claims.json"
 LEVEL = 0.95
 # The methods that were compared. The first is that of the reports.
 USED = "two-way jackknife, or bets"
-METHODS = (USED, "two-way jackknife", "sum of both variances", "two-way CR1, largest", "people only")
+METHODS = (
+    USED,
+    "two-way jackknife",
+    "sum of both variances",
+    "two-way CR1, largest",
+    "people only",
+    "wild bootstrap",
+    "mixed model, Kenward-Roger",
+)
 SETTINGS: Mapping[str, tuple] = {
     "people": (6, 8, 20, 60),
     "prompts": (5, 10, 30, 100),
@@ -137,54 +148,76 @@ def true_mean(cell: ClaimCell, n: int = 400_000) -> float:
     return float(np.mean(answered(rng, cell, latent(rng, cell, np.arange(n), np.arange(n)))))
 
 
-def curves(
+def reported_curve(
     values: np.ndarray, annotators: np.ndarray, prompts: np.ndarray, weights: np.ndarray
-) -> dict[str, ConfidenceCurve | None]:
-    """Return the confidence curve of each method; None if it makes no claim."""
+) -> ConfidenceCurve | None:
+    """Return the curve of `annotator_prompt_clustered_mean`, without the sensitivities."""
+    options: dict[str, Any] = {"weights": weights, "null": 0.5, "bounds": (0.0, 1.0)}
+    return clusters.two_way_clustered_mean(values, annotators, prompts, **options).curve
+
+
+class HasPvalue(Protocol):
+    """What the comparison needs of a method: the p-value of any value."""
+
+    def pvalue(self, null: float) -> float: ...
+
+
+def curves(
+    rng: np.random.Generator, values: np.ndarray, annotators: np.ndarray, prompts: np.ndarray, weights: np.ndarray
+) -> dict[str, HasPvalue | None]:
+    """Return the p-values of each method; None if it makes no claim. The mixed model has no weights. ``rng``: for bootstraps."""
     options: dict[str, Any] = {"weights": weights, "null": 0.5}
-    # That of `annotator_prompt_clustered_mean`, without the sensitivities.
-    used = clusters.two_way_clustered_mean(values, annotators, prompts, bounds=(0.0, 1.0), **options)
+    used = reported_curve(values, annotators, prompts, weights)
     plain = clusters.two_way_clustered_mean(values, annotators, prompts, **options)
     alone = clusters.clustered_mean(values, annotators, **options)
     if plain.status != "ok" or plain.estimate is None:
-        return {USED: used.curve} | dict.fromkeys(METHODS[1:])
-    spread, df = clusters.two_way_jackknife(
-        values, weights, np.unique(annotators, return_inverse=True)[1], np.unique(prompts, return_inverse=True)[1]
-    )
+        return {USED: used} | dict.fromkeys(METHODS[1:])
+    ways = [np.unique(labels, return_inverse=True)[1] for labels in (annotators, prompts)]
+    spread, df = clusters.two_way_jackknife(values, weights, *ways)
     both = spread.annotators + spread.items
     old = sandwich(values, annotators, prompts, weights=weights)
     return {
-        USED: used.curve,
+        USED: used,
         METHODS[1]: plain.curve,
         METHODS[2]: TCurve(plain.estimate, math.sqrt(both), df) if both > 1e-18 else None,
         METHODS[3]: old if old.se > 1e-9 else None,
         METHODS[4]: alone.curve,
+        METHODS[5]: WildBootstrap.drawn(rng, values, weights, *ways) if old.se > 1e-9 else None,
+        METHODS[6]: None if (mixed := crossed_model(values, *ways)) is None else mixed.curve,
     }
 
 
-def measured(job: tuple[int, int]) -> dict[str, Any]:
-    """Simulate the studies of one cell, and again with a difference that a study should find."""
-    place, studies = job
+def simulated(
+    rng: np.random.Generator, cell: ClaimCell
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the values, annotators, prompts and weights of one study; None if it has too few prompts for a claim."""
+    annotators, prompts = who_judges_what(rng, cell)
+    if len(np.unique(prompts)) < clusters.TOO_FEW_ITEMS:
+        return None
+    values = answered(rng, cell, latent(rng, cell, annotators, prompts))
+    weights = np.ones(len(values)) if cell.weights == "answers" else 1 / np.bincount(annotators)[annotators]
+    return values, annotators, prompts, weights
+
+
+def compare_candidates(place: int, studies: int) -> dict[str, Any]:
+    """Simulate the studies of one cell with every method, and again with a difference that a study should find."""
     cell = cells()[place]
-    rng = np.random.default_rng([7, place])
+    rng, bootstrap_rng = np.random.default_rng([7, place]), np.random.default_rng([9, place])
     missed, claims, wrong = (dict.fromkeys(METHODS, 0) for _ in range(3))
-    n_studies, n_bets, truth = 0, 0, true_mean(cell)
+    n_studies, truth = 0, true_mean(cell)
     different = replace(cell, shift=cell.shift + 0.5)
     for _ in range(studies):
         for world in (cell, different):
-            annotators, prompts = who_judges_what(rng, world)
-            if len(np.unique(prompts)) < clusters.TOO_FEW_ITEMS:
+            study = simulated(rng, world)
+            if study is None:
                 continue
-            values = answered(rng, world, latent(rng, world, annotators, prompts))
-            weights = np.ones(len(values)) if world.weights == "answers" else 1 / np.bincount(annotators)[annotators]
-            found = curves(values, annotators, prompts, weights)
+            found = curves(bootstrap_rng, *study)
             if world is cell:
                 n_studies += 1
-                n_bets += int(found[USED] is not None and not isinstance(found[USED], TCurve))
                 for method, curve in found.items():
-                    missed[method] += int(curve is None or curve.pvalue(truth) < 1 - LEVEL)
+                    missed[method] += int(misses(curve, truth))
             else:
-                mean = float(np.average(values, weights=weights))
+                mean = float(np.average(study[0], weights=study[3]))
                 for method, curve in found.items():
                     is_claim = curve is not None and curve.pvalue(0.5) < 1 - LEVEL
                     claims[method] += int(is_claim)
@@ -193,8 +226,8 @@ def measured(job: tuple[int, int]) -> dict[str, Any]:
         "cell": asdict(cell),
         "name": cell.name,
         "truth": round(truth, 4),
+        "simulated": studies,
         "studies": n_studies,
-        "bets": round(n_bets / n_studies, 4) if n_studies else None,
         **{
             key: {method: round(count / n_studies, 4) if n_studies else None for method, count in counts.items()}
             for key, counts in (("missed", missed), ("power", claims), ("wrong", wrong))
@@ -202,23 +235,73 @@ def measured(job: tuple[int, int]) -> dict[str, Any]:
     }
 
 
+def measure_reports(place: int, studies: int) -> dict[str, Any]:
+    """Simulate the studies of one cell with the method of the reports alone, from other seeds than the comparison."""
+    cell = cells()[place]
+    rng = np.random.default_rng([8, place])
+    n_studies, missed, bets, truth = 0, 0, 0, true_mean(cell)
+    for _ in range(studies):
+        study = simulated(rng, cell)
+        if study is None:
+            continue
+        curve = reported_curve(*study)
+        n_studies += 1
+        missed += int(misses(curve, truth))
+        bets += int(isinstance(curve, BettingCurve))
+    return {
+        "name": cell.name,
+        "truth": round(truth, 4),
+        "simulated": studies,
+        "studies": n_studies,
+        "missed": missed,
+        "bets": bets,
+    }
+
+
+def misses(curve: HasPvalue | None, truth: float) -> bool:
+    """Whether the interval of a curve misses the truth. A study without a curve counts as a miss."""
+    return curve is None or curve.pvalue(truth) < 1 - LEVEL
+
+
 def limit(studies: int, rate: float = 0.06) -> float:
     """Return the largest share of missed truths that a cell may have: .06 and two standard errors."""
     return rate + 2 * math.sqrt(rate * (1 - rate) / studies)
 
 
+def broken_cells(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the cells in which the method of the reports misses the truth more often than the limit allows."""
+    return [row["name"] for row in rows if row["studies"] and row["missed"] / row["studies"] > limit(row["studies"])]
+
+
+def stored_record() -> dict[str, Any]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+STEPS = {"candidates": (compare_candidates, 200), "reports": (measure_reports, 1000)}
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m tests.calibration.claims")
-    arguments.add_argument("--studies", type=int, default=1000)
+    arguments.add_argument("step", choices=STEPS)
+    arguments.add_argument("--studies", type=int)
     arguments.add_argument("--processes", type=int, default=2)
+    arguments.add_argument("--continue", dest="is_continued", action="store_true", help="keep the cells of this size")
     given = arguments.parse_args()
+    measure, usual = STEPS[given.step]
+    studies = given.studies or usual
+    rows = {row["name"]: row for row in stored_record()[given.step]}
+    places = [
+        place
+        for place, cell in enumerate(cells())
+        if not (given.is_continued and rows.get(cell.name, {}).get("simulated") == studies)
+    ]
     with ProcessPoolExecutor(given.processes) as pool:
-        rows = []
-        for row in pool.map(measured, [(place, given.studies) for place in range(N_CELLS)]):
-            rows.append(row)
-            print(f"{row['missed'][USED]}  {row['name']}", flush=True)
-    source = f"python -m tests.calibration.claims --studies {given.studies}; fixed seeds, one for each cell"
-    RECORD.write_text(json.dumps({"source": source, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+        for row in pool.map(measure, places, itertools.repeat(studies)):
+            rows[row["name"]] = row
+            # Another step may have stored its rows in the meantime.
+            record = stored_record() | {given.step: [rows[cell.name] for cell in cells() if cell.name in rows]}
+            RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+            print(f"{row['missed']}  {row['name']}", flush=True)
 
 
 if __name__ == "__main__":

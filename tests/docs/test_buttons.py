@@ -35,7 +35,9 @@ def said() -> set[str]:
         }
     for path in (ROOT / "static").glob("*.js"):
         found |= {as_read(piece) for piece in re.findall(r'"([^"\n]+)"', path.read_text(encoding="utf-8"))}
-    for path in (path for name in ("studies", "annotators", "analysis") for path in (ROOT / name).rglob("*.py")):
+    for path in (
+        path for name in ("studies", "annotators", "analysis", "boards") for path in (ROOT / name).rglob("*.py")
+    ):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             is_label = isinstance(node, ast.keyword) and node.arg in ("label", "verbose_name")
             node = node.value if is_label else node

@@ -45,6 +45,7 @@ AREAS = {
         "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
         "analysis/report/parameters.py", "heval_site/middleware/errors.py",
     ),
+    "boards": ("boards/api/**/*.py", "boards/services/comparisons.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
         "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",
@@ -75,9 +76,10 @@ MAKERS_OF = {
         "row_error": 2, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
         "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
     },
+    "boards": {"row_error": 2, "ParseError": 0, "PermissionDenied": 0},
     "importers": {"ColumnRefused": 1},
     "commands": {
-        "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0,
+        "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0, "NotReachable": 0,
         "print_to_stderr": 0, "supervisor.print_to_stderr": 0,
     },
     "panels": {

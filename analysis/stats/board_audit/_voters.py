@@ -37,8 +37,7 @@ def heavy_voter_probe(
         The declared limit of one person's share of the answers. With ten people or fewer equal shares are no fault, so
         the limit is then twice an equal share.
     largest_influence : float, default 1
-        The declared limit of what leaving out one person changes in the difference between the first two systems, in its
-        standard errors.
+        The declared limit of the change of the lead when one person is left out. It counts standard errors of the lead.
     unit : str, default 'annotator'
         Name of the unit.
 

@@ -72,9 +72,9 @@ def two_way_clustered_mean(
 
     Notes
     -----
-    The t distribution with the variance and the degrees of freedom of `two_way_jackknife`. Claims are false in at most
-    6 % of studies in each cell of the grid in `tests/calibration/claims.py`: 6 to 60 people, 5 to 100 prompts, uneven activity, large
-    effects of prompts, ceilings.
+    The t distribution with the variance and the degrees of freedom of `two_way_jackknife`. The intervals
+    missed the truth in at most 6.4 % of 1,000 studies in each cell of the grid in `tests/calibration/claims.py`: 6 to 60 people, 5 to
+    100 prompts, uneven activity, large effects of prompts, ceilings.
 
     Examples
     --------

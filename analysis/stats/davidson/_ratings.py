@@ -18,6 +18,7 @@ from analysis.stats.bradley_terry import connected_components
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.davidson._model import fit_win_and_tie_table
 from analysis.stats.davidson._votes import Votes, checked_votes, win_and_tie_tables
+from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, Interval, Record
 
 RESAMPLES = 1999
@@ -31,7 +32,8 @@ class PairedRatings(Record):
 
     `ratings` have intervals that hold for all systems at once. `covariates` has one Estimate per covariate: its effect on
     the log-odds of the first. `tie` is that of Davidson's nu, None if ties are half wins. `covariance` (K, K) is over
-    people. `components` are the groups of systems connected by votes.
+    people. `components` are the groups of systems connected by votes. `differences` of all pairs are in the order of
+    `ranks.systems`; None if there are no ratings.
     """
 
     status: str
@@ -45,6 +47,7 @@ class PairedRatings(Record):
     n_rows: int
     n_clusters: int
     unit: str
+    differences: SimultaneousDifferences | None = None
 
 
 def paired_ratings(
@@ -167,11 +170,15 @@ def paired_ratings(
     )
     df = max(1.0, 1 / float(np.sum(shares**2)) - 1)
     place = n_systems + votes.with_nu
+    ratings = _ratings(spread, level, resamples, rng, f"{analysis}.rating", common)
+    sets, differences = ranks.rank_confidence_sets_from_spread(
+        spread, level=level, resamples=resamples, rng=rng, unit=unit
+    )
     return PairedRatings(
         status="ok",
         reason="",
-        ratings=_ratings(spread, level, resamples, rng, f"{analysis}.rating", common),
-        ranks=ranks.rank_confidence_sets_from_spread(spread, level=level, resamples=resamples, rng=rng, unit=unit)[0],
+        ratings=ratings,
+        ranks=sets,
         covariates=tuple(
             clusters.t_estimate(
                 float(parameters[place + number]),
@@ -193,6 +200,7 @@ def paired_ratings(
         n_rows=len(votes.outcomes),
         n_clusters=n_people,
         unit=unit,
+        differences=differences,
     )
 
 

@@ -11,6 +11,7 @@ from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import IntArray, label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.leaderboard._scores import system_score_in_points
+from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 
@@ -19,11 +20,13 @@ class Leaderboard(Record):
     """Systems from best to worst: scores, rank sets, and distances from the best system.
 
     `scores` and `from_best` are in the order of `ranks.systems`. The best system's own distance is `not_applicable`.
+    `differences` of all pairs are in the same order; None if there are no rank sets.
     """
 
     scores: tuple[Estimate, ...]
     ranks: ranks.RankSets
     from_best: tuple[Estimate, ...]
+    differences: SimultaneousDifferences | None = None
 
 
 def leaderboard(
@@ -122,6 +125,7 @@ def leaderboard(
         scores=tuple(scores),
         ranks=sets,
         from_best=tuple(_distance(position, spread, differences, sets, common) for position in range(len(scores))),
+        differences=differences,
     )
 
 

@@ -11,6 +11,7 @@ from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import validate_level
 from analysis.stats.leaderboard._linking import LinkedRounds, linked_rounds
 from analysis.stats.leaderboard._stability import largest_difference
+from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 # With fewer anchors nobody can tell which of them moved.
@@ -38,6 +39,7 @@ class EquatedScores(Record):
     one per system in the order of `systems`; those that no anchor links with the reference are `not_identified`, hold
     within the rounds of their `detail["holds_within"]`, and have no place in `ranks`. `drift` tests that no shift differs
     from another, `anchors_agree` that all anchors moved alike. `anchor_cells` are the points of the figure.
+    `differences` of all pairs are in the order of `ranks.systems`; None if there are no rank sets.
     """
 
     systems: tuple[Any, ...]
@@ -51,6 +53,7 @@ class EquatedScores(Record):
     drift: Estimate
     anchors_agree: Estimate
     anchor_cells: tuple[AnchorCell, ...]
+    differences: SimultaneousDifferences | None = None
 
 
 def equated_scores(
@@ -151,7 +154,7 @@ def equated_scores(
         _score(linked, system, own_rounds[system], spread, (se[system], df[system]), common)
         for system in range(len(linked.systems))
     )
-    sets, _ = ranks.rank_confidence_sets_from_spread(
+    sets, differences = ranks.rank_confidence_sets_from_spread(
         spread.in_order(np.flatnonzero(on_scale)), level=level, resamples=resamples, rng=rng, unit=unit
     )
     se_of_cells, _ = linked.spread.of_scores()
@@ -177,6 +180,7 @@ def equated_scores(
             )
             for cell in np.flatnonzero(linked.is_anchor)
         ),
+        differences=differences,
     )
 
 

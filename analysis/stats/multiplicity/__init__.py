@@ -15,6 +15,7 @@ from analysis.stats.multiplicity._families import (
 )
 from analysis.stats.multiplicity._pvalues import (
     METHODS,
+    adjust_among,
     behind_gate,
     benjamini_hochberg,
     bonferroni,
@@ -27,6 +28,7 @@ __all__ = [
     "STAR_SCHEMES",
     "Family",
     "Gate",
+    "adjust_among",
     "adjust_detectable_difference",
     "adjust_pvalues_and_intervals_of_family",
     "behind_gate",

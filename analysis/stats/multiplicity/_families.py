@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from analysis.stats import power
-from analysis.stats.multiplicity._pvalues import METHODS, behind_gate
+from analysis.stats.multiplicity._pvalues import METHODS, adjust_among, behind_gate
 from analysis.stats.results import Estimate, Interval, Record
 
 # Thresholds for one, two, three stars. The SPA paper's table uses the first scheme.
@@ -78,7 +78,11 @@ def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
 
 
 def adjust_pvalues_and_intervals_of_family(
-    estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
+    estimates: Mapping[str, Estimate],
+    family: Family,
+    *,
+    others: Mapping[str, float] | None = None,
+    star_scheme: str | None = "10/5/1",
 ) -> dict[str, Estimate]:
     """Add the adjusted p-values, intervals that agree with them, and the family's name and size to the estimates.
 
@@ -88,6 +92,9 @@ def adjust_pvalues_and_intervals_of_family(
         Estimates by the keys of the family. A planned key that is absent or has no test counts as p = 1.
     family : Family
         The declared family.
+    others : mapping[str, float], optional
+        P-values with which comparisons count while another is adjusted, if they have a second test: the larger one of both (see
+        `adjust_among`). By default the p-value of the estimate.
     star_scheme : str or None, default '10/5/1'
         Key of `STAR_SCHEMES`; None gives no stars.
 
@@ -121,7 +128,8 @@ def adjust_pvalues_and_intervals_of_family(
     if unplanned:
         raise ValueError(f"estimates: {unplanned[0]!r} is not planned in the family {family.name}")
     pvalues = [estimates[key].pvalue if key in estimates else None for key in family.planned]
-    adjusted = METHODS[family.method](pvalues)
+    larger = [(others or {}).get(key, pvalue) for key, pvalue in zip(family.planned, pvalues, strict=True)]
+    adjusted = adjust_among(pvalues, larger, family.method)
     if family.gate is not None:
         adjusted = behind_gate(adjusted, family.gate.pvalue)
     after = dict(zip(family.planned, adjusted, strict=True))

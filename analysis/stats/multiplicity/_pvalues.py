@@ -144,6 +144,66 @@ def behind_gate(pvalues: Sequence[float | None], gate_pvalue: float) -> list[flo
     return [None if pvalue is None else max(pvalue, gate_pvalue) for pvalue in pvalues]
 
 
+def adjust_among(
+    pvalues: Sequence[float | None], others: Sequence[float | None], method: str = "holm"
+) -> list[float | None]:
+    """Adjusted p-values of tests that have an alternative test each, of which at most one has a true hypothesis.
+
+    A comparison can be tested for a difference and for equivalence within a margin. "There is no difference" and "the
+    difference is at least as large as the margin" cannot both be true.
+
+    Parameters
+    ----------
+    pvalues : sequence[float or None], shape (m,)
+        P-values of one test of each comparison; None is a planned test that is missing.
+    others : sequence[float or None], shape (m,)
+        The larger p-value of the tests of each comparison, with which it counts while another is adjusted.
+    method : {"holm", "bonferroni", "hommel", "benjamini_hochberg"}, default "holm"
+        Key of `METHODS`.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the order of `pvalues`. Those of all tests of all comparisons together control the
+        family-wise error, if the method does so for one test of each comparison.
+
+    Raises
+    ------
+    ValueError
+        If the two sequences differ in length.
+
+    Notes
+    -----
+    A closed test rejects a hypothesis if it rejects every set of hypotheses that can be true together and contain it. Such
+    a set has at most one hypothesis of each comparison. The set with the larger p-value of each other comparison is the last to be
+    rejected, because Bonferroni's and Simes' tests depend on the size of a set and increase with each p-value. So m p-values
+    are enough, and a family does not grow by its tests of equivalence.
+
+    References
+    ----------
+    Marcus, Peritz and Gabriel 1976, Biometrika 63, 655-660 (closed tests); Shaffer 1986, Journal of the American
+    Statistical Association 81, 826-831 (hypotheses that cannot be true together).
+
+    Examples
+    --------
+    >>> difference, equivalence = [0.001, 0.03], [0.9, 0.01]
+    >>> larger = [max(pair) for pair in zip(difference, equivalence)]
+    >>> adjust_among(difference, larger), adjust_among(equivalence, larger)
+    ([0.002, 0.06], [0.9, 0.02])
+    >>> holm(difference)
+    [0.002, 0.03]
+    """
+    if len(pvalues) != len(others):
+        raise ValueError(f"others: {len(others)} where pvalues has {len(pvalues)}")
+    adjust = METHODS[method]
+    if list(pvalues) == list(others):
+        return adjust(pvalues)
+    return [
+        adjust([*others[:position], pvalue, *others[position + 1 :]])[position]
+        for position, pvalue in enumerate(pvalues)
+    ]
+
+
 def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
     """Benjamini and Hochberg's adjustment for the false discovery rate.
 

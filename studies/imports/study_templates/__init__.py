@@ -1,4 +1,4 @@
-"""Study templates: the experiments of the four papers, each as a bundle without stimuli, with a description.
+"""Study templates: the experiments of the four papers, and studies for one method, each as a bundle without stimuli, with a description.
 
 The files are ordinary bundles. A draft that is made from one gets its own seed. Questions and scales quote the paper's wording if
 the paper prints it. We wrote the instructions.
@@ -14,21 +14,27 @@ from studies.models import Study, new_seed
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
 GOLD = "Clark et al. 2021, All That's ‘Human’ Is Not Gold"
 DYNAMIC = "Thorleiksdóttir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons"
+CONSORT = (
+    "Piaggio, Elbourne, Pocock, Evans and Altman 2012, Reporting of Noninferiority and Equivalence Randomized Trials: Extension of "
+    "the CONSORT 2010 Statement"
+)
 GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human Evaluations for Text Generation"
 
 
 @dataclass(frozen=True, slots=True)
 class StudyTemplate:
-    """One experiment. ``as_in_paper`` lists what is as in the paper, ``deviations`` what differs and why, ``required_inputs`` what a
-    researcher must add. ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
+    """One experiment. ``as_in_source`` lists what is as in the source, ``deviations`` what differs and why, ``required_inputs`` what a
+    researcher must add. The source is an experiment (``is_from_paper``), or guidance on a method, which leaves the rest open.
+    ``is_for_boards``: it names no system and plans no comparison, because teams submit the systems."""
 
     slug: str
     title: str
-    paper: str
+    source: str
     place: str
-    as_in_paper: tuple[str, ...]
+    as_in_source: tuple[str, ...]
     deviations: tuple[str, ...]
     required_inputs: tuple[str, ...]
+    is_from_paper: bool = True
     is_for_boards: bool = False
 
     @property
@@ -219,6 +225,32 @@ STUDY_TEMPLATES = (
             "300 documents as source documents of prompts without a text, each with an output of the system “reference”; teams submit the summaries",
         ),
         is_for_boards=True,
+    ),
+    StudyTemplate(
+        "not_worse",
+        "Good enough: a new system is not worse than a reference system",
+        CONSORT,
+        "items 2b, 7a and 12a",
+        (
+            "The comparison asks whether the new system is worse by more than a margin, which is fixed before the data.",
+            "The claim rests on the interval of the difference: it must lie above the limit as a whole.",
+            "The number of people is chosen for this margin.",
+        ),
+        (
+            "Margin: .3 of a point on a scale from 1 to 5. Choose your own from what a loss costs.",
+            "Each of 48 people rates the answers of both systems for 10 of 160 prompts, and three people rate each answer. The claim is "
+            "about people and prompts like these.",
+            "98 of 100 simulated studies of this size show the claim if both systems are equally good, and 74 if the new one loses .1 of a "
+            "point. In them the differences of two ratings have a standard deviation of 1.3.",
+            "The first family is about correct answers. A second one, about answers that are easy to read, is tested only after it.",
+            "$5.00 for 20 minutes is $15 per hour. There are no test questions: they need stimuli. People who do not read make systems "
+            "look alike, so add some before the launch.",
+        ),
+        (
+            "160 prompts with an answer of each system",
+            "your margin, the names of your systems, and the two statements, if they do not fit your texts",
+        ),
+        is_from_paper=False,
     ),
 )
 TEMPLATES_BY_SLUG = {blueprint.slug: blueprint for blueprint in STUDY_TEMPLATES}

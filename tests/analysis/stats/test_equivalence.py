@@ -68,6 +68,27 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     assert tost.test.family == "primary.equivalence"
 
 
+def test_a_comparison_counts_with_the_larger_of_its_pvalues_while_another_is_adjusted():
+    """The first is different and the second is equivalent; the third has no margin."""
+    rng = np.random.default_rng(4)
+    estimates = {}
+    for key, effect, margin in (("a", 0.75, 0.5), ("b", 0.05, 0.5), ("c", 0.4, None)):
+        values = rng.normal(size=30)
+        one = basic.one_sample_t_test((values - values.mean()) / values.std(ddof=1) + effect, null=0.0)
+        tost = margin and equivalence.equivalence_test_of_estimate(one, null=0.0, margin=margin)
+        estimates[key] = replace(one, sensitivity=(tost,) if tost else ())
+    family = Family("primary", ("a", "b", "c", "no answers"), "holm")
+    judged = equivalence.adjust_and_add_verdicts(estimates, family)
+    p = {key: one.pvalue for key, one in estimates.items()}
+    q = {key: estimates[key].sensitivity[0].pvalue for key in "ab"}
+    assert p["a"] < p["c"] < p["b"] and q["b"] < 0.01 < 0.9 < q["a"]
+    # Four comparisons: that without answers and one of the two p-values of a and b are large in every case.
+    assert judged["a"].test.pvalue_adjusted == pytest.approx(4 * p["a"])
+    assert judged["c"].test.pvalue_adjusted == pytest.approx(4 * p["c"])
+    assert judged["b"].sensitivity[0].test.pvalue_adjusted == pytest.approx(max(3 * q["b"], 4 * min(q["b"], p["c"])))
+    assert [judged[key].detail["verdict"] for key in "abc"] == ["different", "equivalent", None]
+
+
 def test_without_a_margin_there_is_no_word_for_no_difference():
     pair = spa.pair_preference_recommended(
         [40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), sensitivity_resamples=99

@@ -140,6 +140,22 @@ def test_votes_agree_with_brute_force(of):
     assert total >= 8 and equal >= 0.85 * total
 
 
+def test_of_many_votes_those_with_the_largest_influence_are_left_out():
+    draw = rng(5)
+    x, y, wins, people = some_votes(draw, 3000, 3, 60)
+    found = first_place.first_place_sensitivity_of_votes(x, y, wins, people, n_systems=3)
+    # Each removed vote was a win of the first system, or a loss of the challenger.
+    rows = np.array(found.answers.removed)
+    helped = np.where(x[rows] == found.first, wins[rows], np.where(y[rows] == found.first, 1 - wins[rows], 0))
+    hurt = np.where(
+        x[rows] == found.answers.challenger,
+        1 - wins[rows],
+        np.where(y[rows] == found.answers.challenger, wins[rows], 0),
+    )
+    assert found.answers.n < 600 and (np.maximum(helped, hurt) == 1).all()
+    assert 0.8 * found.answers.predicted <= found.answers.n <= found.answers.predicted
+
+
 def test_boards_without_a_challenger_are_statuses():
     one = first_place.first_place_sensitivity([1, 0], ["x", "x"], [1, 2], ["a", "b"])
     assert (one.first, one.answers.status, one.people.status) == ("x", "not_applicable", "not_applicable")

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -200,3 +200,77 @@ def test_the_error_over_both_families_is_held_with_the_gate(means):
 def test_the_error_over_both_families_is_not_held_without_the_gate():
     limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 4000)
     assert errors_of_both((0, 0, 0, 0, 0), False, np.random.default_rng(1)) > limit + 0.02
+
+
+def closed_test(differences, equivalences, of_part):
+    """Return the adjusted p-values of both tests by their definition: the largest p over all parts that can be true together.
+
+    A part has the difference, the equivalence or neither of each comparison.
+    """
+    pairs = list(zip(differences, equivalences, strict=True))
+    largest = np.zeros((len(pairs), 2))
+    for chosen in product((None, 0, 1), repeat=len(pairs)):
+        part = [(number, which) for number, which in enumerate(chosen) if which is not None]
+        if part:
+            pvalue = of_part(sorted(pairs[number][which] for number, which in part))
+            for one in part:
+                largest[one] = max(largest[one], pvalue)
+    return np.minimum(1.0, largest)
+
+
+@pytest.mark.parametrize(
+    ("method", "of_part"),
+    [
+        ("holm", lambda part: len(part) * part[0]),
+        ("hommel", lambda part: min(len(part) * p / k for k, p in enumerate(part, 1))),
+        ("bonferroni", None),
+    ],
+)
+def test_differences_and_equivalences_together_are_a_closed_test(method, of_part):
+    rng = np.random.default_rng(12)
+    for _ in range(60):
+        size = int(rng.integers(1, 6))
+        differences, equivalences = rng.uniform(0, 1, (2, size)) ** 3
+        larger = np.maximum(differences, equivalences).tolist()
+        found = [multiplicity.adjust_among(list(row), larger, method) for row in (differences, equivalences)]
+        if of_part is None:
+            assert_allclose(found, np.minimum(1, size * np.array([differences, equivalences])))
+        else:
+            assert_allclose(np.transpose(found), closed_test(differences, equivalences, of_part), atol=1e-12)
+
+
+def errors_with_equivalence(means, method, rng, apart, correlation=0.5, margin=6.0, runs=4000):
+    """Return the share of runs with a false difference or a false equivalence among comparisons of systems with one reference.
+
+    The tests are z tests. ``apart``: each kind of test is adjusted among its own.
+    """
+    means = np.array(means)
+    shared = rng.normal(size=(runs, 1))
+    z = means + np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * rng.normal(size=(runs, len(means)))
+    differences, equivalences = 2 * stats.norm.sf(np.abs(z)), stats.norm.sf(margin - np.abs(z))
+    n_false = 0
+    for rows in zip(differences, equivalences, strict=True):
+        larger = np.maximum(*rows).tolist()
+        both = [multiplicity.adjust_among(list(row), list(row) if apart else larger, method) for row in rows]
+        n_false += bool(np.any((np.array(both) < 0.05) & np.array([means == 0, np.abs(means) >= margin])))
+    return n_false / runs
+
+
+@pytest.mark.parametrize("method", ["holm", "hommel"])
+@pytest.mark.parametrize("means", [(0, 6, 3), (0, 0, 6), (0, 6, -6), (6, 6, 6), (0, 0, 0), (6, -6, 2)])
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_the_error_over_differences_and_equivalences_is_held(method, means, correlation):
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 4000)
+    assert errors_with_equivalence(means, method, np.random.default_rng(3), False, correlation) <= limit
+
+
+@pytest.mark.parametrize("method", ["holm", "hommel"])
+def test_the_error_is_not_held_if_both_kinds_are_adjusted_apart(method):
+    """The true difference of the second comparison leaves the level of the first to one hypothesis, and so does the equivalence."""
+    assert errors_with_equivalence((0, 6), method, np.random.default_rng(3), True, 0.0) > 0.08
+
+
+def test_both_pvalues_of_a_comparison_are_needed():
+    with pytest.raises(ValueError, match="others"):
+        multiplicity.adjust_among([0.1, 0.2], [0.1])
+    assert multiplicity.adjust_among([0.1, None], [0.3, 1.0]) == [0.2, None]

@@ -15,6 +15,10 @@ def second_is_secondary(study):
     study.contrasts.filter(pk=study.contrasts.last().pk).update(role="secondary")
 
 
+def secondary_has_another_level(study):
+    study.contrasts.filter(role="secondary").update(level=0.01)
+
+
 LINES = {
     f"{CHECKS}:find_family_problems": [
         (
@@ -31,6 +35,13 @@ LINES = {
             "The family “primary” waits for “fluency”",
             "Correct the name",
             on(spa, families(("primary", "fluency"))),
+        ),
+    ],
+    f"{CHECKS}:_unequal_levels": [
+        (
+            "The ordered families “primary” and “secondary” have different significance levels",
+            "enter the same",
+            on(spa, second_is_secondary, families(("secondary", "primary")), secondary_has_another_level),
         ),
     ],
     f"{CHECKS}:_unordered_families": [

@@ -2,6 +2,6 @@
 
 from tests.messages.lines import together
 
-from . import commands, start, studies
+from . import commands, start, studies, submit
 
-LINES = together(commands.LINES, start.LINES, studies.LINES)
+LINES = together(commands.LINES, start.LINES, studies.LINES, submit.LINES)

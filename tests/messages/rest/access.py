@@ -44,7 +44,7 @@ STATES = {
         ),
         (
             "This resource does not exist, or you do not have access to it",
-            "Check the address, or ask an owner of the study",
+            "Check the address, or ask its owner for access",
             unknown_study,
         ),
         ("You do not have permission", "Ask an owner of the study", handled(PermissionDenied())),

@@ -84,6 +84,23 @@ def test_the_checklist_warns_of_primary_and_secondary_without_an_order(study):
     assert words not in logged_in(study.owner).get(study_url(study)).content.decode()
 
 
+def test_the_checklist_warns_of_different_levels_in_an_order(study):
+    def warned():
+        return [text for text in warnings_of(study) if "levels" in text]
+
+    row = declared(study)
+    contrasts = Contrast.objects.filter(study=study)
+    assert not warned()
+    for level, role in ((0.01, "secondary"), (0.1, "primary")):
+        contrasts.filter(role=role).update(level=level)
+        assert warned() == ["levels_of_ordered_families:primary:secondary"]
+    contrasts.update(level=0.01)
+    assert not warned()
+    contrasts.filter(role="primary").update(level=0.1)
+    row.delete()
+    assert not warned()
+
+
 def test_an_order_may_lead_over_other_families(study):
     Contrast.objects.filter(study=study, role="primary").update(family="overall")
     declared(study, after="middle")

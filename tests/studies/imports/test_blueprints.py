@@ -6,6 +6,7 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
+from analysis.protocols.family_checks import describe_families
 from boards.services import snapshots
 from studies.design.checklist import find_design_problems
 from studies.imports.bundle import bundle_text, create_draft_from_bundle
@@ -37,7 +38,7 @@ BROUGHT = (
 def test_every_file_is_a_template_and_every_template_a_file():
     names = {path.name for path in files("studies.imports.study_templates").iterdir() if path.name.endswith(".json")}
     assert names == {f"{slug}.json" for slug in TEMPLATES_BY_SLUG} and len(TEMPLATES_BY_SLUG) == len(STUDY_TEMPLATES)
-    assert all(one.as_in_paper and one.deviations and one.required_inputs and one.place for one in STUDY_TEMPLATES)
+    assert all(one.as_in_source and one.deviations and one.required_inputs and one.place for one in STUDY_TEMPLATES)
 
 
 @every
@@ -89,6 +90,38 @@ def test_the_papers_numbers_stand_in_them():
     assert [question.key for question in second.questions.order_by("position")][-1] == "overall"
 
 
+def test_the_template_of_a_claim_by_a_margin_says_what_the_report_will_claim(client):
+    study = create_draft_from_template(TEMPLATES_BY_SLUG["not_worse"], user())
+    claims = study.contrasts.order_by("role")
+    assert [(one.role, one.criterion, one.hypothesis, one.margin) for one in claims] == [
+        ("primary", "correct", "noninferiority", 0.3),
+        ("secondary", "readable", "noninferiority", 0.3),
+    ]
+    assert {(one.x.name, one.y.name, one.population) for one in claims} == {
+        ("new system", "reference system", "people_and_prompts")
+    }
+    with_stimuli(study, study.sections.get().m * study.target_n // study.annotators_per_batch)
+    study = Study.objects.get(pk=study.pk)
+    assert not [problem.text for problem in find_design_problems(study) if problem.is_blocking]
+    assert [(row["name"], row["after"], row["n_sentences"]) for row in describe_families(study)] == [
+        ("primary", "", 1),
+        ("secondary", "primary", 1),
+    ]
+    client.force_login(user())
+    page = client.get(f"/admin/studies/study/{study.pk}/launch/").content.decode()
+    claim = "new system is not worse than reference system by more than 0.3 on correct"
+    assert f"{claim}” if the whole 95 % interval is above −0.3" in page
+
+
+def with_stimuli(study, n):
+    Study.objects.filter(pk=study.pk).update(contact="research@example.org")
+    systems = study.systems.all()
+    for prompt in Prompt.objects.bulk_create(Prompt(study=study, key=f"p{n}", text=f"Prompt {n}.") for n in range(n)):
+        Output.objects.bulk_create(
+            Output(system=system, prompt=prompt, text=f"Words of {system.pk} on {prompt.key}.") for system in systems
+        )
+
+
 @pytest.mark.parametrize("slug", [one.slug for one in STUDY_TEMPLATES if one.is_for_boards])
 def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     owner = user()
@@ -117,24 +150,22 @@ def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     assert 0 <= scores["weak"]["estimate"] < 50 < scores["good"]["estimate"] <= 100
 
 
-@pytest.mark.parametrize("slug", ["story_writers", "two_choice_sentences"])
+@pytest.mark.parametrize("slug", ["story_writers", "two_choice_sentences", "not_worse"])
 def test_with_stimuli_a_template_is_launched_and_answered(slug):
     study = create_draft_from_template(TEMPLATES_BY_SLUG[slug], user())
-    Study.objects.filter(pk=study.pk).update(contact="research@example.org", target_n=20)
-    study = Study.objects.get(pk=study.pk)
-    for n in range(40):
-        prompt = Prompt.objects.create(study=study, key=f"p{n}", text=f"Prompt {n}.")
-        Output.objects.bulk_create(
-            Output(system=system, prompt=prompt, text=f"Words of {system.pk} on {n}.") for system in study.systems.all()
-        )
-    assert submitted(launched(study, user()), "one").submitted_at
+    Study.objects.filter(pk=study.pk).update(target_n=20)
+    with_stimuli(study, 40)
+    assert submitted(launched(Study.objects.get(pk=study.pk), user()), "one").submitted_at
 
 
 def test_one_button_makes_a_draft_with_its_checklist(client):
     client.force_login(user())
     assert reverse("study_templates") in client.get(reverse("admin:studies_study_changelist")).content.decode()
     page = client.get(reverse("study_templates")).content.decode()
-    assert page.count("Make a draft") == len(STUDY_TEMPLATES) and "Differences from the paper" in page
+    assert page.count("Make a draft") == len(STUDY_TEMPLATES)
+    n_papers = sum(one.is_from_paper for one in STUDY_TEMPLATES)
+    assert page.count("As in the paper") == page.count("Differences from the paper") == n_papers
+    assert page.count("As the method asks") == page.count("What we chose") == len(STUDY_TEMPLATES) - n_papers == 1
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()
     assert "Image makers (template)" in text and "there are 0" in text and "no contact for annotators" in text

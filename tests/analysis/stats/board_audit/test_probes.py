@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.stats import board_audit, leaderboard, ranks
+from analysis.stats import board_audit, clusters, leaderboard, ranks
 from tests.analysis.stats.draws import rng
 
 STRENGTHS = np.array([1.2, 0.6, 0.0, -0.6, -1.2])
@@ -111,6 +111,14 @@ def test_the_cycles_p_value_is_the_level_at_which_it_begins_to_fire():
     for alpha, fires in ((pvalue * 1.0001, True), (pvalue * 0.999, False)):
         probe = board_audit.cycle_probe(*rows, n_systems=5, alpha=alpha)
         assert (probe.fires, bool(probe.estimate.detail["cycles"])) == (fires, fires)
+
+
+def test_the_cycles_p_value_counts_all_pairs_in_both_directions():
+    x, who = np.tile([0, 1, 2], 60), np.arange(180) // 6
+    wins = (rng(10).random(180) < 0.75).astype(float)
+    probe = board_audit.cycle_probe(x, (x + 1) % 3, wins, who, n_systems=3)
+    pairs = [clusters.clustered_mean(wins[x == one], who[x == one], null=0.5).pvalue for one in range(3)]
+    np.testing.assert_allclose(probe.estimate.pvalue, 3 * max(pairs), rtol=1e-9)
 
 
 def test_influence_is_what_leaving_a_person_out_does():

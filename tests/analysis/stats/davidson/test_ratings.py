@@ -47,6 +47,15 @@ def test_they_are_those_of_the_fit_with_a_matrix_for_each_person(is_heavy, ties)
     json.dumps({name: getattr(found, name).as_dict() for name in ("ranks",)}, allow_nan=False)
 
 
+def test_people_with_small_shares_are_left_out_by_a_series_that_is_close():
+    # No person has half a percent of the votes, so no equation is solved.
+    *rows, _ = votes(rng(10), n_people=500, mean_votes=12)
+    found = davidson.paired_ratings(*rows, n_systems=6, rng=rng())
+    slow = davidson.fit_davidson(*rows, n_systems=6)
+    got = [one.detail["se"] for one in found.ratings]
+    assert_allclose(got, [one.detail["se"] for one in slow.strengths], rtol=1e-4)
+
+
 def test_with_covariates_it_is_the_maximum_of_the_likelihood_and_the_jackknife():
     draw = rng(2)
     x, y, outcomes, who, length = votes(draw, n_people=30, style=0.5)

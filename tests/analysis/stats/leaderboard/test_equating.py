@@ -101,6 +101,7 @@ def test_without_enough_answers_of_anchors_scores_hold_within_their_round():
     assert last.status == "not_identified" and last.reason and last.interval is not None
     assert last.detail["holds_within"] == (2,) and 6 not in found.ranks.systems and 5 in found.ranks.systems
     strict = equated((values, systems, items, people, rounds), minimum_answers=1000)
+    assert equated((values, systems, items, people, rounds), minimum_annotators=1000).anchors == ()
     assert strict.anchors == () and {one.status for one in strict.shifts[1:]} == {"not_identified"}
     assert strict.drift.status == strict.anchors_agree.status == "not_identified"
     lonely = np.where((rounds == 1) & (systems < 4), people[rounds == 1][0], people)

@@ -1,0 +1,35 @@
+"""Parse the form with which a program uploads a file of outputs."""
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import MultiPartParser
+
+from analysis.api.renderers import BodyCompressed, BodyTooLarge, StrictJSONParser
+from boards.services.submissions import MAX_FILE_BYTES
+
+# A form has a few short fields beside its file.
+MAX_FORM_BYTES = MAX_FILE_BYTES + 2**20
+
+
+class StrictMultiPartParser(MultiPartParser):
+    """Parse multipart/form-data within the size limit of a submission."""
+
+    def parse(self, stream, media_type=None, parser_context=None):
+        meta = parser_context["request"].META
+        if meta.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+            raise BodyCompressed
+        if int(meta.get("CONTENT_LENGTH") or 0) > MAX_FORM_BYTES:
+            raise BodyTooLarge
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RequestDataTooBig:
+            megabytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
+            raise ParseError(f"The fields beside the file have more than {megabytes} MB. Shorten them.") from None
+        except TooManyFieldsSent:
+            raise ParseError("The form has too many fields. Send only the fields of this resource.") from None
+        except (ParseError, UnicodeError):
+            raise ParseError("The form is damaged or is not UTF-8. Send multipart/form-data as UTF-8.") from None
+
+
+PARSERS = (StrictJSONParser, StrictMultiPartParser)

@@ -1,0 +1,249 @@
+"""Serializers of boards. Requests are strict; what is sent is described for OpenAPI."""
+
+from decimal import Decimal
+from typing import Any
+
+from rest_framework import serializers
+
+from analysis.api.fields import (
+    CleanTextField,
+    CodeField,
+    ListedField,
+    NameField,
+    StrictBooleanField,
+    StrictDecimalField,
+    StrictIntegerField,
+    StrictMixin,
+)
+from analysis.api.query import MAX_INTEGER
+from boards.models import Board
+from boards.services.status import STATES
+from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
+
+PUBLIC_COLUMNS = (
+    "slug", "title", "description", "state", "visibility", "population", "shows_examples", "seed", "labels_per_output", "created_at",
+    "opened_at", "closed_at",
+)  # fmt: skip
+# What only members see: money, the template, and when rounds open.
+MEMBER_COLUMNS = (
+    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "launch_weekdays", "launch_hour", "time_zone", "design_sha256",
+)  # fmt: skip
+READ_ONLY = ("state", "created_at", "opened_at", "closed_at", "design_sha256")
+
+
+class BoardSerializer(StrictMixin, serializers.ModelSerializer):
+    """A board. Only members get ``template`` and the settings of rounds and budgets."""
+
+    slug = NameField(max_length=50)
+    title = NameField(max_length=200)
+    template = CodeField(source="template.code", help_text="The code of the study that every round is a clone of.")
+    sample_size = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_INTEGER,
+        help_text="Null: all prompts of the template.",
+    )
+    anchor_share = StrictDecimalField(
+        max_digits=3, decimal_places=2, min_value=Decimal(0), max_value=Decimal("0.9"), required=False
+    )
+    prompts = serializers.SerializerMethodField(help_text="Number of prompts that each submission answers.")
+    newest_snapshot = serializers.SerializerMethodField(help_text="Number of the newest snapshot, or null.")
+
+    class Meta:
+        model = Board
+        fields = (*PUBLIC_COLUMNS, "prompts", "newest_snapshot", "template", *MEMBER_COLUMNS)
+        read_only_fields = READ_ONLY
+        # The services check rules about several columns.
+        validators = ()
+
+    def get_prompts(self, board) -> int:
+        return len(board.sample_keys)
+
+    def get_newest_snapshot(self, board) -> int | None:
+        return board.newest_number
+
+
+def board_json(board: Board, *, is_member: bool) -> dict[str, Any]:
+    """Return a board, which has ``newest_number``, as this caller may see it."""
+    fields = BoardSerializer(board).data
+    return (
+        fields
+        if is_member
+        else {name: value for name, value in fields.items() if name not in ("template", *MEMBER_COLUMNS)}
+    )
+
+
+class PromptToAnswerSerializer(serializers.Serializer):
+    prompt = serializers.CharField(help_text="The key of the prompt, which an output names.")
+    text = serializers.CharField(allow_blank=True)
+    source = serializers.CharField(allow_blank=True)
+    domain = serializers.CharField(allow_blank=True)
+    language = serializers.CharField(allow_blank=True)
+
+
+class OutputRowSerializer(serializers.Serializer):
+    """The output for one prompt. Other names in the object are ignored."""
+
+    prompt = serializers.CharField(help_text="The key of a prompt of the board.")
+    output = serializers.CharField(allow_blank=True)
+    empty = serializers.BooleanField(required=False, help_text="true: the system returned nothing.")
+
+
+class SubmissionFieldsSerializer(StrictMixin, serializers.Serializer):
+    """What a submission says about itself."""
+
+    name = NameField(max_length=100)
+    description = CleanTextField(required=False, default="", allow_blank=True, max_length=MAX_DESCRIPTION_CHARACTERS)
+    url = CleanTextField(required=False, default="", allow_blank=True, max_length=200, help_text="A web address.")
+    is_anonymous = StrictBooleanField(default=False, help_text="Hide the name until it is published.")
+    team = NameField(required=False, max_length=100, help_text="Only for members: the team that submits.")
+
+
+class SubmissionRequestSerializer(SubmissionFieldsSerializer):
+    """A submission as JSON."""
+
+    outputs = OutputRowSerializer(many=True)
+
+
+class SubmissionFormSerializer(SubmissionFieldsSerializer):
+    """A submission as a form with a file."""
+
+    is_anonymous = ListedField(
+        ["true", "false"], default="false", help_text="true: hide the name until it is published."
+    )
+    file = serializers.FileField(
+        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty."
+    )
+
+
+class ScoreSerializer(serializers.Serializer):
+    """The score of one criterion in points, with its interval and rank set."""
+
+    estimate = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    status = serializers.CharField()
+    reason = serializers.CharField(allow_blank=True)
+    rank_low = serializers.IntegerField(allow_null=True)
+    rank_high = serializers.IntegerField(allow_null=True)
+    labels = serializers.IntegerField()
+    annotators = serializers.IntegerField()
+    prompts = serializers.IntegerField()
+
+
+class SubmissionSerializer(serializers.Serializer):
+    """A submission. Its team and members get everything; others get scored ones, with the name that everybody may see."""
+
+    number = serializers.IntegerField()
+    name = serializers.CharField()
+    team = serializers.CharField(allow_blank=True)
+    description = serializers.CharField(allow_blank=True)
+    url = serializers.CharField(allow_blank=True)
+    state = serializers.ChoiceField(STATES)
+    round = serializers.IntegerField(allow_null=True, help_text="The round that scores it first.")
+    snapshot = serializers.IntegerField(allow_null=True, help_text="The snapshot from which scores are.")
+    overall = serializers.CharField(allow_null=True, help_text="The criterion that systems are ranked by.")
+    scores = serializers.DictField(
+        child=ScoreSerializer(), allow_null=True, help_text="By criterion; null without scores."
+    )
+    is_anonymous = serializers.BooleanField()
+    is_anchor = serializers.BooleanField()
+    is_human = serializers.BooleanField()
+    is_reference = serializers.BooleanField(help_text="A system of the board's template.")
+    received_at = serializers.DateTimeField()
+    published_at = serializers.DateTimeField(allow_null=True)
+    withdrawn_at = serializers.DateTimeField(allow_null=True)
+    filename = serializers.CharField(required=False, help_text="Only for its team and members, as the next two fields.")
+    sha256 = serializers.CharField(required=False)
+    n_outputs = serializers.IntegerField(required=False)
+
+
+class AnchorSerializer(StrictMixin, serializers.Serializer):
+    """Whether later rounds score the submission again."""
+
+    is_anchor = StrictBooleanField()
+
+
+class ComparisonSerializer(serializers.Serializer):
+    """The difference of two overall scores, submission minus baseline, with its simultaneous interval."""
+
+    submission = serializers.IntegerField()
+    baseline = serializers.IntegerField()
+    snapshot = serializers.IntegerField()
+    criterion = serializers.CharField()
+    estimate = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    level = serializers.FloatField(help_text="Probability that the intervals of all pairs of systems hold together.")
+    method = serializers.CharField()
+    unit = serializers.CharField(help_text="“points” of 100, or “rating points” on a Bradley-Terry board.")
+    systems = serializers.IntegerField(help_text="Number of systems whose pairs the interval holds for.")
+    reason = serializers.CharField(allow_blank=True, help_text="Why there is no interval.")
+
+
+class RoundSerializer(serializers.Serializer):
+    """A round. Only members see rounds that are not closed, and the fields after ``submissions``."""
+
+    number = serializers.IntegerField()
+    state = serializers.CharField()
+    launched_at = serializers.DateTimeField(allow_null=True)
+    closed_at = serializers.DateTimeField(allow_null=True)
+    submissions = serializers.ListField(child=serializers.IntegerField())
+    study = serializers.UUIDField(required=False)
+    expected_cost = serializers.CharField(required=False)
+    currency = serializers.CharField(required=False)
+    planned_at = serializers.DateTimeField(required=False)
+    cancelled_at = serializers.DateTimeField(required=False, allow_null=True)
+    problem = serializers.CharField(required=False, allow_blank=True, help_text="Why the round could not be launched.")
+
+
+class RoundPlanSerializer(serializers.Serializer):
+    """The round that would open now."""
+
+    submissions = serializers.ListField(child=serializers.IntegerField())
+    anchors = serializers.ListField(child=serializers.IntegerField())
+    places = serializers.IntegerField()
+    cost = serializers.CharField(help_text="Without panels' fees.")
+    currency = serializers.CharField()
+    n_waiting = serializers.IntegerField()
+    refusal = serializers.CharField(allow_blank=True, help_text="Why no round can open now.")
+    next_launch_at = serializers.DateTimeField(allow_null=True)
+
+
+class SnapshotSerializer(serializers.Serializer):
+    """A snapshot without its results."""
+
+    number = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    labels = serializers.IntegerField()
+    result_sha256 = serializers.CharField(help_text="SHA-256 of the stored result.")
+
+
+class SnapshotResultSerializer(SnapshotSerializer):
+    """A snapshot with its results. ``rows`` are in the order of the overall score, with the names that everybody may see now."""
+
+    rows = serializers.ListField(child=serializers.DictField())
+    result = serializers.DictField(help_text="Criteria, tables, rounds, sample and population of the snapshot.")
+
+
+class TeamRequestSerializer(StrictMixin, serializers.Serializer):
+    name = NameField(max_length=100)
+
+
+class TeamSerializer(serializers.Serializer):
+    """A team. Its key is never sent again."""
+
+    number = serializers.IntegerField()
+    name = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    revoked_at = serializers.DateTimeField(allow_null=True)
+    submissions = serializers.IntegerField()
+
+
+class TeamWithKeySerializer(TeamSerializer):
+    """A team with its new key, which is shown only in this response."""
+
+    key = serializers.CharField()
+    link = serializers.URLField(help_text="The page of the team. Everybody with this link can submit for the team.")

@@ -1,0 +1,279 @@
+"""API views of submissions: list, submit, withdraw, publish, choose anchors, compare."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, QueryDict
+from rest_framework.response import Response
+
+from analysis.api.base import document_operation, page_serializer, require_json_object
+from analysis.api.query import (
+    Parameter,
+    choice_parser,
+    integer_parser,
+    page_parameters,
+    page_response,
+    parse_single_line,
+)
+from analysis.api.renderers import MAX_ERRORS, RowErrors, flatten_field_errors, row_error
+from boards.access import BoardAction
+from boards.models import Board, Submission, Team
+from boards.services import rounds, submissions
+from boards.services.comparisons import compare_submissions
+from boards.services.status import STATES, SubmissionStatus, find_statuses, newest_snapshot, rows_by_submission
+from boards.services.submissions import SubmissionRefused
+from studies.services.lifecycle import ActionRefused
+
+from . import serializers as shapes
+from .base import BoardView, hashed_idempotency_key, own_submissions
+from .parsers import PARSERS
+
+TAG = "boards"
+
+
+def submission_json(one: Submission, status: SubmissionStatus, *, is_own: bool) -> dict[str, Any]:
+    """Return a submission as JSON. ``is_own``: for its team and for members, who may know everything."""
+    is_named = is_own or not (one.is_anonymous or one.withdrawn_at)
+    fields = {
+        "number": one.number,
+        "name": one.name if is_own else one.public_name,
+        "team": one.team.name if one.team and is_named else "",
+        "description": one.description if is_named else "",
+        "url": one.url if is_named else "",
+        "state": status.state,
+        "round": status.round,
+        "snapshot": status.snapshot,
+        "overall": status.overall,
+        "scores": status.row["scores"] if status.row else None,
+        "is_anonymous": one.is_anonymous,
+        "is_anchor": one.is_anchor,
+        "is_human": one.is_human,
+        "is_reference": one.team_id is None,
+        "received_at": one.received_at,
+        "published_at": one.published_at,
+        "withdrawn_at": one.withdrawn_at,
+    }
+    if is_own:
+        fields |= {"filename": one.filename, "sha256": one.sha256, "n_outputs": one.n_outputs}
+    return fields
+
+
+class SubmissionsView(BoardView):
+    """The submissions of a board. Teams see their own; on a public board, everybody sees scored ones."""
+
+    parser_classes = PARSERS
+    write_throttle_scope = "submit"
+    parameters = (
+        *page_parameters(),
+        Parameter("name", parse_single_line, "Only the submission with this name."),
+        Parameter("state", choice_parser(*STATES), "Only submissions in this state.", None, str, STATES),
+    )
+
+    @document_operation(
+        "Submissions", page_serializer("Submission", shapes.SubmissionSerializer), parameters=parameters, tag=TAG
+    )
+    def get(self, request, slug):
+        snapshot = newest_snapshot(self.board)
+        own = set(own_submissions(self.caller, self.board).values_list("pk", flat=True))
+        seen = Q(pk__in=own)
+        if self.board.is_public:
+            seen |= Q(number__in=list(rows_by_submission(snapshot)))
+        found = Submission.objects.filter(seen, board=self.board).select_related("team").order_by("number")
+        statuses = find_statuses(self.board, found, snapshot)
+        rows = [
+            (one.number, submission_json(one, statuses[one.number], is_own=one.pk in own))
+            for one in found
+            if one.number > self.values["cursor"][0] and self.values["state"] in (None, statuses[one.number].state)
+        ]
+        # By the name that this caller sees: a filter must not reveal a hidden name.
+        rows = [row for row in rows if self.values["name"] in (None, row[1]["name"])]
+        return page_response(request, self.values, rows[: self.values["page_size"] + 1])
+
+    @document_operation(
+        "Submit outputs; a repeated request returns the stored submission",
+        shapes.SubmissionSerializer,
+        request={
+            "application/json": shapes.SubmissionRequestSerializer,
+            "multipart/form-data": shapes.SubmissionFormSerializer,
+        },
+        status=201,
+        tag=TAG,
+    )
+    def post(self, request, slug):
+        if not self.caller.is_team_of(self.board):
+            self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
+        fields, filename, data = _read_request(request, self.board)
+        team = self._team(fields.pop("team", None))
+        try:
+            stored, is_new = submissions.submit_outputs(
+                self.board,
+                team,
+                filename=filename,
+                file=data,
+                request_token=hashed_idempotency_key(request, "submit", team.pk),
+                **fields,
+            )
+        except SubmissionRefused as refused:
+            raise RowErrors(_row_errors(refused)) from None
+        return submission_response(stored, status=201 if is_new else 200)
+
+    def _team(self, name: str | None) -> Team:
+        if self.caller.team is not None:
+            if name not in (None, self.caller.team.name):
+                raise RowErrors([row_error(None, "team", "The key belongs to another team. Leave this field out.")])
+            return self.caller.team
+        team = Team.objects.filter(board=self.board, name=name, revoked_at=None).first() if name else None
+        if team is None:
+            raise RowErrors(
+                [row_error(None, "team", "A member submits for a team. Send the name of a team that is not revoked.")]
+            )
+        return team
+
+
+def _read_request(request, board: Board) -> tuple[dict[str, Any], str, bytes]:
+    """Return the fields of a submission, its file's name and its file. Raise RowErrors with all that is wrong."""
+    is_form = isinstance(request.data, QueryDict)
+    body = _form_fields(request) if is_form else dict(require_json_object(request))
+    filename, data, errors = _uploaded_file(request) if is_form else _sent_rows(body.pop("outputs", None))
+    serializer = shapes.SubmissionFieldsSerializer(data=body)
+    if not serializer.is_valid():
+        errors = [*flatten_field_errors(serializer.errors), *errors]
+        if data:
+            try:
+                submissions.read_outputs_file(filename, data, board.sample_keys)
+            except SubmissionRefused as refused:
+                errors += _row_errors(refused)
+    if errors:
+        raise RowErrors(errors)
+    return dict(serializer.validated_data), filename, data
+
+
+def _form_fields(request) -> dict[str, Any]:
+    """Return the fields beside the file; the last of repeated ones. A form has only texts."""
+    fields = {name: request.data[name] for name in request.data if name != "file"}
+    flag = fields.get("is_anonymous")
+    return fields | ({"is_anonymous": flag == "true"} if flag in ("true", "false") else {})
+
+
+def _uploaded_file(request) -> tuple[str, bytes, list[dict[str, Any]]]:
+    file = request.FILES.get("file")
+    if file is None:
+        return "", b"", [row_error(None, "file", "The form has no file. Send the outputs as a file named “file”.")]
+    return file.name, file.read(submissions.MAX_FILE_BYTES + 1), []
+
+
+def _sent_rows(rows: Any) -> tuple[str, bytes, list[dict[str, Any]]]:
+    """Return the outputs of a JSON body as the lines of a file, so that one reader checks both."""
+    if not isinstance(rows, list) or not rows:
+        text = "There are no outputs. Send a list with one object for each prompt."
+        return "", b"", [row_error(None, "outputs", text)]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "outputs.jsonl", lines.encode(), []
+
+
+def _row_errors(refused: SubmissionRefused) -> list[dict[str, Any]]:
+    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
+    listed = refused.problems.first
+    if refused.problems.count > MAX_ERRORS:
+        listed = listed[: MAX_ERRORS - 1]
+    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
+    if more := refused.problems.count - len(errors):
+        errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
+    return errors
+
+
+def submission_response(one: Submission, *, is_own: bool = True, status: int = 200) -> Response:
+    one = Submission.objects.select_related("team", "board").get(pk=one.pk)
+    statuses = find_statuses(one.board, [one], newest_snapshot(one.board))
+    return Response(submission_json(one, statuses[one.number], is_own=is_own), status=status)
+
+
+class SubmissionView(BoardView):
+    """A resource of one submission that the caller sees."""
+
+    def initial(self, request, *args, **kwargs):
+        super().initial(request, *args, **kwargs)
+        self.submission, self.is_own = self.find_submission(kwargs["number"])
+
+    def find_submission(self, number: int) -> tuple[Submission, bool]:
+        """Return a submission, and whether the caller may know everything about it."""
+        own = own_submissions(self.caller, self.board).select_related("team", "board").filter(number=number).first()
+        if own is not None:
+            return own, True
+        one = self.board.submissions.select_related("team", "board").filter(number=number).first()
+        if one is None or not self.board.is_public or number not in rows_by_submission(newest_snapshot(self.board)):
+            raise Http404
+        return one, False
+
+    def require_own_team(self) -> None:
+        if self.caller.team is None or self.submission.team_id != self.caller.team.pk:
+            raise PermissionDenied("Only the team of the submission may do this. Send the key of the team.")
+
+
+class SubmissionDetailView(SubmissionView):
+    """One submission with its state and its scores."""
+
+    @document_operation("A submission", shapes.SubmissionSerializer, tag=TAG)
+    def get(self, request, slug, number):
+        return submission_response(self.submission, is_own=self.is_own)
+
+
+class WithdrawSubmissionView(SubmissionView):
+    """Withdraw a submission. Its name disappears, and later rounds and snapshots leave it out."""
+
+    @document_operation("Withdraw a submission", shapes.SubmissionSerializer, request={}, tag=TAG)
+    def post(self, request, slug, number):
+        if self.submission.team_id is None:
+            raise ActionRefused("A system of the template cannot be withdrawn. Close the board instead.")
+        if self.caller.team is not None:
+            self.require_own_team()
+        else:
+            self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
+        submissions.withdraw(self.submission, self.caller.user)
+        return submission_response(self.submission)
+
+
+class PublishSubmissionView(SubmissionView):
+    """Show the name of an anonymous submission. Only its team may do this, and cannot undo it."""
+
+    @document_operation("Publish the name of a submission", shapes.SubmissionSerializer, request={}, tag=TAG)
+    def post(self, request, slug, number):
+        self.require_own_team()
+        if self.submission.withdrawn_at:
+            raise ActionRefused("The submission is withdrawn, so its name stays hidden. Submit it again.")
+        submissions.publish(self.submission)
+        return submission_response(self.submission)
+
+
+class AnchorSubmissionView(SubmissionView):
+    """Let later rounds score a submission again, or no longer."""
+
+    write_action = BoardAction.RUN
+
+    @document_operation("Choose an anchor", shapes.SubmissionSerializer, request=shapes.AnchorSerializer, tag=TAG)
+    def post(self, request, slug, number):
+        wanted = shapes.AnchorSerializer(data=require_json_object(request))
+        wanted.is_valid(raise_exception=True)
+        rounds.choose_anchor(self.submission, self.caller.user, wanted.validated_data["is_anchor"])
+        return submission_response(self.submission)
+
+
+class CompareSubmissionView(SubmissionView):
+    """The difference from another submission, with the simultaneous interval of the newest snapshot."""
+
+    parameters = (Parameter("baseline", integer_parser(1), "Number of the other submission.", None, int),)
+
+    @document_operation("Compare two submissions", shapes.ComparisonSerializer, parameters=parameters, tag=TAG)
+    def get(self, request, slug, number):
+        if self.values["baseline"] is None:
+            raise RowErrors(
+                [row_error(None, "baseline", "This parameter is missing. Send the number of a submission.")]
+            )
+        self.find_submission(self.values["baseline"])
+        snapshot = newest_snapshot(self.board)
+        if snapshot is None:
+            raise ActionRefused("The board has no snapshot yet. Wait until its first round is closed.")
+        return Response(asdict(compare_submissions(snapshot, number, self.values["baseline"])))

@@ -1,0 +1,63 @@
+"""What happened to submissions so far: waiting, in a round, scored, or withdrawn."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boards.models import Board, BoardSnapshot, RoundEntry, Submission
+from studies.models import Prompt
+
+WAITING, IN_ROUND, SCORED, WITHDRAWN = STATES = ("waiting", "in_round", "scored", "withdrawn")
+PROMPT_COLUMNS = ("prompt", "text", "source", "domain", "language")
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionStatus:
+    """The state of a submission. ``round``: the round that scores it first. ``row``: its row in the newest snapshot.
+
+    ``overall``: the key of the overall criterion in the row's scores.
+    """
+
+    state: str
+    round: int | None = None
+    snapshot: int | None = None
+    row: Mapping[str, Any] | None = None
+    overall: str | None = None
+
+
+def newest_snapshot(board: Board) -> BoardSnapshot | None:
+    return board.snapshots.select_related("board").order_by("-number").first()
+
+
+def rows_by_submission(snapshot: BoardSnapshot | None) -> dict[int, Mapping[str, Any]]:
+    """Return the rows of a snapshot by the numbers of their submissions."""
+    return {row["submission"]: row for row in snapshot.result["rows"]} if snapshot else {}
+
+
+def find_statuses(
+    board: Board, submissions: Iterable[Submission], snapshot: BoardSnapshot | None
+) -> dict[int, SubmissionStatus]:
+    """Return the status of each of these submissions by its number. ``snapshot``: the newest one of the board."""
+    submissions = list(submissions)
+    rows = rows_by_submission(snapshot)
+    entries = RoundEntry.objects.filter(submission__in=submissions, round__cancelled_at=None).order_by("-round__number")
+    first_rounds = dict(entries.values_list("submission__number", "round__number"))
+    found = {}
+    for one in submissions:
+        row, number = rows.get(one.number), first_rounds.get(one.number)
+        if one.withdrawn_at:
+            found[one.number] = SubmissionStatus(WITHDRAWN, number)
+        elif row is not None and snapshot is not None:
+            overall = snapshot.result["criteria"][0]["key"]
+            found[one.number] = SubmissionStatus(SCORED, number, snapshot.number, row, overall)
+        else:
+            found[one.number] = SubmissionStatus(WAITING if number is None else IN_ROUND, number)
+    return found
+
+
+def prompts_to_answer(board: Board) -> list[dict[str, str]]:
+    """Return the prompts of the board's subsample, in the order of their keys: what a system is given, and nothing else."""
+    keys = set(board.sample_keys)
+    prompts = Prompt.objects.filter(study=board.template_id).order_by("key")
+    rows = prompts.values_list("key", "text", "source", "domain", "language")
+    return [dict(zip(PROMPT_COLUMNS, row, strict=True)) for row in rows if row[0] in keys]

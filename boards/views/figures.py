@@ -1,0 +1,236 @@
+"""Figures of boards as places and texts, for templates that draw SVG. Nothing is computed but where a line lies."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .table import marks_of, overall_of, rank_text, score_text
+
+WIDTH = 860
+ROW = 26
+TOP = 34
+NAMES_END, SCORES_START, SCORES_END, RANKS_START, RANKS_END = 236, 252, 590, 640, 840
+LONGEST_NAME = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A system in the figure: its dot and interval in the left panel, its rank set in the right one. '' is not drawn."""
+
+    name: str
+    text: str
+    y: str
+    baseline: str
+    may_be_first: bool
+    is_reference: bool
+    dot: str
+    low: str
+    high: str
+    rank_low: str
+    rank_width: str
+    rank_y: str
+
+
+def at(value: float) -> str:
+    """Return a place in the figure as text, which no language setting changes."""
+    return f"{value:.1f}"
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """Return a name that fits.
+
+    >>> shortened("a very long name of a system", 12)
+    'a very long…'
+    """
+    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
+
+
+def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """Return about ``n`` round numbers from at most ``low`` to at least ``high``.
+
+    >>> nice_ticks(12.3, 81.0)
+    [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+    >>> nice_ticks(50, 50)
+    [49.0, 49.5, 50.0, 50.5, 51.0]
+    """
+    if high - low < 1e-9:
+        low, high = low - 1, high + 1
+    rough = (high - low) / n
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def _tick_text(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+class Axis:
+    """Values along a line of the figure."""
+
+    def __init__(self, values: Sequence[float], start: float, end: float):
+        self.values = nice_ticks(min(values), max(values))
+        self.start, self.end = start, end
+
+    def place(self, value: float) -> float:
+        low, high = self.values[0], self.values[-1]
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[Tick]:
+        return [Tick(at(self.place(value)), _tick_text(round(value, 6))) for value in self.values]
+
+
+def scores_figure(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], shown: int | None = None) -> dict:
+    """Return the figure of overall scores and rank sets. ``shown``: draw only the first systems. Empty without a score."""
+    scored = [row for row in rows if overall_of(result, row).get("estimate") is not None]
+    drawn = scored[:shown]
+    values = [
+        value
+        for row in drawn
+        for name in ("estimate", "low", "high")
+        if (value := overall_of(result, row).get(name)) is not None
+    ]
+    if not values:
+        return {}
+    axis = Axis(values, SCORES_START, SCORES_END)
+    last_rank = max((overall_of(result, row).get("rank_high") or 1 for row in drawn), default=1)
+    step = (RANKS_END - RANKS_START) / last_rank
+    marks = [_mark(result, row, place, axis, step) for place, row in enumerate(drawn)]
+    bottom = TOP + ROW * len(marks) + 6
+    return {
+        "width": WIDTH,
+        "height": bottom + 44,
+        "marks": marks,
+        "ticks": axis.ticks,
+        "rank_ticks": [Tick(at(RANKS_START + (rank - 0.5) * step), str(rank)) for rank in _ranks(last_rank)],
+        "top": TOP,
+        "bottom": at(bottom),
+        "tick_baseline": at(bottom + 17),
+        "axis_baseline": at(bottom + 36),
+        "label": result["criteria"][0]["label"],
+        "names_end": NAMES_END,
+        "scores_middle": at((SCORES_START + SCORES_END) / 2),
+        "ranks_middle": at((RANKS_START + RANKS_END) / 2),
+        "ranks_start": RANKS_START,
+        "ranks_end": RANKS_END,
+        "n_drawn": len(drawn),
+        "n_scored": len(scored),
+    }
+
+
+def _ranks(last: int) -> list[int]:
+    """Return the ranks that the axis names: all if they fit."""
+    if last <= 12:
+        return list(range(1, last + 1))
+    return [1, *(int(tick) for tick in nice_ticks(1, last) if 1 < tick <= last)]
+
+
+def _mark(result: Mapping[str, Any], row: Mapping[str, Any], place: int, axis: Axis, step: float) -> Mark:
+    overall = overall_of(result, row)
+    y = TOP + ROW * place + ROW / 2
+
+    def x(name: str) -> str:
+        value = overall.get(name)
+        return "" if value is None else at(axis.place(value))
+
+    has_interval = bool(x("low") and x("high"))
+    low, high = overall.get("rank_low") or 0, overall.get("rank_high") or 0
+    return Mark(
+        name=shortened(row["name"]),
+        text=f"{row['name']}: {score_text(overall)}, rank {rank_text(overall)}",
+        y=at(y),
+        baseline=at(y + 4.5),
+        may_be_first=low == 1,
+        is_reference="human" in marks_of(row) or "reference" in marks_of(row),
+        dot=x("estimate"),
+        low=x("low") if has_interval else "",
+        high=x("high") if has_interval else "",
+        rank_low=at(RANKS_START + (low - 1) * step) if high else "",
+        rank_width=at(max((high - low + 1) * step - 1, 2)) if high else "",
+        rank_y=at(y - 6),
+    )
+
+
+HISTORY_START, HISTORY_END, HISTORY_TOP, HISTORY_BOTTOM = 48, 600, 14, 334
+NAME_GAP = 17.0
+
+
+def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> dict:
+    """Return the figure of scores over snapshots. ``series``: name, ``may_be_first``, and a score or None per snapshot."""
+    values = [
+        value
+        for one in series
+        for score in one["scores"]
+        if score is not None
+        for value in (score["estimate"], score["low"], score["high"])
+        if value is not None
+    ]
+    if not values:
+        return {}
+    axis = Axis(values, HISTORY_BOTTOM, HISTORY_TOP)
+    width = (HISTORY_END - HISTORY_START) / len(numbers)
+    places = [HISTORY_START + width * (place + 0.5) for place in range(len(numbers))]
+    lines = []
+    for nth, one in enumerate(series):
+        # Systems lie a little apart, so that their intervals do not cover one another.
+        aside = (nth - (len(series) - 1) / 2) * min(4.0, width / (len(series) + 2))
+        dots = [
+            {
+                "x": at(x + aside),
+                "y": at(axis.place(score["estimate"])),
+                "low": "" if score["low"] is None else at(axis.place(score["low"])),
+                "high": "" if score["high"] is None else at(axis.place(score["high"])),
+            }
+            for x, score in zip(places, one["scores"], strict=True)
+            if score is not None and score["estimate"] is not None
+        ]
+        if dots:
+            lines.append(
+                {
+                    "name": shortened(one["name"]),
+                    "may_be_first": one["may_be_first"],
+                    "dots": dots,
+                    "path": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
+                    "end": dots[-1],
+                }
+            )
+    _place_names(lines)
+    return {
+        "width": WIDTH,
+        "height": HISTORY_BOTTOM + 48,
+        "lines": lines,
+        "ticks": axis.ticks,
+        "numbers": [Tick(at(x), str(number)) for x, number in zip(places, numbers, strict=True)],
+        "start": HISTORY_START,
+        "end": HISTORY_END,
+        "bottom": HISTORY_BOTTOM,
+        "tick_baseline": HISTORY_BOTTOM + 19,
+        "axis_baseline": HISTORY_BOTTOM + 40,
+        "names_start": HISTORY_END + 24,
+        "middle": at((HISTORY_START + HISTORY_END) / 2),
+    }
+
+
+def _place_names(lines: Sequence[dict[str, Any]]) -> None:
+    """Give each line the height of its name: beside its last dot, but never over another name."""
+    y = -math.inf
+    for line in sorted(lines, key=lambda line: float(line["end"]["y"])):
+        y = max(float(line["end"]["y"]), y + NAME_GAP)
+        line["name_y"] = y
+    overflow = y - HISTORY_BOTTOM
+    for line in sorted(lines, key=lambda line: -line["name_y"]) if overflow > 0 else []:
+        line["name_y"] = min(
+            line["name_y"], HISTORY_BOTTOM - NAME_GAP * sum(o["name_y"] > line["name_y"] for o in lines)
+        )
+    for line in lines:
+        line["name_baseline"] = at(line["name_y"] + 4.5)
+        line["name_y"] = at(line["name_y"])

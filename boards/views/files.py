@@ -1,0 +1,195 @@
+"""Files of a snapshot: tables as CSV, JSON and LaTeX, figures and badges as SVG."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from analysis.report.latex import escape_latex
+from studies.stimuli.spreadsheet import formula_safe_csv_text
+
+from . import figures, sentences, table
+from .pages import history_of
+from .responses import board_response
+from .stored import Shown, get_shown, kept
+
+SCORE_COLUMNS = ("estimate", "low", "high", "rank_low", "rank_high", "labels", "annotators", "prompts")
+# What a JSON file says of each submission.
+FACTS = ("name", "team", "url", "is_anchor", "is_human", "is_reference", "is_withdrawn", "received")
+PICTURE = "image/svg+xml"
+
+
+@require_safe
+def snapshot_file(request: HttpRequest, slug: str, number: int, file_format: str) -> HttpResponse:
+    """Return the table of a snapshot as CSV, JSON or LaTeX (booktabs)."""
+    shown = get_shown(request, slug, number)
+    match file_format:
+        case "csv":
+            content, kind = csv_text(shown), "text/csv"
+        case "json":
+            content, kind = json_text(shown), "application/json"
+        case "tex":
+            content, kind = latex_text(shown), "text/x-tex"
+        case _:
+            raise Http404("A snapshot has no file of this kind. Ask for csv, json or tex.")
+    filename = f"{shown.board.slug}-{shown.number}.{file_format}"
+    return board_response(request, shown.board, content, kind, changed_at=shown.changed_at, filename=filename)
+
+
+@kept
+def csv_text(shown: Shown) -> str:
+    """Return one row per system with all stored numbers. Scores are in points, as in the JSON file."""
+    keys = [criterion["key"] for criterion in shown.result["criteria"]]
+    header = ["submission", "system", "team", "marks", *(f"{key}_{name}" for key in keys for name in SCORE_COLUMNS)]
+    lines: list[list[Any]] = [[*header, "cost", "currency", "round", "received"]]
+    currencies = {facts["number"]: facts.get("currency") for facts in shown.result["rounds"]}
+    for row in shown.rows:
+        scores = [row["scores"].get(key, {}).get(name) for key in keys for name in SCORE_COLUMNS]
+        cost = [row.get("cost"), currencies.get(row.get("round")), row.get("round"), row["received"]]
+        lines.append([row["submission"], row["name"], row["team"], " ".join(table.marks_of(row)), *scores, *cost])
+    return formula_safe_csv_text(lines)
+
+
+@kept
+def json_text(shown: Shown) -> str:
+    """Return the stored result, unchanged, so that its hash can be checked, and what may be said of each submission now."""
+    return json.dumps(
+        {
+            "board": shown.board.slug,
+            "title": shown.board.title,
+            "snapshot": shown.number,
+            "at": shown.snapshot.at.isoformat(),
+            "address": settings.SITE_URL + reverse("board_snapshot", args=[shown.board.slug, shown.number]),
+            "result_sha256": shown.snapshot.result_sha256,
+            "submissions": {str(row["submission"]): {name: row[name] for name in FACTS} for row in shown.rows},
+            "result": shown.result,
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+        indent=1,
+    )
+
+
+@kept
+def latex_text(shown: Shown) -> str:
+    """Return a booktabs table with the distances to the ends of the intervals beside each score."""
+    criteria = shown.result["criteria"]
+    head = ["Rank set", "System", *(one["label"].capitalize() for one in criteria), "Labels", "Annotators"]
+    body = []
+    for row in shown.rows:
+        overall = table.overall_of(shown.result, row)
+        name = escape_latex(row["name"])
+        cells = [
+            escape_latex(table.rank_text(overall)),
+            rf"\textbf{{{name}}}" if overall.get("rank_low") == 1 else name,
+            *(_latex_score(row["scores"].get(one["key"], {})) for one in criteria),
+            *(str(overall.get(key, "--")) for key in ("labels", "annotators")),
+        ]
+        body.append(" & ".join(cells) + r" \\")
+    title = f"{shown.board.title}, snapshot {shown.number} ({shown.snapshot.at.date().isoformat()})"
+    notes = [sentences.population_sentence(shown.result), sentences.labels_sentence(shown.result)]
+    if shown.result.get("is_simulated"):
+        notes.insert(0, "Simulated: robots gave the answers.")
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(title)}}}",
+            rf"\label{{tab:{shown.board.slug}}}",
+            rf"\begin{{tabular}}{{rl{'r' * (len(head) - 2)}}}",
+            r"\toprule",
+            " & ".join(escape_latex(text) for text in head) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\par\smallskip\footnotesize {escape_latex(' '.join(notes))}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex_score(score: Mapping[str, Any]) -> str:
+    """Return a score with its interval as exponent and index.
+
+    >>> _latex_score({"estimate": 80.8, "low": 78.6, "high": 82.9})
+    '$80.8^{+2.1}_{-2.2}$'
+    """
+    estimate, low, high = (score.get(name) for name in ("estimate", "low", "high"))
+    if estimate is None:
+        return "--"
+    if low is None or high is None:
+        return f"${estimate:.1f}$"
+    return f"${estimate:.1f}^{{+{high - estimate:.1f}}}_{{-{estimate - low:.1f}}}$"
+
+
+@require_safe
+def snapshot_figure(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Return the figure of a snapshot with all its systems, as SVG."""
+    shown = get_shown(request, slug, number)
+    return board_response(request, shown.board, _scores_svg(shown), PICTURE, changed_at=shown.changed_at)
+
+
+@kept
+def _scores_svg(shown: Shown) -> str:
+    return _svg(shown, "_scores.svg", figures.scores_figure(shown.result, shown.rows))
+
+
+@require_safe
+def history_picture(request: HttpRequest, slug: str) -> HttpResponse:
+    """Return the figure of scores over snapshots, as SVG."""
+    shown = get_shown(request, slug)
+    return board_response(request, shown.board, _history_svg(shown), PICTURE, changed_at=shown.changed_at)
+
+
+@kept
+def _history_svg(shown: Shown) -> str:
+    return _svg(shown, "_history.svg", history_of(shown)["figure"])
+
+
+def _svg(shown: Shown, name: str, figure: Mapping[str, Any]) -> str:
+    if not figure:
+        raise Http404("This snapshot has no score to draw.")
+    return render_to_string(f"boards/{name}", {"board": shown.board, "is_file": True, "figure": figure})
+
+
+@require_safe
+def badge(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Return a badge with the newest rank set and score of a submission. Its address is permanent."""
+    shown = get_shown(request, slug)
+    if number not in shown.facts:
+        raise Http404("This submission does not exist.")
+    return board_response(request, shown.board, _badge_svg(shown, number), PICTURE, changed_at=shown.changed_at)
+
+
+@kept
+def _badge_svg(shown: Shown, number: int) -> str:
+    row = next((row for row in shown.rows if row["submission"] == number), None)
+    if row is None:
+        raise Http404("The newest snapshot does not have this submission.")
+    overall = table.overall_of(shown.result, row)
+    value = f"rank {table.rank_text(overall)}, {table.score_text(overall)}"
+    if row["is_withdrawn"]:
+        value = "withdrawn"
+    elif shown.result.get("is_simulated"):
+        value += " (simulated)"
+    label = figures.shortened(shown.board.title)
+    # About the width of the letters of a sans-serif font at 11 pixels.
+    widths = [12 + 6.3 * len(text) for text in (label, value)]
+    context = {
+        "label": label,
+        "value": value,
+        "text": f"{shown.board.title}: {value}",
+        "width": figures.at(sum(widths)),
+        "label_width": figures.at(widths[0]),
+        "label_middle": figures.at(widths[0] / 2),
+        "value_middle": figures.at(widths[0] + widths[1] / 2),
+    }
+    return render_to_string("boards/badge.svg", context)

@@ -1,0 +1,122 @@
+"""Sentences about a snapshot: what its scores are about, and what checks of the rounds have found."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boards.models import Board
+
+ALPHA = 0.05
+# What a board's probe has found, by its name.
+PROBES = {
+    "position": "Annotators favour the output that is shown first.",
+    "first_shown": "Annotators favour the output that is shown first.",
+    "neutral_share": "Many answers are ties or neutral.",
+    "cycles": "Preferences go in circles.",
+    "heavy_voter": "One annotator gave a large share of the labels.",
+    "separation": "Few systems can be told apart.",
+    "drift": "Scores of the same systems differ between rounds.",
+}
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "round"), counted(1200, "label"), counted(3, "person", "people")
+    ('1 round', '1,200 labels', '3 people')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def population_sentence(result: Mapping[str, Any]) -> str:
+    sample = result["sample"]
+    n = counted(sample["prompts"], "prompt")
+    if result["population"] == Board.Population.SUBSAMPLE:
+        return f"Scores hold for people like these, and for exactly this subsample of {n}, drawn with seed {sample['seed']}."
+    return f"Scores hold for people and prompts like these: {n}, drawn with seed {sample['seed']}."
+
+
+def labels_sentence(result: Mapping[str, Any]) -> str:
+    """Return how much data the snapshot has, and from when."""
+    rounds = result["rounds"]
+    overall = result["tables"].get(result["criteria"][0]["key"], {})
+    labels = counted(overall.get("labels", 0), "label")
+    people = counted(overall.get("annotators", 0), "annotator")
+    dates = sorted(date for facts in rounds for date in (facts.get("launched"), facts.get("closed")) if date)
+    period = ""
+    if dates:
+        period = f", on {dates[0]}" if dates[0] == dates[-1] else f", from {dates[0]} to {dates[-1]}"
+    return f"{labels} by {people} in {counted(len(rounds), 'round')}{period}."
+
+
+def check_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return what the stored checks say about the overall scores. A snapshot without a check has no sentence about it."""
+    overall = result["tables"].get(result["criteria"][0]["key"], {})
+    return [
+        *_equating(overall.get("equating")),
+        *_audit(result.get("audit")),
+        *_first_place(result.get("sensitivity")),
+    ]
+
+
+def pvalue_text(pvalue: float) -> str:
+    """Return a p-value in APA style.
+
+    >>> pvalue_text(0.0004), pvalue_text(0.042), pvalue_text(1)
+    ('p < .001', 'p = .042', 'p = 1.000')
+    """
+    return "p < .001" if pvalue < 0.001 else f"p = {pvalue:.3f}".replace("0.", ".", 1)
+
+
+def _equating(equating: Mapping[str, Any] | None) -> list[str]:
+    if not equating:
+        return []
+    groups = equating.get("linked", [])
+    found = []
+    if len(groups) > 1:
+        rounds = "; ".join(", ".join(map(str, group)) for group in groups)
+        found.append(f"No anchor links these groups of rounds, so scores hold only within each: {rounds}.")
+    drift, anchors = equating.get("drift", {}), equating.get("anchors_agree", {})
+    if drift.get("pvalue") is not None:
+        p = pvalue_text(drift["pvalue"])
+        if drift["pvalue"] <= ALPHA:
+            found.append(
+                f"Anchors scored differently in different rounds ({p}). The scores shown are corrected for this."
+            )
+        else:
+            found.append(f"Anchors show no difference between rounds ({p}).")
+    if anchors.get("pvalue") is not None and anchors["pvalue"] <= ALPHA:
+        p = pvalue_text(anchors["pvalue"])
+        found.append(f"Anchors did not move alike ({p}), so the correction for rounds is uncertain.")
+    return found
+
+
+def _audit(audit: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    if not audit:
+        return []
+    fired = [probe["name"] for probe in audit if probe["fires"]]
+    # Drift has a sentence with its correction.
+    found = [PROBES.get(name, f"The audit found a problem: {name}.") for name in fired if name != "drift"]
+    return found or ([] if fired else ["The audit of these results found nothing."])
+
+
+def _first_place(sensitivity: Mapping[str, Any] | None) -> list[str]:
+    """Return how little the first place rests on. Only a confirmed removal is named."""
+    found = []
+    for name, noun in (("answers", "label"), ("people", "annotator")):
+        removal = (sensitivity or {}).get(name) or {}
+        if removal.get("n") and removal.get("is_confirmed"):
+            found.append(f"{counted(removal['n'], noun)} of {removal['total']:,}")
+    return [f"Without {' or without '.join(found)}, another system would be first."] if found else []
+
+
+def reasons(result: Mapping[str, Any]) -> list[str]:
+    """Return why scores have no interval or no rank, each reason once."""
+    found: dict[str, None] = {}
+    for table in result["tables"].values():
+        if table.get("reason"):
+            found[table["reason"]] = None
+    for row in result["rows"]:
+        for score in row["scores"].values():
+            if score.get("reason"):
+                found[score["reason"]] = None
+    return list(found)

@@ -1,0 +1,84 @@
+"""Stored snapshots as pages show them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from boards.access import get_visible_board
+from boards.models import Board, BoardSnapshot
+from boards.services.snapshots import public_facts
+
+# For functions of a ``Shown``: a process keeps what they return. A page of 200 systems has about 100 KB.
+kept = lru_cache(maxsize=32)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A snapshot of a board with the names that everybody may see now. ``newest``: the number of the newest snapshot.
+
+    Two of them are equal if their pages are. So a page is rendered once, and again only after something on it has changed (``kept``).
+    """
+
+    board: Board = field(compare=False)
+    snapshot: BoardSnapshot = field(compare=False)
+    newest: int = field(compare=False)
+    facts: Mapping[int, Mapping[str, Any]] = field(compare=False)
+    state: tuple[Any, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        board, snapshot = self.board, self.snapshot
+        shown = (
+            board.pk,
+            board.slug,
+            board.title,
+            board.description,
+            board.visibility,
+            board.state,
+            board.shows_examples,
+        )
+        stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, self.newest, repr(self.facts))
+        object.__setattr__(self, "state", shown + stored)
+
+    @property
+    def number(self) -> int:
+        return self.snapshot.number
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        return self.snapshot.result
+
+    @cached_property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows with names, from the best score to the worst."""
+        return [row | self.facts[row["submission"]] for row in self.result["rows"]]
+
+    @cached_property
+    def changed_at(self) -> datetime:
+        """Return when the page last changed: at the snapshot, or when a team withdrew or published a submission."""
+        return max([self.snapshot.at, *(one["changed_at"] for one in self.facts.values())])
+
+
+def newest_snapshots(board: Board):
+    """Return the snapshots of a board, newest first, without their results, which are large."""
+    return board.snapshots.defer("result").order_by("-number")
+
+
+def find_shown(board: Board, number: int | None = None) -> Shown | None:
+    """Return the snapshot with a number, or the newest one. None if there is none."""
+    newest = newest_snapshots(board).first()
+    if newest is None:
+        return None
+    snapshot = newest if number in (None, newest.number) else newest_snapshots(board).filter(number=number).first()
+    return Shown(board, snapshot, newest.number, public_facts(board)) if snapshot is not None else None
+
+
+def get_shown(request: HttpRequest, slug: str, number: int | None = None) -> Shown:
+    """Return the snapshot of a board that the user may see. Raise Http404."""
+    shown = find_shown(get_visible_board(request.user, slug), number)
+    if shown is None:
+        raise Http404("This snapshot does not exist.")
+    return shown

@@ -1,0 +1,153 @@
+"""The lines of what boards refuse over REST: a scenario sends a request, and gives the problem in its answer."""
+
+from unittest import mock
+
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.parsers import MultiPartParser
+
+from boards.models import Board
+from boards.services import boards, submissions
+from tests.analysis.api.rest import api_of
+from tests.boards import builders
+from tests.boards.api.rest import api_of_team, body, scored_board
+from tests.builders import user
+from tests.messages.rest.scenarios import shown
+
+API, SERVICES = "boards/api", "boards/services"
+MISSING = "00000000-0000-4000-8000-000000000000"
+
+
+def team_sends(path, sent, method="POST", before=None, make=builders.open_board):
+    def scenario():
+        board = make()
+        api = api_of_team(board)
+        if before is not None:
+            before(board, api)
+        return shown(api.send(method, f"boards/{board.slug}/{path}", sent(board) if callable(sent) else sent))
+
+    return scenario
+
+
+def member_sends(path, sent, role="owner", make=builders.open_board):
+    def scenario():
+        board = make()
+        who = board.owner if role == "owner" else builders.add_member(board, role, role).user
+        return shown(api_of(who).send("POST", f"boards/{board.slug}/{path}", sent(board) if callable(sent) else sent))
+
+    return scenario
+
+
+def form(file=None, error=None):
+    """A form with a file, or one that cannot be read."""
+
+    def scenario():
+        board = builders.open_board()
+        api = api_of_team(board)
+        sent = {"name": "good"} | ({} if file is None else {"file": SimpleUploadedFile("a.jsonl", file)})
+        address = f"/api/v1/boards/{board.slug}/submissions/"
+        if error is None:
+            return shown(api.client.post(address, sent, headers=api.headers))
+        with mock.patch.object(MultiPartParser, "parse", side_effect=error):
+            return shown(api.client.post(address, sent, headers=api.headers))
+
+    return scenario
+
+
+def rows(*sent, **changed):
+    """A submission with these rows beside the right ones."""
+
+    def make_body(board):
+        one = body(board, "good")
+        one["outputs"] = [row | changed.get(row["prompt"], {}) for row in one["outputs"]] + list(sent)
+        return one
+
+    return team_sends("submissions/", make_body)
+
+
+def without(n):
+    return team_sends("submissions/", lambda board: body(board, "good") | {"outputs": body(board)["outputs"][n:]})
+
+
+def submitted(board, api, **options):
+    return builders.submit(board, api.team, "good", **options)
+
+
+def withdrawn(board, api):
+    submissions.withdraw(submitted(board, api))
+
+
+def too_large():
+    with mock.patch.object(submissions, "MAX_FILE_BYTES", 100):
+        return form(b"x" * 101)()
+
+
+def of_reference():
+    """A team acts on another one's submission."""
+    board, _ = scored_board()
+    other = api_of_team(board, "Other")
+    return shown(other.post(f"boards/{board.slug}/submissions/2/publish/", {}))
+
+
+def draft_board():
+    owner = user()
+    columns = {"slug": "tales", "title": "Tales", "template": builders.rating_template(owner)}
+    return boards.create_board(Board(**columns), owner)
+
+
+def comparing_unscored():
+    board, api = scored_board()
+    builders.submit(board, api.team, "late")
+    return shown(api.get(f"boards/{board.slug}/submissions/4/comparison/?baseline=2"))
+
+
+LINES = {
+    f"{API}:post": [
+        ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
+        ("cannot be withdrawn", "Close the board instead", member_sends("submissions/1/withdraw/", {})),
+        ("so its name stays hidden", "Submit it again", team_sends("submissions/2/publish/", {}, before=withdrawn)),
+    ],
+    f"{API}:get": [
+        ("This parameter is missing", "Send the number of a submission", team_sends("submissions/2/comparison/", None, "GET", submitted)),
+        ("has no snapshot yet", "Wait until its first round is closed", team_sends("submissions/2/comparison/?baseline=2", None, "GET", submitted)),
+    ],
+    f"{API}:validated": [
+        (f"There is no study {MISSING}", "Send the code of your draft", lambda: shown(api_of(user()).post("boards/", {"slug": "a", "title": "A", "template": MISSING}))),
+    ],
+    f"{API}:check": [
+        ("Only members of the board", "Ask its owner for a role", team_sends("rounds/", {})),
+        ("Your role in this board (viewer)", "Ask an owner for another role", member_sends("rounds/", {}, "viewer")),
+    ],
+    f"{API}:parse": [
+        ("have more than 32 MB", "Shorten them", form(error=RequestDataTooBig())),
+        ("too many fields", "Send only the fields of this resource", form(error=TooManyFieldsSent())),
+        ("damaged or is not UTF-8", "Send multipart/form-data as UTF-8", form(error=UnicodeDecodeError("utf-8", b"", 0, 1, ""))),
+    ],
+    f"{API}:_team": [
+        ("belongs to another team", "Leave this field out", team_sends("submissions/", lambda board: body(board, team="Other"))),
+        ("A member submits for a team", "Send the name of a team", member_sends("submissions/", body)),
+    ],
+    f"{API}:_uploaded_file": [("The form has no file", "Send the outputs as a file", form())],
+    f"{API}:_sent_rows": [("There are no outputs", "Send a list", team_sends("submissions/", {"name": "good"}))],
+    f"{API}:_row_errors": [
+        ("more errors", "Correct these first", rows(*({"prompt": f"x{n}", "output": "a"} for n in range(150)))),
+    ],
+    f"{API}:require_own_team": [("Only the team of the submission", "Send the key of the team", of_reference)],
+    f"{SERVICES}:compare_submissions": [("has no score of submission 4", "Choose a scored one", comparing_unscored)],
+    f"{SERVICES}:read_outputs_file": [
+        ("The file is larger than", "Send a smaller file", too_large),
+        ("The key of the prompt is empty", "Enter the key", rows({"prompt": " ", "output": "a"})),
+        ("“zzz” is not a prompt of this board", "Remove the row, or correct the key", rows({"prompt": "zzz", "output": "a"})),
+        ("already has an output in row 1", "Keep one of the two rows", rows({"prompt": "p000", "output": "a"})),
+        ("1 prompt has no output", "Add a row for each", without(1)),
+        ("7 prompts have no output", "Add a row for each", without(7)),
+    ],
+    f"{SERVICES}:_output_text": [
+        ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
+        ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),
+    ],
+    f"{SERVICES}:refuse_unless_open": [
+        ("The board is not open yet", "Wait until its owner opens it", team_sends("submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board)),
+        ("The board is closed", "Ask its owner", team_sends("submissions/", body, before=lambda board, api: boards.close_board(board, board.owner))),
+    ],
+}  # fmt: skip
