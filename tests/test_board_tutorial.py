@@ -13,7 +13,7 @@ from heval_site.views import docs
 from studies.models import Study
 from studies.services import jobs
 from tests import ROOT
-from tests.test_tutorial import Reader
+from tests.tutorial_reader import Reader
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 TEXT = docs.read_pages()["tutorial/a-board-in-twenty-minutes"].text
