@@ -19,6 +19,8 @@ from studies.models.fields import (
     protected_foreign_key,
 )
 
+# Last parts of addresses below /boards/ that are pages of their own.
+RESERVED_SLUGS = frozenset({"new"})
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -28,6 +30,12 @@ def validate_time_zone(name: str) -> None:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise ValidationError("This is not a time zone. Enter a name such as UTC or Europe/Berlin.") from None
+
+
+def validate_slug_is_free(slug: str) -> None:
+    """Raise ValidationError if the address belongs to a page of its own."""
+    if slug in RESERVED_SLUGS:
+        raise ValidationError("This address is used by a page of heval. Choose another one.")
 
 
 class Board(models.Model):
@@ -50,7 +58,11 @@ class Board(models.Model):
         SUBSAMPLE = "subsample", "people, for exactly this subsample of prompts (as in the paper)"
 
     slug = models.SlugField(
-        "address", max_length=50, unique=True, help_text="The last part of the board's web address."
+        "address",
+        max_length=50,
+        unique=True,
+        validators=[validate_slug_is_free],
+        help_text="The last part of the board's web address.",
     )
     title = models.CharField(max_length=200)
     description = models.TextField(blank=True, help_text="Shown on the board's page. Markdown.")

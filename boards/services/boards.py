@@ -25,27 +25,17 @@ CHANGEABLE_WHEN_OPEN = frozenset(
 )  # fmt: skip
 
 
-# Last parts of addresses that are pages of their own.
-RESERVED_SLUGS = frozenset({"new"})
-
-
 @transaction.atomic
 def create_board(unsaved: Board, by) -> Board:
     """Store a new board with ``by`` as its owner. Raise ValidationError."""
     check_study_permission_or_404(by, Action.EDIT, unsaved.template)
     unsaved.owner = by
-    _clean(unsaved)
+    unsaved.full_clean()
     unsaved.save(force_insert=True)
     if by is not None:
         BoardMember.objects.create(board=unsaved, user=by, role=BoardMember.Role.OWNER)
     audit.record("make board", by=by, board=unsaved.slug, template=str(unsaved.template.code))
     return unsaved
-
-
-def _clean(board: Board) -> None:
-    board.full_clean()
-    if board.slug in RESERVED_SLUGS:
-        raise ValidationError({"slug": "This address is used by a page of heval. Choose another one."})
 
 
 @transaction.atomic
@@ -64,7 +54,7 @@ def change_board(board: Board, by, changes: dict[str, Any]) -> Board:
             raise ValidationError(fixed)
     for name, value in changes.items():
         setattr(board, name, value)
-    _clean(board)
+    board.full_clean()
     board.save()
     if changes:
         audit.record("change board", by=by, board=board.slug, columns=sorted(changes))

@@ -134,7 +134,7 @@ def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
             Output(system=system, prompt=prompt, text=f"Reference for {n}.") for system in template.systems.all()
         )
     assert not template.contrasts.exists()
-    board = builders.open_board(owner, template, labels_per_output=1)
+    board = builders.open_board(owner, template, labels_per_output=1, double_label_share=0)
     team, _ = builders.team_of(board)
     for name in ("weak", "good"):
         builders.submit(board, team, name)
