@@ -30,7 +30,7 @@ from analysis.models import AnnotatorScreening
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
 from studies.models import Item, Job, Study
-from studies.models.rules import REGISTRY
+from studies.models.rules import REGISTRY, TEST_QUESTION_RULES
 from studies.services import jobs
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
 def declared_settings(study: Study) -> tuple[ModelSettings, SimpleSettings]:
     """Return the settings of the study's rules about test questions; the default ones if a rule is not declared."""
     cleaned: dict[str, Mapping[str, Any]] = {}
-    for row in study.exclusion_rules.filter(rule__in=("test_question_model", "failed_tests")):
+    for row in study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES):
         form = REGISTRY[row.rule].bound_form(row.settings or {})
         if form is not None and form.is_valid():
             cleaned[row.rule] = form.cleaned_data

@@ -38,6 +38,7 @@ COLUMNS = {
     "agreement": ("Agreement", False),
     "minutes": ("Minutes", False),
     "labels": ("Answers", True),
+    "barred": ("Further batches", True),
 }
 
 
@@ -81,6 +82,7 @@ def annotators_page(request, code) -> HttpResponse:
         "origin": origin,
         "origins": [choice for choice in ORIGINS if choice in present or choice == origin],
         "has_test_questions": Item.objects.filter(study=study, kind=Item.Kind.TEST).exists(),
+        "may_decide": is_allowed(request.user, Action.MANAGE_ASSIGNMENTS, study),
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and bool(study.launched_at),
         "is_running": is_running,
         "is_runner_missing": is_running and not jobs.is_runner_alive(),
