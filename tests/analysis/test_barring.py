@@ -171,11 +171,14 @@ def test_new_work_that_is_flagged_bars_again_after_a_lifting(played):
         lift_barring(barring, "Once more.", researcher)
 
 
-def test_only_a_study_that_declares_it_bars_and_only_whom_its_declared_rules_flag(played):
-    study, noisy, _, _ = played
-    ExclusionRule.objects.filter(study=study)._raw_delete("default")
+def test_a_study_that_does_not_declare_it_bars_nobody():
+    draft, researcher = barring_draft(bars_flagged_annotators=False)
+    study = builders.launched(draft, researcher)
+    crowd_of(study, 5, 1.0, "noisy")
+    assert who_fails(study)
+    study.assignments.update(origin="live")
     screened(study)
-    assert AnnotatorScreening.objects.get().result["rows"][0] and not Barring.objects.exists()
+    assert AnnotatorScreening.objects.get().result["rows"] and not Barring.objects.exists()
 
 
 def test_by_hand_from_the_page_of_annotators_and_over_rest(played):

@@ -14,7 +14,7 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, leases
-from annotators.places.barrings import bar_annotator
+from annotators.places.barrings import bar_annotator, is_barred
 from tests.annotators.places.sending import came_of
 from tests.builders import humanlike_draft, launched, recruitment, spa_study, user
 from tests.players import answered, claimed, open_page, plausible, submitted
@@ -254,10 +254,11 @@ def test_a_claim_waits_for_a_barring_that_is_being_made():
         with transaction.atomic():
             bar_annotator(study, annotator, "Copies.", researcher)
             is_made.set()
-            may_end.wait(1)
+            may_end.wait(3)
         return "barred"
 
     def come_back():
+        assert is_barred(study, annotator.pk) is False  # opens the connection, which takes long
         is_made.wait(30)
         return assign.claim_batch(study, annotator).outcome
 
