@@ -10,10 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from analysis.data.flat_rows.selection import annotator_pseudonym
+from analysis.data.frames import responses_frame
 from analysis.models import AnnotatorScreening
 from analysis.report.build import build_report
+from analysis.report.screening.agreement import agreement_by_annotator, given_labels
 from analysis.report.screening.rows import AnnotatorRow, read_screened_study, sort_rows
-from analysis.report.screening.run import agreement_by_annotator, screen_annotators, submit_due_screenings
+from analysis.report.screening.run import screen_annotators, submit_due_screenings
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Job, StudyMember
@@ -83,6 +85,34 @@ def test_agreement_compares_answers_to_the_same_question_about_the_same_text():
         "b": {"share": 2 / 3, "n": 3},
         "c": {"share": 1 / 3, "n": 3},
     }
+
+
+def test_relative_answers_agree_whichever_output_was_shown_first():
+    usual = {"protocol": "relative", "item": "s1.1", "question": "q", "part": "", "label": "", "choice": ""}
+    usual |= {"is_submitted": True, "is_erased": False, "chosen_system": None}
+    rows = [
+        {"annotator": "a", "system": "x", "sample": 0, "value": 0.75},
+        {"annotator": "b", "system": "y", "sample": 3, "value": 0.25},
+        {"annotator": "c", "system": "y", "sample": 3, "value": 0.75},
+        {"annotator": "d", "system": "z", "sample": 0, "value": 0.75, "item": "s2.1", "protocol": "rating"},
+        {"annotator": "a", "system": "y", "sample": 0, "value": 0.25, "item": "s2.1", "protocol": "rating"},
+    ]
+    found = agreement_by_annotator(given_labels(pd.DataFrame([usual | row for row in rows])))
+    assert found == {"a": {"share": 0.5, "n": 2}, "b": {"share": 0.5, "n": 2}, "c": {"share": 0.0, "n": 2}}
+
+
+def test_a_study_of_relative_points_has_agreement_across_sides():
+    study = live_study("relative", robots=10)
+    lifecycle.unblind(study, None, "a look")
+    frame = responses_frame(study, ["live"], ["live"]).rows
+    both = frame[frame["value"].notna()].groupby("item")["system"].nunique()
+    assert (both == 2).any()  # some items were seen in both orders
+    rows = given_labels(frame)
+    assert rows.groupby("item")["system"].nunique().max() == 1
+    n = rows[rows["value"].notna()].groupby("item").size()
+    pairs = int((n * (n - 1)).sum())
+    found = screen_annotators(study, "live", by=None).result["rows"]
+    assert sum(row["agreement"]["n"] for row in found if row["agreement"]) == pairs > 0
 
 
 def test_a_running_study_is_screened_after_enough_new_answers_and_a_closed_one_to_the_end():
