@@ -52,6 +52,21 @@ class AnnotatorSerializer(serializers.Serializer):
         allow_null=True, help_text="Share of equal answers to live items. Null while outcomes are hidden."
     )
     agreement_pairs = serializers.IntegerField(help_text="The number of compared pairs of answers.")
+    error_rate = serializers.FloatField(
+        allow_null=True,
+        help_text="Expected share of answers that differ from the estimated true answer (Dawid and Skene). Null while outcomes are hidden.",
+    )
+    competence = serializers.FloatField(
+        allow_null=True, help_text="Probability that an answer is not a guess. Null while outcomes are hidden."
+    )
+    error_answers = serializers.IntegerField(help_text="The number of answers behind both.")
+    severity = serializers.FloatField(
+        allow_null=True,
+        help_text="Own rating minus that of others about the same text, in shares of the scale. Null while outcomes are hidden.",
+    )
+    severity_low = serializers.FloatField(allow_null=True, help_text="Lower end of its 95 % interval.")
+    severity_high = serializers.FloatField(allow_null=True, help_text="Upper end of its 95 % interval.")
+    severity_ratings = serializers.IntegerField(help_text="The number of ratings behind it.")
     minutes = serializers.FloatField(allow_null=True)
     labels = serializers.IntegerField(help_text="Answers to live items.")
     share = serializers.FloatField(allow_null=True, help_text="Share of all answers to live items.")
@@ -92,6 +107,13 @@ def _row_json(row: AnnotatorRow) -> dict[str, Any]:
         "barred": row.is_barred,
         "agreement": row.agreement,
         "agreement_pairs": row.agreement_n,
+        "error_rate": row.evidence.get("error_rate"),
+        "competence": row.evidence.get("competence"),
+        "error_answers": row.evidence.get("error_n", 0),
+        "severity": row.evidence.get("severity"),
+        "severity_low": row.evidence.get("severity_low"),
+        "severity_high": row.evidence.get("severity_high"),
+        "severity_ratings": row.evidence.get("severity_n", 0),
         "minutes": row.minutes,
         "labels": row.labels,
         "share": row.share,

@@ -1,9 +1,17 @@
 """How the annotators' answers to live items agree with one another. Only for studies whose outcomes are shown."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+# The protocols whose answers are one category or point, so that two people can give the same.
+CATEGORICAL = ("two_choice", "rating", "relative")
+# A question with more different answers than this is about amounts, and has no matrix of errors.
+MAX_CATEGORIES = 11
+# Keeps annotators with few answers from errors of exactly 0 or 1.
+PSEUDO_COUNT = 0.1
 
 
 def given_labels(responses: "DataFrame") -> "DataFrame":
@@ -51,3 +59,57 @@ def agreement_by_annotator(labels: "DataFrame") -> dict[str, dict[str, Any]]:
         for annotator, others, equal in sums.itertuples()
         if others
     }
+
+
+def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return what models of all answers say about each annotator, and why some questions have none.
+
+    ``error_rate`` (Dawid and Skene) and ``competence`` are means over the questions, weighted by ``error_n`` answers.
+    ``severity`` is in shares of the rating scale, over ``severity_n`` ratings that others gave, too.
+    """
+    from analysis.stats.annotator_models import competence_model, dawid_skene, severity
+
+    rows = labels[labels["item"].notna()].fillna({"system": "", "sample": -1})
+    rows = rows.drop_duplicates(["annotator", "item", "question", "system", "sample", "part"])
+    rows = rows.assign(
+        subject=[
+            f"{item}|{question}|{system}|{sample:.0f}|{part}"
+            for item, question, system, sample, part in zip(
+                rows["item"], rows["question"], rows["system"], rows["sample"], rows["part"], strict=True
+            )
+        ]
+    )
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: {"n": 0, "wrong": 0.0, "intended": 0.0})
+    reasons = []
+    for (section, question), own in rows[rows["protocol"].isin(CATEGORICAL)].groupby(["section", "question"]):
+        if own["given"].nunique() > MAX_CATEGORIES:
+            continue
+        columns = (own["subject"].to_list(), own["annotator"].to_list(), own["given"].to_list())
+        errors = dawid_skene(*columns, pseudo_count=PSEUDO_COUNT)
+        competence = competence_model(*columns, pseudo_count=PSEUDO_COUNT)
+        if errors.status != "ok" or competence.status != "ok":
+            reasons.append(f"Section {section}, question {question}: {errors.reason or competence.reason}.")
+            continue
+        for one, other in zip(errors.annotators, competence.annotators, strict=True):
+            total = sums[one.annotator]
+            total["n"] += one.n
+            total["wrong"] += one.n * (one.error_rate or 0.0)
+            total["intended"] += other.n * (other.competence or 0.0)
+    found: dict[str, dict[str, Any]] = {
+        annotator: {
+            "error_rate": total["wrong"] / total["n"],
+            "competence": total["intended"] / total["n"],
+            "error_n": int(total["n"]),
+        }
+        for annotator, total in sums.items()
+    }
+    rated = rows[(rows["protocol"] == "rating") & rows["value"].notna()]
+    for one in severity(rated["subject"].to_list(), rated["annotator"].to_list(), rated["value"].to_numpy(float)):
+        interval = one.interval
+        found.setdefault(one.annotator, {}).update(
+            severity=one.estimate,
+            severity_low=interval.low if interval else None,
+            severity_high=interval.high if interval else None,
+            severity_n=one.n,
+        )
+    return found, reasons

@@ -17,7 +17,7 @@ from studies.models import Study
 from .barring import annotators_by_pseudonym
 
 SORT_KEYS = (
-    "annotator", "positive", "negative", "uncounted", "probability", "flagged", "failed", "barred", "agreement", "minutes", "labels",
+    "annotator", "positive", "negative", "uncounted", "probability", "flagged", "failed", "barred", "agreement", "errors", "competence", "severity", "minutes", "labels",
 )  # fmt: skip
 
 
@@ -37,7 +37,10 @@ class OtherStudy:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorRow:
-    """What one screening says about an annotator. Pairs are about positive and negative questions. None: unknown."""
+    """What one screening says about an annotator. Pairs are about positive and negative questions. None: unknown.
+
+    ``evidence``: of ``evidence_by_annotator``; empty while outcomes are hidden, and in screenings before it was computed.
+    """
 
     annotator: str
     pk: int
@@ -54,6 +57,7 @@ class AnnotatorRow:
     labels: int
     share: float | None
     is_barred: bool = False
+    evidence: Mapping[str, Any] = field(default_factory=dict)
     others: list[OtherStudy] = field(default_factory=list)
 
     @property
@@ -109,6 +113,7 @@ def _row(stored: Mapping[str, Any], pk: int, is_hidden: bool, barred: Container[
         labels=stored["labels"],
         share=stored["share"],
         is_barred=pk in barred,
+        evidence={} if is_hidden else stored.get("evidence") or {},
     )
 
 
@@ -126,6 +131,9 @@ _KEYS = {
     "failed": lambda row: row.is_failed,
     "barred": lambda row: row.is_barred,
     "agreement": lambda row: row.agreement,
+    "errors": lambda row: row.evidence.get("error_rate"),
+    "competence": lambda row: row.evidence.get("competence"),
+    "severity": lambda row: row.evidence.get("severity"),
     "minutes": lambda row: row.minutes,
     "labels": lambda row: row.labels,
 }

@@ -33,7 +33,7 @@ from studies.models import Item, Job, Study
 from studies.models.rules import REGISTRY, TEST_QUESTION_RULES
 from studies.services import jobs
 
-from .agreement import agreement_by_annotator, given_labels
+from .agreement import agreement_by_annotator, evidence_by_annotator, given_labels
 
 KIND = "screen_annotators"
 # A running study is screened again after this many new submissions, or after this share of those already screened.
@@ -101,6 +101,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
     by_pseudonym = {row.annotator: place for place, row in enumerate(counts)}
     n_labels = labels["annotator"].value_counts().to_dict()
     agreement = agreement_by_annotator(labels) if shows_agreement else {}
+    evidence, no_evidence = evidence_by_annotator(labels) if shows_agreement else ({}, [])
     total = len(labels)
     rows = []
     for annotator, own in assignments.groupby("annotator", sort=True):
@@ -127,6 +128,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
                 "labels": int(n_labels.get(annotator, 0)),
                 "share": n_labels.get(annotator, 0) / total if total else None,
                 "agreement": agreement.get(str(annotator)),
+                "evidence": evidence.get(str(annotator)),
             }
         )
     return AnnotatorScreening.objects.create(
@@ -143,6 +145,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
             "model": screening.model,
             "sentences": model_sentences(screening) if counts else [],
             "boundaries": boundary_rows(screening, counts) if counts else [],
+            "no_evidence": no_evidence,
             "flagged": [row["annotator"] for row in rows if row["is_flagged"]],
             "rows": rows,
         },
