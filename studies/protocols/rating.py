@@ -36,6 +36,7 @@ class RatingSettings(TestQuestionSettings):
 @register
 class Rating(Protocol):
     slug = "rating"
+    comparable_answers = "points"
     label = "Rating of each output (Likert or continuous)"
     help = "Annotators rate each output separately."
     settings_form = RatingSettings

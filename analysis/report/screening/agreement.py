@@ -3,11 +3,11 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from studies.protocols import REGISTRY
 
-# The protocols whose answers are one category or point, so that two people can give the same.
-CATEGORICAL = ("two_choice", "rating", "relative")
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
 # A question with more different answers than this is about amounts, and has no matrix of errors.
 MAX_CATEGORIES = 11
 # Keeps annotators with few answers from errors of exactly 0 or 1.
@@ -26,13 +26,19 @@ def given_labels(responses: "DataFrame") -> "DataFrame":
     return rows
 
 
+def _kind_of_answers(rows: "DataFrame") -> "Series":
+    """Return how each row's answer is compared: ``Protocol.comparable_answers``."""
+    kinds = {slug: REGISTRY[slug].comparable_answers for slug in rows["protocol"].unique() if slug in REGISTRY}
+    return rows["protocol"].map(kinds).fillna("")
+
+
 def turn_to_one_side(rows: "DataFrame") -> None:
     """Let all answers of relative points about an item be about the same system, in place.
 
     Such an answer is about the output shown first, and annotators see the two outputs in either order. The system whose
     name comes first is taken, so a value of 0.8 about the other system becomes 0.2.
     """
-    is_relative = (rows["protocol"] == "relative") & rows["item"].notna() & rows["system"].notna()
+    is_relative = (_kind_of_answers(rows) == "points_toward_first") & rows["item"].notna() & rows["system"].notna()
     first = rows[is_relative].groupby("item")["system"].transform("min")
     is_other = is_relative & (rows["system"] != first.reindex(rows.index))
     rows.loc[is_other, "value"] = (1 - rows.loc[is_other, "value"]).round(9)
@@ -81,7 +87,7 @@ def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]
     )
     sums: dict[str, dict[str, float]] = defaultdict(lambda: {"n": 0, "wrong": 0.0, "intended": 0.0})
     reasons = []
-    for (section, question), own in rows[rows["protocol"].isin(CATEGORICAL)].groupby(["section", "question"]):
+    for (section, question), own in rows[_kind_of_answers(rows) != ""].groupby(["section", "question"]):
         if own["given"].nunique() > MAX_CATEGORIES:
             continue
         columns = (own["subject"].to_list(), own["annotator"].to_list(), own["given"].to_list())
@@ -103,7 +109,7 @@ def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]
         }
         for annotator, total in sums.items()
     }
-    rated = rows[(rows["protocol"] == "rating") & rows["value"].notna()]
+    rated = rows[(_kind_of_answers(rows) == "points") & rows["value"].notna()]
     for one in severity(rated["subject"].to_list(), rated["annotator"].to_list(), rated["value"].to_numpy(float)):
         interval = one.interval
         found.setdefault(one.annotator, {}).update(

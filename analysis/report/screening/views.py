@@ -34,6 +34,7 @@ COLUMNS = {
     "probability": ("Probability of being inattentive", True),
     "flagged": ("Model", True),
     "failed": ("Simple rule", True),
+    "barred": ("Further batches", True),
     "positive": ("Positive, right", False),
     "negative": ("Negative, right", False),
     "uncounted": ("Not counted", True),
@@ -43,7 +44,6 @@ COLUMNS = {
     "severity": ("Severity", False),
     "minutes": ("Minutes", False),
     "labels": ("Answers", True),
-    "barred": ("Further batches", True),
 }
 
 

@@ -1,15 +1,11 @@
 """The lines of decisions about one piece of work, and of appeals against a rejection."""
 
-from django.urls import reverse
 from django.utils import timezone
 from pytest import MonkeyPatch
 
-from analysis.data.flat_rows.selection import annotator_pseudonym
-from annotators.models import Appeal, Assignment, Barring, PanelSubmission, PanelTask, Verdict
+from annotators.models import Appeal, Assignment, PanelSubmission, PanelTask, Verdict
 from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
-from annotators.places import assign
-from annotators.places.barrings import bar_annotator, lift_barring
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels.orders import send_due_orders
@@ -19,7 +15,7 @@ from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
 from tests.annotators.recruitment.pretend import Pretend, speaks
-from tests.messages.forms.scenarios import PANEL_PAGES, PLACES, REPORT, WORK, link, link_url, me, said, says_refused
+from tests.messages.forms.scenarios import PANEL_PAGES, WORK, link, link_url, me, said, says_refused
 from tests.messages.lines import NOTHING
 from tests.messages.pages.scenarios import launched
 
@@ -101,41 +97,6 @@ def appealed(submission) -> Appeal:
 def at_panel_rejected(submission) -> Appeal:
     PanelSubmission.objects.filter(pk=submission.pk).update(state="rejected", decided_at=timezone.now())
     return create_appeal(submission.assignment, "Why?")
-
-
-def barred(submission, reason="Copies.") -> Barring:
-    return bar_annotator(submission.assignment.study, submission.assignment.annotator, reason, me())
-
-
-def bars_somebody_else(submission):
-    somebody = assign.get_or_create_annotator("panel", "somebody")
-    bar_annotator(submission.assignment.study, somebody, "Copies.", me())
-
-
-def on_barring_page(before=None, **data):
-    """What the page of an annotator's barrings says to a decision."""
-
-    def act(panel, submission):
-        if before:
-            before(submission)
-        study = submission.assignment.study
-        name = annotator_pseudonym(study, submission.assignment.annotator.code)
-        url = reverse("study_annotator_barring", args=[study.code, name])
-        return said(logged_in(me()).post(url, {"reason": "Copies."} | data, follow=True))
-
-    return with_work(act)
-
-
-def barring_appealed(submission) -> Appeal:
-    barred(submission)
-    return create_appeal(submission.assignment, "Why?", is_about_barring=True)
-
-
-def answer_after_lifting(submission):
-    appeal = barring_appealed(submission)
-    lift_barring(appeal.barring, "A mistake.", me())
-    appeal.barring.refresh_from_db()
-    answer_appeal(appeal, "No.", False, colleague())
 
 
 def answered(make=appealed, user=colleague, before=None, is_sent=False, **data):
@@ -223,44 +184,7 @@ LINES = {
     f"{WORK}:_rejection_to_appeal": [
         ("Your work is not rejected", "you do not need to object", objects("Why?", make=lambda submission: None)),
     ],
-    f"{WORK}:_barring_to_appeal": [
-        (
-            "You may do further parts",
-            "you do not need to object",
-            refused(lambda one: create_appeal(one.assignment, "Why?", is_about_barring=True)),
-        ),
-    ],
-    f"{PLACES}:bar_annotator": [
-        (
-            "This annotator is already barred",
-            "You do not need to do anything",
-            refused(lambda one: [barred(one), barred(one)]),
-        ),
-        ("This person has no batch", "Choose an annotator who has taken part", refused(bars_somebody_else)),
-    ],
-    f"{PLACES}:lift_barring": [
-        (
-            "This barring is already lifted",
-            "You do not need to do anything",
-            refused(lambda one: [lift_barring(row, "Why?", me()) for row in [barred(one)] * 2]),
-        ),
-    ],
-    f"{REPORT}:barring_page": [
-        ("Barred", "can still be finished", on_barring_page()),
-        ("Lifted", "can take further batches", on_barring_page(barred, lift="1")),
-        ("This barring is already lifted", "You do not need to do anything", on_barring_page(lift="1")),
-    ],
-    f"{PLACES}:_clean_reason": [
-        ("The reason is empty", "Write why", refused(lambda one: barred(one, " "))),
-        ("The reason is too long", "Use at most 2000", refused(lambda one: barred(one, "x" * 2001))),
-    ],
     f"{WORK}:answer_appeal": [
-        (
-            "You barred this annotator",
-            "Another editor must answer",
-            refused(lambda one: answer_appeal(barring_appealed(one), "No.", False, me())),
-        ),
-        ("The barring is lifted since", "No answer is needed", refused(answer_after_lifting)),
         (
             "You rejected this work",
             "Another editor must answer",
