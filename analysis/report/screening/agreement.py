@@ -110,12 +110,12 @@ def evidence_by_annotator(labels: "DataFrame") -> tuple[dict[str, dict[str, Any]
         for annotator, total in sums.items()
     }
     rated = rows[(_kind_of_answers(rows) == "points") & rows["value"].notna()]
-    for one in severity(rated["subject"].to_list(), rated["annotator"].to_list(), rated["value"].to_numpy(float)):
-        interval = one.interval
-        found.setdefault(one.annotator, {}).update(
-            severity=one.estimate,
+    for shift in severity(rated["subject"].to_list(), rated["annotator"].to_list(), rated["value"].to_numpy(float)):
+        interval = shift.interval
+        found.setdefault(shift.annotator, {}).update(
+            severity=shift.estimate,
             severity_low=interval.low if interval else None,
             severity_high=interval.high if interval else None,
-            severity_n=one.n,
+            severity_n=shift.n,
         )
     return found, reasons
