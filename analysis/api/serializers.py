@@ -7,8 +7,10 @@ from rest_framework import serializers
 from analysis.data.codings import CODING_COLUMNS
 from analysis.data.flat_rows.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
 from analysis.models import AnalysisRun
+from annotators.models import Barring
+from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
-from studies.design.serialization import STUDY_FIELDS
+from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.stimuli.texts import is_blank
 
@@ -55,7 +57,7 @@ class StudySerializer(StrictMixin, serializers.ModelSerializer):
 
     class Meta:
         model = Study
-        fields = ("code", *STUDY_FIELDS, "owner", "clone_of", "revision", *READ_ONLY)
+        fields = ("code", *STUDY_FIELDS, *LATER_STUDY_FIELDS, "owner", "clone_of", "revision", *READ_ONLY)
         read_only_fields = READ_ONLY
 
 
@@ -201,6 +203,21 @@ class ReverseExclusionSerializer(StrictMixin, serializers.Serializer):
 
 class ExclusionsCreatedSerializer(serializers.Serializer):
     created = ExclusionSerializer(many=True)
+
+
+class BarringRequestSerializer(StrictMixin, serializers.Serializer):
+    """Why the annotator gets no further batch, or gets some again. Only colleagues read it."""
+
+    reason = CleanTextField(max_length=MAX_REASON_LENGTH)
+
+
+class BarringSerializer(serializers.ModelSerializer):
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+    lifted_by = serializers.CharField(source="lifted_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = Barring
+        fields = ("ground", "reason", "by", "at", "lifted_at", "lifted_by", "lift_reason")
 
 
 class AnalysisSerializer(serializers.ModelSerializer):

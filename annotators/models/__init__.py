@@ -10,6 +10,7 @@ from .assignments import (
     Response,
     new_code,
 )
+from .barring import Barring
 from .pay import OutcomePay, Payment
 from .recruitment import (
     PanelBar,
@@ -31,6 +32,7 @@ __all__ = [
     "Annotator",
     "Appeal",
     "Assignment",
+    "Barring",
     "Exclusion",
     "Inquiry",
     "OutcomePay",

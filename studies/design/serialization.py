@@ -29,6 +29,8 @@ STUDY_FIELDS = (
     "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
     "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",
 )  # fmt: skip
+# Fields of a study that a design has only if they differ from this, for the same reason as those of comparisons below.
+LATER_STUDY_FIELDS = {"bars_flagged_annotators": False}
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")
 CONTRAST_FIELDS = (
@@ -105,7 +107,10 @@ def serialize_design(study: Study) -> dict[str, Any]:
         | ({"test_questions": test_questions} if test_questions else {})
         | {
             "schema": SCHEMA,
-            "study": _row_dict(study, STUDY_FIELDS),
+            "study": _row_dict(study, STUDY_FIELDS)
+            | _row_dict(
+                study, [name for name, default in LATER_STUDY_FIELDS.items() if getattr(study, name) != default]
+            ),
             "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
             "arms": _sorted_by_name(
                 _row_dict(arm, ARM_FIELDS)

@@ -10,7 +10,7 @@ from studies.protocols import Problem, UnfillableBatch
 
 from .arms import arm_problems
 from .batches import read_trial_batches, trial_batch_problems
-from .plan import contrast_problems, exclusion_rule_problems
+from .plan import barring_problems, contrast_problems, exclusion_rule_problems
 from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
 
@@ -88,6 +88,7 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
     yield from stimuli_problems(study, sections, drawing)
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)
+    yield from barring_problems(study)
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches. They do not get a batch with a prompt that they have already seen.",

@@ -9,6 +9,7 @@ from studies.design.serialization import (
     CONTRAST_FIELDS,
     FAMILY_FIELDS,
     LATER_CONTRAST_FIELDS,
+    LATER_STUDY_FIELDS,
     QUESTION_FIELDS,
     STUDY_FIELDS,
 )
@@ -36,9 +37,12 @@ class DesignValidator(BaseValidator):
     def check_study(self) -> None:
         study = self.value["study"]
         self.study: dict[str, Any] = {}
-        if not self.check_object(study, "study", STUDY_FIELDS):
+        if isinstance(study, dict):
+            study = LATER_STUDY_FIELDS | study
+        names = (*STUDY_FIELDS, *LATER_STUDY_FIELDS)
+        if not self.check_object(study, "study", names):
             return
-        self.study = self.check_columns(Study, study, STUDY_FIELDS, "study")
+        self.study = self.check_columns(Study, study, names, "study")
         if study["preparation"]:
             try:
                 Preparation.from_json(study["preparation"])

@@ -85,6 +85,23 @@ LINES = {
         ),
         ("no section has test questions", "Make some on a section's page", on(ruled("failed_tests"))),
     ],
+    f"{D}:barring_problems": [
+        (
+            "No rule says which annotators get no further batch",
+            "Declare a rule",
+            on(spa, study_with(bars_flagged_annotators=True)),
+        ),
+        (
+            "no consent text says so",
+            "Enter a consent text",
+            on(spa, study_with(bars_flagged_annotators=True, consent="")),
+        ),
+        (
+            "every annotator gets only one",
+            "#id_bars_flagged_annotators",
+            on(spa, study_with(bars_flagged_annotators=True)),
+        ),
+    ],
     f"{D}:trial_batch_problems": [
         ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),
         ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),

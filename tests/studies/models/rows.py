@@ -8,6 +8,7 @@ from annotators.models import (
     Annotator,
     Appeal,
     Assignment,
+    Barring,
     OutcomePay,
     PanelOrder,
     PanelSecret,
@@ -68,6 +69,11 @@ def at_panel(w, **columns):
 
 def taken_back(w):
     return verdict(w, kind="reverse", reverses=rejection(w))
+
+
+def barring(w, **columns):
+    usual = {"annotator": w["assignment"].annotator, "ground": "hand", "reason": "Copies.", "by": w["researcher"]}
+    return Barring(**{"study": w["study"], "at": NOW} | usual | columns)
 
 
 def appeal(w, **columns):

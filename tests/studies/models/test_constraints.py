@@ -49,6 +49,7 @@ from tests.studies.models.rows import (
     NOW,
     appeal,
     at_panel,
+    barring,
     column,
     order,
     other,
@@ -282,6 +283,13 @@ CASES = {
         (sent := submission(w)).save() or verdict(w, submission=sent).save() or verdict(w, submission=sent)
     ),
     "verdict_approves_work_without_a_submission_once": lambda w: verdict(w).save() or verdict(w),
+    "appeal_is_about_a_rejection_or_a_barring": lambda w: appeal(w, assignment=w["assignment"]),
+    "barring_once_until_it_is_lifted": lambda w: barring(w, annotator=saved(barring(w)).annotator),
+    "barring_rests_on_a_screening_or_on_a_decision_with_a_reason": lambda w: barring(w, reason=""),
+    "barring_is_lifted_whole_or_not_at_all": lambda w: barring(w, lifted_at=NOW + timedelta(days=1)),
+    "barring_is_lifted_after_it_was_made": lambda w: barring(
+        w, lifted_at=NOW - timedelta(days=1), lifted_by=w["researcher"], lift_reason="Enough."
+    ),
     "appeal_says_something": lambda w: appeal(w, text=""),
     "appeal_is_due_after_it_was_made": lambda w: appeal(w, due_at=NOW - timedelta(days=1)),
     "appeal_is_answered_whole_or_not_at_all": lambda w: appeal(w, answer="Yes."),
