@@ -263,16 +263,17 @@ class Exclusion(AppendOnlyModel):
 
 
 class Inquiry(models.Model):
-    """An annotator's report about a text or question to the researchers. It does not show systems."""
+    """An annotator's message to the researchers: a report about a text, a question or an objection. It shows no system."""
 
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"
         QUESTION = "question", "a question"
+        OBJECTION = "objection", "an objection to failed attention checks"
 
     study_path = "assignment__study"
 
     assignment = protected_foreign_key(Assignment, "inquiries")
-    kind = models.CharField(max_length=8, choices=Kind)
+    kind = models.CharField(max_length=9, choices=Kind)
     page_key = models.CharField(max_length=40, blank=True)
     label = models.CharField(max_length=8, blank=True)
     text = models.TextField()

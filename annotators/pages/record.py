@@ -18,7 +18,6 @@ from django.http import QueryDict
 from annotators.models import Assignment, PageVisit, Response
 from annotators.places.assign import (
     FINAL_RELEASE_REASONS,
-    Released,
     mark_started_and_extend_deadline,
     release_assignment,
     revive_assignment,
@@ -29,6 +28,7 @@ from studies.protocols import PageField
 
 from . import compiled_queries
 from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
+from .early_ends import early_end_reason
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,
@@ -36,7 +36,6 @@ from .form_data import (
     answer_value,
     build_new_responses,
     clean_unseen_images,
-    has_disqualifying_answer,
     nonempty_answer_inputs,
     parse_active_seconds,
     parse_page_form,
@@ -226,7 +225,7 @@ def record_page_answers(
     assignment is marked late when the last page is sent.
     """
     state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
-    asks = step.protocol.page_fields(step.page)
+    asks = step.page_fields()
     form = parse_page_form(step, asks, data, has_files)
     unseen = clean_unseen_images(assignment, step.page, data, form)
     if visit.recorded_at:
@@ -237,11 +236,11 @@ def record_page_answers(
         return RecordResult(page_key, form, asks, step)
     rows = build_new_responses(assignment.pk, asks, form)
     following = _next_key(state, page_key, rows)
-    is_screened_out = step.purpose == "screening" and has_disqualifying_answer(asks, form)
-    if is_screened_out:
+    early_end = early_end_reason(assignment, step, asks, form)
+    if early_end:
         following = None
     try:
-        _store(assignment, visit, rows, following, is_screened_out, parse_active_seconds(data), unseen)
+        _store(assignment, visit, rows, following, early_end, parse_active_seconds(data), unseen)
     except _LostRace:
         return _resolve_repeat(full_page_state(assignment), step, asks, form)
     return RecordResult(following)
@@ -288,7 +287,7 @@ def _released_assignment(pk: int) -> QuerySet[Assignment]:
 
 
 _late_page = CompiledUpdate(lambda pk: (_released_assignment(pk), {"is_late": False}), int)
-_late_screening = CompiledUpdate(lambda pk: (_released_assignment(pk), {"released_reason": Released.SCREENED_OUT}), int)
+_late_end = CompiledUpdate(lambda reason, pk: (_released_assignment(pk), {"released_reason": Value(reason)}), str, int)
 _late_submission = CompiledUpdate(lambda pk: (_released_assignment(pk), SUBMITTED_VALUES | {"is_late": True}), int)
 # If the clock was set back, an answer must still be stored: it is never earlier than the showing of its page. If the
 # time of showing is unknown, Coalesce is needed, because Greatest of NULL and a time is NULL in SQLite.
@@ -308,8 +307,8 @@ RESPONSE_COLUMNS = (
 )  # fmt: skip
 
 
-def _store(assignment, visit, rows, following, is_screened_out, active_seconds, unseen) -> None:
-    is_last = following is None and not is_screened_out
+def _store(assignment, visit, rows, following, early_end, active_seconds, unseen) -> None:
+    is_last = following is None and not early_end
     recording = (_recording, (active_seconds, unseen, visit.pk))
 
     def write(lock: tuple[CompiledUpdate, tuple], is_released_then: bool = False) -> bool:
@@ -325,18 +324,19 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
             if n_updated == 1:
                 raise _LostRace
             if n_updated and is_released_then:
-                release_assignment(assignment.pk, Released.SCREENED_OUT)
+                release_assignment(assignment.pk, early_end)
             return bool(n_updated)
 
     pk_only = (assignment.pk,)
     lock = (_submission, pk_only) if is_last else (_extension, (assignment.study.idle_lease_seconds, *pk_only))
     for _ in range(2):
-        if write(lock, is_released_then=is_screened_out):
+        if write(lock, is_released_then=bool(early_end)):
             return
         # The place was released meanwhile. Take it again if it is free (locks: annotator, batch, assignment).
         if not revive_assignment(assignment.pk):
             break
-    if not write((_late_screening if is_screened_out else _late_submission if is_last else _late_page, pk_only)):
+    late = (_late_end, (early_end, *pk_only)) if early_end else (_late_submission if is_last else _late_page, pk_only)
+    if not write(late):
         raise _LostRace
 
 
@@ -381,7 +381,7 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
         if visit.recorded_at:
             if nonempty_answer_inputs(data):
-                asks = step.protocol.page_fields(step.page)
+                asks = step.page_fields()
                 _resolve_repeat(state, step, asks, parse_page_form(step, asks, data))
             raise AlreadyStored
         if not fits:

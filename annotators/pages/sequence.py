@@ -15,8 +15,9 @@ from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch
 from studies.design.seeds import seeded_random
 from studies.design.wording import QuestionWording
 from studies.models import Exposure
-from studies.protocols import REGISTRY, Page, PageItem, PageQuestion, PageSection, Protocol
+from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion, PageSection, Protocol, check_fields
 
+from .attention import draw_checks_by_page
 from .order import letter_label, order_and_label_items, order_sections
 
 CHARACTERS_PER_WORD = 6
@@ -29,6 +30,10 @@ class Step:
     protocol: Protocol
     page: Page
     purpose: str
+
+    def page_fields(self) -> dict[str, PageField]:
+        """Return the form fields of the page: those of its protocol, then its attention checks."""
+        return self.protocol.page_fields(self.page) | check_fields(self.page)
 
 
 class InstructionsProtocol(Protocol):
@@ -103,7 +108,8 @@ def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
         read |= shown_exposures
         times_asked = 1 if any(question.label for question in page.questions) else max(1, len(shown_exposures))
         characters += len(plan.instructions) if page.key == "start" else 0
-        work.append(characters / characters_per_minute + len(page.questions) * times_asked / 4 + 0.1)
+        n_questions = len(page.questions) * times_asked + len(page.checks)
+        work.append(characters / characters_per_minute + n_questions / 4 + 0.1)
     total = sum(work)
     return [part / total for part in accumulate(reversed(work))][::-1]
 
@@ -117,6 +123,7 @@ class Itinerary:
 
     plan: BatchPlan
     sections: tuple[OrderedSection, ...]
+    checks: Mapping[str, tuple[PageQuestion, ...]]
     fixed: PageSequence | None
 
 
@@ -156,7 +163,15 @@ def previous_fixed_page_key(assignment_code: str, page_key: str) -> str:
 
 def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
     sections = _build_ordered_sections(plan, seed)
-    return Itinerary(plan, sections, _fixed_sequence(plan, sections))
+    # Without answers a protocol returns the pages that come whatever the annotator answers.
+    certain_pages = (
+        page
+        for section in sections
+        if section.planned.purpose == "live"
+        for page in REGISTRY[section.planned.protocol].pages(section.section, section.items, {})
+    )
+    checks = draw_checks_by_page(plan, list(certain_pages), seed) if plan.checks else {}
+    return Itinerary(plan, sections, checks, _fixed_sequence(plan, sections, checks))
 
 
 def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
@@ -233,10 +248,17 @@ def build_page_question(
 def build_page_sequence(assignment: Assignment, answers: Mapping[str, Any]) -> PageSequence:
     """Return the pages in order, as far as the answers so far determine them."""
     itinerary = get_section_itinerary(assignment)
-    return itinerary.fixed or PageSequence(_steps(itinerary.plan, itinerary.sections, answers), itinerary.plan)
+    if itinerary.fixed:
+        return itinerary.fixed
+    return PageSequence(_steps(itinerary.plan, itinerary.sections, itinerary.checks, answers), itinerary.plan)
 
 
-def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping[str, Any]) -> list[Step]:
+def _steps(
+    plan: BatchPlan,
+    sections: Sequence[OrderedSection],
+    checks: Mapping[str, tuple[PageQuestion, ...]],
+    answers: Mapping[str, Any],
+) -> list[Step]:
     steps: list[Step] = []
     instructions = plan.instructions
     for section in sections:
@@ -245,6 +267,8 @@ def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping
             instructions = ""
         protocol = REGISTRY[section.planned.protocol]
         for page in protocol.pages(section.section, section.items, answers):
+            if page.key in checks:
+                page = replace(page, checks=checks[page.key])
             steps.append(Step(protocol, page, section.planned.purpose))
             if feedback_ids := next_page_feedback_question_ids(page, section.planned.feedback_pairs):
                 questions = tuple(question for question in page.questions if question.id in feedback_ids)
@@ -273,10 +297,12 @@ class _UnreadableAnswers(Mapping):
     __getitem__ = __iter__ = __len__ = _refuse
 
 
-def _fixed_sequence(plan: BatchPlan, sections: Sequence[OrderedSection]) -> PageSequence | None:
+def _fixed_sequence(
+    plan: BatchPlan, sections: Sequence[OrderedSection], checks: Mapping[str, tuple[PageQuestion, ...]]
+) -> PageSequence | None:
     """Return all pages if no answer can change them, else None."""
     try:
-        return PageSequence(_steps(plan, sections, _UnreadableAnswers()), plan)
+        return PageSequence(_steps(plan, sections, checks, _UnreadableAnswers()), plan)
     except _AnswersNeeded:
         return None
 
@@ -287,12 +313,13 @@ def _instructions_step() -> Step:
 
 def page_snapshot(page: Page) -> dict[str, Any]:
     """Return what this page shows as JSON: the items in order with labels, and the questions in order with texts."""
+    checks = [[check.position, check.id, check.text] for check in page.checks]
     return {
         "items": [
             [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
         ],
         "questions": [[question.position, question.id, question.text, question.label] for question in page.questions],
-    }
+    } | ({"checks": checks} if checks else {})
 
 
 def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
@@ -306,7 +333,9 @@ def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
         PageItem(position, pk, tuple((label, exposure) for label, exposure in exposures))
         for position, pk, exposures in snapshot["items"]
     )
-    return replace(page, items=items, questions=questions)
+    shown_check_ids = {pk for _, pk, _ in snapshot.get("checks", ())}
+    checks = tuple(check for check in page.checks if check.id in shown_check_ids)
+    return replace(page, items=items, questions=questions, checks=checks)
 
 
 _PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}

@@ -44,7 +44,7 @@ class BatchPlan:
     ``text_lengths``: the characters of each exposure's text. ``source_numbers``: a number for each exposure, the same for
     texts of one system in items of one kind. Only the draw of positions reads it, and only in studies whose positions are
     balanced. ``images``: ("output", exposure id) and ("prompt", item
-    id) of images.
+    id) of images. ``checks``: the attention checks, which pages of the live sections ask.
     """
 
     seed: int
@@ -52,6 +52,7 @@ class BatchPlan:
     source_numbers: Mapping[int, int]
     images: frozenset[tuple[str, int]]
     sections: tuple[PlannedSection, ...]
+    checks: tuple[tuple[int, QuestionWording], ...]
     instructions: str
     wording: Wording
     offer: Offer
@@ -115,8 +116,13 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         practice_pairs = set(practice.values_list("item_id", "question_id"))
     has_all_sections = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
+    checks: list[tuple[int, QuestionWording]] = []
     for section in wording.sections:
         if section.arms and batch.arm.name not in section.arms:
+            continue
+        if section.purpose == Section.Purpose.ATTENTION:
+            if has_all_sections:
+                checks += [(ids[section.position, question.key], question) for question in section.questions]
             continue
         source = section.reuses or section.position
         items = tuple((item, tuple(exposures)) for item, exposures in placed.get(source, {}).items())
@@ -150,6 +156,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         source_numbers if wording.is_balanced else {},
         frozenset(images),
         tuple(sections),
+        tuple(checks),
         instructions,
         wording,
         arm_offer(wording, arm),

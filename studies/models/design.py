@@ -151,6 +151,7 @@ class Section(DesignModel):
         LIVE = "live", "live: counts in the results"
         TRAINING = "training", "training: never counts in the results"
         SCREENING = "screening", "screening: decides who can take part"
+        ATTENTION = "attention", "attention checks: asked on pages of the live sections"
 
     study = protected_foreign_key(Study, "sections")
     position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)

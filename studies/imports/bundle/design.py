@@ -15,7 +15,7 @@ from studies.design.serialization import (
 from studies.models import Arm, ComparisonFamily, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import SCALE_KINDS, parse_scale
+from studies.protocols.base.scales import OPTION_FLAGS, SCALE_KINDS, parse_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
 from .base_validator import BaseValidator
@@ -131,12 +131,14 @@ class DesignValidator(BaseValidator):
                 self.add_problem(f"{path}.labels[{number}]", "must be a text.")
         for number, option in enumerate(scale.get("options", [])):
             where = f"{path}.options[{number}]"
-            if not isinstance(option, dict) or not {"key", "label"} <= set(option) <= {"key", "label", "screens_out"}:
-                self.add_problem(where, "must be an object with key, label and perhaps screens_out.")
+            if not isinstance(option, dict) or not {"key", "label"} <= set(option) <= {"key", "label", *OPTION_FLAGS}:
+                self.add_problem(where, "must be an object with key, label and perhaps screens_out or is_right.")
             elif not (isinstance(option["key"], str) and isinstance(option["label"], str)):
                 self.add_problem(where, "key and label must be texts.")
-            elif not isinstance(option.get("screens_out", False), bool):
-                self.add_problem(f"{where}.screens_out", "must be true or false.")
+            else:
+                for flag in OPTION_FLAGS:
+                    if not isinstance(option.get(flag, False), bool):
+                        self.add_problem(f"{where}.{flag}", "must be true or false.")
         if len(self.problems) == before:
             try:
                 parse_scale(scale)

@@ -48,11 +48,12 @@ EMPTY_ANSWER = Answer()
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that may be chosen. ``key`` is sent and stored."""
+    """An option that may be chosen. ``key`` is sent and stored. ``is_right``: the right answer of an attention check."""
 
     key: str
     label: str
     screens_out: bool = False
+    is_right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
