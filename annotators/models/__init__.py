@@ -11,6 +11,7 @@ from .assignments import (
     new_code,
 )
 from .pay import OutcomePay, Payment
+from .qualifications import QualificationAttempt
 from .recruitment import (
     PanelBar,
     PanelEvent,
@@ -44,6 +45,7 @@ __all__ = [
     "PanelSubmission",
     "PanelTask",
     "Payment",
+    "QualificationAttempt",
     "Recruitment",
     "RecruitmentArm",
     "Response",

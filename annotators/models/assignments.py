@@ -105,6 +105,10 @@ class Assignment(models.Model):
     released_reason = models.CharField(max_length=13, blank=True, choices=Released)
     is_late = models.BooleanField(default=False)
     replaced_at = optional_noneditable_datetime_field()
+    # The passed attempt, in this study or another, because of which this assignment has no test.
+    qualified_by = optional_protected_foreign_key(
+        "annotators.QualificationAttempt", "qualified_assignments", editable=False, db_index=False
+    )
 
     class Meta:
         constraints = [

@@ -7,6 +7,7 @@ from studies.protocols import PageField
 
 from .attention import answered_checks
 from .form_data import PageForm
+from .qualification import SECOND, AttemptScore
 from .sequence import Step
 
 Released = Assignment.Released
@@ -14,8 +15,16 @@ Released = Assignment.Released
 FAILURES_THAT_END = 2
 
 
-def early_end_reason(assignment: Assignment, step: Step, page_fields: Mapping[str, PageField], form: PageForm) -> str:
-    """Return why this valid form ends the assignment before its last page, or ''."""
+def early_end_reason(
+    assignment: Assignment,
+    step: Step,
+    page_fields: Mapping[str, PageField],
+    form: PageForm,
+    attempt: AttemptScore | None,
+) -> str:
+    """Return why this valid form ends the assignment before its last page, or ''. ``attempt``: at a test, if it is complete."""
+    if attempt and attempt.number == SECOND and not attempt.is_passed:
+        return Released.SCREENED_OUT
     if step.purpose == "screening" and has_disqualifying_answer(page_fields, form):
         return Released.SCREENED_OUT
     return Released.FAILED_CHECKS if _fails_too_many_checks(assignment, page_fields, form) else ""

@@ -19,6 +19,8 @@ from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion,
 
 from .attention import draw_checks_by_page
 from .order import letter_label, order_and_label_items, order_sections
+from .qualification import SECOND, score_attempt, split_into_attempts
+from .special_pages import FEEDBACK, INSTRUCTIONS, SECOND_ATTEMPT
 
 CHARACTERS_PER_WORD = 6
 
@@ -30,37 +32,11 @@ class Step:
     protocol: Protocol
     page: Page
     purpose: str
+    attempt: int = 0
 
     def page_fields(self) -> dict[str, PageField]:
         """Return the form fields of the page: those of its protocol, then its attention checks."""
         return self.protocol.page_fields(self.page) | check_fields(self.page)
-
-
-class InstructionsProtocol(Protocol):
-    """The instructions page before the first text. It has no questions; its visit records that it was read."""
-
-    slug = "instructions"
-    has_items = False
-    template = "annotate/instructions.html"
-
-    def page_fields(self, page):
-        return {}
-
-
-INSTRUCTIONS = InstructionsProtocol()
-
-
-class FeedbackProtocol(Protocol):
-    """The feedback page after a practice page: the annotator's answer and the truth. It has no questions."""
-
-    slug = "feedback"
-    template = "annotate/feedback.html"
-
-    def page_fields(self, page):
-        return {}
-
-
-FEEDBACK = FeedbackProtocol()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +46,7 @@ class OrderedSection:
     planned: PlannedSection
     section: PageSection
     items: tuple[PageItem, ...]
+    attempt: int = 0  # the first or second attempt at a test; 0: no test
 
 
 class PageSequence:
@@ -129,40 +106,41 @@ class Itinerary:
 
 def get_section_itinerary(assignment: Assignment) -> Itinerary:
     if assignment.design_id:
-        return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed)
+        is_qualified = assignment.qualified_by_id is not None
+        return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed, is_qualified)
     return _build_itinerary(get_batch_plan(assignment), assignment.seed)
 
 
 # About the number of people who answer at the same time. An itinerary of a hundred pages takes 50 kB.
 @lru_cache(maxsize=256)
-def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
-    return _build_itinerary(frozen_batch_plan(batch_id, design_id), seed)
+def _cached_itinerary(batch_id: int, design_id: int, seed: int, is_qualified: bool) -> Itinerary:
+    return _build_itinerary(frozen_batch_plan(batch_id, design_id), seed, is_qualified)
 
 
 @lru_cache(maxsize=4096)
-def _batch_design_seed(code: str) -> tuple[int, int, int]:
-    """Return the batch, design and seed of an assignment, which never change.
+def _itinerary_key(code: str) -> tuple[int, int, int, bool]:
+    """Return the batch, design and seed of an assignment and whether it skips the test, which never change.
 
     Raises LookupError if no design is frozen.
     """
     frozen = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
-    row = frozen.values_list("batch_id", "design_id", "seed").first()
+    row = frozen.values_list("batch_id", "design_id", "seed", "qualified_by").first()
     if row is None:
         raise LookupError(code)
-    return row
+    return (*row[:3], row[3] is not None)
 
 
 def previous_fixed_page_key(assignment_code: str, page_key: str) -> str:
     """Return the key of the page before this one if pages are fixed, else ''. This does not load the assignment."""
     try:
-        sequence = _cached_itinerary(*_batch_design_seed(assignment_code)).fixed
+        sequence = _cached_itinerary(*_itinerary_key(assignment_code)).fixed
     except LookupError:
         return ""
     return sequence.before(page_key) if sequence and page_key in sequence.places else ""
 
 
-def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
-    sections = _build_ordered_sections(plan, seed)
+def _build_itinerary(plan: BatchPlan, seed: int, is_qualified: bool = False) -> Itinerary:
+    sections = _build_ordered_sections(plan, seed, is_qualified)
     # Without answers a protocol returns the pages that come whatever the annotator answers.
     certain_pages = (
         page
@@ -174,13 +152,15 @@ def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
     return Itinerary(plan, sections, checks, _fixed_sequence(plan, sections, checks))
 
 
-def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
+def _build_ordered_sections(plan: BatchPlan, seed: int, is_qualified: bool) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
     shown: dict[int, tuple[PageItem, ...]] = {}
     n_used = 0
-    sections = []
-    for number, planned in enumerate(order_sections(plan, seed), 1):
+    sections: list[OrderedSection] = []
+    for planned in order_sections(plan, seed):
+        if is_qualified and planned.accepts_earlier_pass:
+            continue
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
         if width and source.position not in letters:
@@ -194,16 +174,15 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
         if source.position not in shown:
             shown[source.position] = order_and_label_items(plan, source, seed, letters.get(source.position, ()))
         items = shown[source.position]
-        sections.append(
-            _build_ordered_section(
-                plan,
-                planned,
-                seed,
-                number,
-                letters.get(source.position, ()),
-                items[: planned.m] if planned.reuses else items,
-            )
+        section = _build_ordered_section(
+            plan,
+            planned,
+            seed,
+            len(sections) + 1,
+            letters.get(source.position, ()),
+            items[: planned.m] if planned.reuses else items,
         )
+        sections += [section] if planned.pass_mark is None else split_into_attempts(section, seed)
     return tuple(sections)
 
 
@@ -261,7 +240,12 @@ def _steps(
 ) -> list[Step]:
     steps: list[Step] = []
     instructions = plan.instructions
-    for section in sections:
+    for previous, section in zip((None, *sections), sections, strict=False):
+        if section.attempt == SECOND and previous is not None:
+            first = score_attempt(previous, answers)
+            if first is None or first.is_passed:
+                continue
+            steps.append(_second_attempt_step(section))
         if instructions and section.planned.purpose != "screening":
             steps.append(_instructions_step())
             instructions = ""
@@ -269,7 +253,7 @@ def _steps(
         for page in protocol.pages(section.section, section.items, answers):
             if page.key in checks:
                 page = replace(page, checks=checks[page.key])
-            steps.append(Step(protocol, page, section.planned.purpose))
+            steps.append(Step(protocol, page, section.planned.purpose, section.attempt))
             if feedback_ids := next_page_feedback_question_ids(page, section.planned.feedback_pairs):
                 questions = tuple(question for question in page.questions if question.id in feedback_ids)
                 feedback_page = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
@@ -311,6 +295,11 @@ def _instructions_step() -> Step:
     return Step(INSTRUCTIONS, Page("start", PageSection(0, 0, {}, ())), "live")
 
 
+def _second_attempt_step(section: OrderedSection) -> Step:
+    page = Page(f"s{section.section.position}.again", replace(section.section, questions=()))
+    return Step(SECOND_ATTEMPT, page, section.planned.purpose)
+
+
 def page_snapshot(page: Page) -> dict[str, Any]:
     """Return what this page shows as JSON: the items in order with labels, and the questions in order with texts."""
     checks = [[check.position, check.id, check.text] for check in page.checks]
@@ -338,7 +327,7 @@ def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
     return replace(page, items=items, questions=questions, checks=checks)
 
 
-_PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}
+_PARTS = {"start": "instructions", "read": "reading", "ask": "questions", "again": "second attempt"}
 _NUMBERED = {"s": "section", "p": "page"}
 _BEHIND = {"f": "reasons", "t": "the truth"}
 

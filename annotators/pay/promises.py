@@ -27,6 +27,7 @@ OUTCOME_CONDITIONS = {
     Outcome.FAULT: "we have to end the study while you are at work",
     Outcome.WITHDRAWN: "you leave before the end",
 }
+SCREENED_OUT_BY_TEST = "you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for other people"
 
 
 def build_default_outcome_pays() -> list[OutcomePay]:
@@ -154,7 +155,10 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
         return []
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     purposes = {section.purpose for section in wording.sections}
-    if Section.Purpose.SCREENING not in purposes:
+    conditions = dict(OUTCOME_CONDITIONS)
+    if wording.test:
+        conditions[Outcome.SCREENED_OUT] = SCREENED_OUT_BY_TEST
+    elif Section.Purpose.SCREENING not in purposes:
         rows.pop(Outcome.SCREENED_OUT, None)
     if Section.Purpose.ATTENTION not in purposes:
         rows.pop(Outcome.FAILED_CHECKS, None)
@@ -162,7 +166,7 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
-                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(OUTCOME_CONDITIONS[outcome])
+                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(conditions[outcome])
     return [PromiseLine(pays, tuple(when)) for pays, when in conditions_by_pay.items()]
 
 

@@ -31,7 +31,8 @@ from annotators.pages.record import (
     restore_shown_step,
     save_page_draft_and_extend_deadline,
 )
-from annotators.pages.sequence import FEEDBACK, media_file_names_by_id
+from annotators.pages.sequence import media_file_names_by_id
+from annotators.pages.special_pages import FEEDBACK
 from annotators.pages.typed_text import describe_posted_answers
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan

@@ -22,7 +22,7 @@ class SectionForm(SettingsFormMixin):
     def clean_m(self):
         m = self.cleaned_data["m"]
         protocol = REGISTRY.get(self.instance.protocol)
-        if protocol and not protocol.has_items and m:
+        if protocol and not protocol.has_items and m and not self.data.get("pass_mark"):
             raise forms.ValidationError("This protocol shows no items: enter 0 for m.")
         return m
 

@@ -47,9 +47,9 @@ def _question_problems(section: Section, question, is_check: bool) -> Iterator[P
     except (ValueError, TypeError, KeyError):
         return  # the checks of sections report the scale
     if not is_check:
-        if any(option.is_right for option in scale.options):
+        if section.pass_mark is None and any(option.is_right for option in scale.options):
             yield Problem(
-                f"{where}: an answer is marked as right, but only attention checks have one. Remove the mark.",
+                f"{where}: an answer is marked as right, but only attention checks and tests have one. Remove the mark.",
                 "questions",
             )
         return

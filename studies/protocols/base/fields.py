@@ -217,6 +217,9 @@ class ChoiceField(Field):
 
     def robot_answer(self, robot, page_field):
         """If some answers end participation, return the first of the others, so that the robot can continue."""
+        right = [option.key for option in self.options if option.is_right]
+        if right and not robot.is_inattentive:
+            return right[0]
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
         if leaving and (robot.is_screened_out or not staying):
