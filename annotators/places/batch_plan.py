@@ -154,7 +154,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         has_items = REGISTRY[section.protocol].has_items
         is_test = section.pass_mark is not None
         questions = tuple((ids[section.position, question.key], question) for question in section.questions)
-        keyed = {
+        keyed: dict[tuple[int | None, int], RightAnswer] = {
             (None, pk): RightAnswer(wording.scale.right_key) for pk, wording in questions if wording.scale.right_key
         }
         if (has_items and not items) or (not has_items and not has_all_sections):

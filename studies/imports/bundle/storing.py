@@ -85,8 +85,8 @@ def _write_sections(
 
 def _own_qualification(test: dict[str, Any], owner: Any) -> dict[str, Any]:
     """Return the columns of a test. Its qualification is the importing person's own of this name and validity."""
-    if not test.get("qualification"):
-        return test
+    if not test.get("qualification") or owner is None:
+        return test | {"qualification": None} if test else {}
     return test | {"qualification": models.Qualification.objects.get_or_create(owner=owner, **test["qualification"])[0]}
 
 

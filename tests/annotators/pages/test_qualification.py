@@ -18,6 +18,7 @@ from studies.imports.bundle.writing import bundle_text, serialize_bundle
 from studies.models import Qualification, Section, Study
 from studies.services.copying import clone_study
 from tests import builders
+from tests.admin_pages import changed, form_of, logged_in
 from tests.attention import instructed
 from tests.leaks import all_bytes
 from tests.players import answered, claimed, open_page
@@ -129,6 +130,8 @@ def test_a_pass_is_valid_in_other_studies_with_the_qualification_as_long_as_it_s
             break
     assert fresh(again).submitted_at
     assert claimed(second, "bea").qualified_by is None
+    another = Qualification.objects.create(owner=owner, name="writes English", valid_days=30)
+    assert claimed(quiz_study(qualification=another, owner=owner), "ann").qualified_by is None
     assert count_qualification_results(second)["skipped"] == 1
     # An old pass is over, and the frozen design decides how long it is valid.
     with pytest.MonkeyPatch.context() as patch:
@@ -208,3 +211,39 @@ def test_the_checklist_names_what_a_test_lacks(columns, words):
     assert not blocking(Study.objects.get(pk=study.pk))
     Section.objects.filter(pk=section.pk).update(**columns)
     assert any(words in text for text in blocking(Study.objects.get(pk=study.pk)))
+
+
+def test_the_form_of_a_section_declares_a_test_and_its_qualification():
+    owner = builders.user()
+    study = builders.draft_study(owner=owner, target_n=4)
+    section = builders.add_survey(study, position=1, purpose="screening", questions=[instructed(w) for w in WORDS])
+    client = logged_in(owner)
+    url = f"/admin/studies/section/{section.pk}/change/"
+    given = {"m": "2", "pass_mark": "2", "qualification_name": "reads English", "valid_days": "30"}
+    sent = client.post(url, changed(form_of(client.get(url), "section_form"), **given))
+    assert sent.status_code == 302
+    section.refresh_from_db()
+    assert (section.m, section.pass_mark, str(section.qualification)) == (2, 2, "reads English (valid for 30 days)")
+    # Saving it again makes no second qualification, and the name is offered to the owner's other sections.
+    client.post(url, changed(form_of(client.get(url), "section_form"), pass_mark="1"))
+    assert Qualification.objects.get().sections.get().pass_mark == 1
+    assert "You have: reads English" in client.get(url).content.decode()
+    client.post(url, changed(form_of(client.get(url), "section_form"), pass_mark="", qualification_name="", m="0"))
+    section.refresh_from_db()
+    assert section.pass_mark is None and section.qualification is None
+
+
+def test_the_collecting_page_and_rest_count_the_results():
+    owner = builders.user()
+    study = quiz_study(owner=owner)
+    for name, wrong in (("good", 0), ("bad", 2)):
+        assignment = claimed(study, name)
+        attempt(assignment, wrong)
+    answered(fresh(assignment))
+    attempt(assignment, 1)
+    shown = (
+        logged_in(owner).get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/", follow=True).content.decode()
+    )
+    assert "1 passed, 1 failed twice, 0 skipped" in shown
+    answer = logged_in(owner).get(f"/api/v1/studies/{study.code}/progress/").json()
+    assert answer["test"]["passed"] == answer["test"]["failed"] == 1

@@ -38,7 +38,7 @@ LINES = {
         ("Only one attention check is asked in arm all", "Add another check", on(spa, checks(words=["Agree"]))),
     ],
     f"{D}:_question_problems": [
-        ("only attention checks have one", "Remove the mark", on(spa, _right_answer_elsewhere)),
+        ("only attention checks and tests have one", "Remove the mark", on(spa, _right_answer_elsewhere)),
         ("is an attention check", "mark exactly one as right", on(spa, checks(scale={"kind": "text"}))),
         ("is an attention check", "remove its reasons to skip", on(spa, checks(required=False))),
         ("one mistake must not end the visit", "Remove the mark", on(spa, checks(scale=screening_check()))),

@@ -13,9 +13,11 @@ from annotators.models import (
     PanelSecret,
     PanelSubmission,
     Payment,
+    QualificationAttempt,
     SampleColumn,
     Verdict,
 )
+from studies.models import Qualification
 
 NOW = timezone.now()
 
@@ -95,3 +97,12 @@ def outcome_pay(w, **columns):
 def payment(w, **columns):
     usual = {"assignment": w["assignment"], "kind": "base", "amount": 1, "currency": "USD", "way": "hand"}
     return Payment(**usual | columns)
+
+
+def qualification(w):
+    return Qualification.objects.create(owner=w["researcher"], name="reads", valid_days=30)
+
+
+def attempt(w, **columns):
+    values = {"number": 1, "n_right": 1, "n_asked": 2, "is_passed": True} | columns
+    return QualificationAttempt(assignment=w["assignment"], section=w["spa"], **values)
