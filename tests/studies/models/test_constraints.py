@@ -59,6 +59,7 @@ from tests.studies.models.rows import (
     qualification,
     rejection,
     saved,
+    second_qualification,
     secret,
     submission,
     taken_back,
@@ -95,9 +96,7 @@ CASES = {
         Section(study=w["study"], position=90, protocol="survey", purpose="screening", pass_mark=1).save()
         or Section(study=w["study"], position=91, protocol="survey", purpose="screening", pass_mark=1)
     ),
-    "qualification_name_once_per_owner": lambda w: (
-        qualification(w) and Qualification(owner=w["researcher"], name="reads", valid_days=30)
-    ),
+    "qualification_name_once_per_owner": second_qualification,
     "qualification_has_a_name": lambda w: Qualification(owner=w["researcher"], name="", valid_days=30),
     "qualification_is_valid_for_a_day_or_longer": lambda w: Qualification(
         owner=w["researcher"], name="reads", valid_days=0
