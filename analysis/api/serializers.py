@@ -288,6 +288,15 @@ class DesignSerializer(serializers.Serializer):
     canonical = serializers.CharField(help_text="The design as JSON text: keys sorted, no spaces.")
 
 
+class QualificationResultsSerializer(serializers.Serializer):
+    section = serializers.IntegerField(help_text="Position of the section that is the test.")
+    pass_mark = serializers.IntegerField()
+    qualification = serializers.CharField(allow_null=True)
+    passed = serializers.IntegerField(help_text="Annotators who passed, in the first or second attempt.")
+    failed = serializers.IntegerField(help_text="Annotators who failed both attempts.")
+    skipped = serializers.IntegerField(help_text="Annotators who passed before, in a study with this qualification.")
+
+
 class ProgressSerializer(serializers.Serializer):
     state = serializers.CharField()
     target_n = serializers.IntegerField(allow_null=True)
@@ -304,6 +313,9 @@ class ProgressSerializer(serializers.Serializer):
         help_text="Live assignments whose annotator withdrew, before or after submitting."
     )
     late = serializers.IntegerField(help_text="Released assignments that were submitted afterwards.")
+    test = QualificationResultsSerializer(
+        allow_null=True, help_text="Results of the test before the work. Null if the study has none."
+    )
 
 
 class DemographicCellSerializer(serializers.Serializer):

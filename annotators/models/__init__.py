@@ -12,6 +12,7 @@ from .assignments import (
 )
 from .barring import Barring
 from .pay import OutcomePay, Payment
+from .qualifications import QualificationAttempt
 from .recruitment import (
     PanelBar,
     PanelEvent,
@@ -46,6 +47,7 @@ __all__ = [
     "PanelSubmission",
     "PanelTask",
     "Payment",
+    "QualificationAttempt",
     "Recruitment",
     "RecruitmentArm",
     "Response",

@@ -23,6 +23,7 @@ from studies.models import Batch, Design, Study
 from .barrings import is_barred, is_kept_out_by_other_study
 from .leases import NowPlusSeconds, channel_min_reserved_seconds, expired_place_condition, extended_deadline_expression
 from .open_places import can_places_become_free_or_be_added, claimable_batches, is_for_one_annotator
+from .qualifications import find_valid_pass
 
 logger = logging.getLogger("heval.annotators")
 
@@ -209,6 +210,7 @@ def _create_assignment(
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
+        qualified_by=find_valid_pass(study, annotator, design),
     )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them
     return assignment

@@ -235,6 +235,8 @@ def inquiry_page(request, code) -> HttpResponse:
             error = f"You have sent {MAX_INQUIRIES} messages. The researchers read them. Please wait for an answer."
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
+            if assignment.released_reason == Assignment.Released.FAILED_CHECKS:
+                kind = Inquiry.Kind.OBJECTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render_without_context_processors(

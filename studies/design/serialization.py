@@ -16,6 +16,7 @@ from studies.models import (
     Output,
     Placement,
     Question,
+    Section,
     SectionArm,
     Study,
 )
@@ -79,6 +80,17 @@ def _pair_of_names(row: Question | Contrast, names: dict[int, str]) -> dict[str,
     return {"x": row.x_id and names.get(row.x_id), "y": row.y_id and names.get(row.y_id)}
 
 
+def _serialize_test(section: Section) -> dict[str, Any]:
+    """Return the pass mark and the qualification. Sections without a test have no such line, so older designs keep their hash."""
+    if section.pass_mark is None:
+        return {}
+    named = section.qualification
+    return {
+        "pass_mark": section.pass_mark,
+        "qualification": named and {"name": named.name, "valid_days": named.valid_days},
+    }
+
+
 def serialize_design(study: Study) -> dict[str, Any]:
     """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
@@ -89,7 +101,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
     arms = list(study.arms.order_by())
     arm_names = {arm.pk: arm.name for arm in arms}
     arm_systems = _ids_by_owner(ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"))
-    sections = list(study.sections.order_by("position"))
+    sections = list(study.sections.select_related("qualification").order_by("position"))
     positions = {section.pk: section.position for section in sections}
     section_arms = _ids_by_owner(SectionArm.objects.filter(section__study=study).values_list("section_id", "arm_id"))
     questions: dict[int, list[Question]] = {}
@@ -131,6 +143,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
                         for question in questions.get(section.pk, ())
                     ],
                 }
+                | _serialize_test(section)
                 for section in sections
             ],
             "contrasts": sorted(

@@ -42,6 +42,8 @@ class SectionWording:
     reuses: int | None
     arms: tuple[str, ...]
     questions: tuple[QuestionWording, ...]
+    pass_mark: int | None = None
+    valid_days: int | None = None  # of its qualification; None if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class Wording:
     arms: dict[str, dict[str, Any]]
     sections: tuple[SectionWording, ...]
     is_balanced: bool  # the drawing: see Study.drawing_version
+
+    @property
+    def test(self) -> SectionWording | None:
+        """Return the section that is a test before the work, or None."""
+        return next((section for section in self.sections if section.pass_mark is not None), None)
 
 
 def _study_wording(stored: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +97,8 @@ def parse_wording(design: dict[str, Any]) -> Wording:
                     )
                     for q in section["questions"]
                 ),
+                pass_mark=section.get("pass_mark"),
+                valid_days=(section.get("qualification") or {}).get("valid_days"),
             )
             for section in design["sections"]
         ),
