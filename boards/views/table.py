@@ -9,6 +9,8 @@ MINUS = "−"
 DEFAULT_ORDER = "rank"
 # Begins the name of the order by a criterion.
 SCORE = "score-"
+# The order by Bradley-Terry ratings.
+POINTS = "points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def sort_rows(result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], orde
 def _is_descending(order: str) -> bool:
     """Return whether the largest value is first: of scores in their own order, of others in the reversed one."""
     key = order.removeprefix("-")
-    return (key.startswith(SCORE) or key == "rating") != order.startswith("-")
+    return (key.startswith(SCORE) or key == POINTS) != order.startswith("-")
 
 
 def _sort_value(result: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> Any:
@@ -187,8 +189,10 @@ def _sort_value(result: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> 
     match key:
         case "name" | "team":
             return row[key].casefold() or None
-        case "labels" | "annotators" | "rating":
+        case "labels" | "annotators":
             return overall_of(result, row).get(key)
+        case "points":
+            return overall_of(result, row).get("rating")
         case "cost":
             return float(row["cost"]) if row.get("cost") else None
     return row.get(key)
@@ -200,7 +204,7 @@ def _columns(result: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
         ("rank", "Rank set", True),
         ("name", "System", False),
         *((SCORE + one["key"], one["label"].capitalize(), True) for one in result["criteria"]),
-        *([("rating", "Rating", True)] if has_ratings(result) else []),
+        *([(POINTS, "Rating", True)] if has_ratings(result) else []),
         ("team", "Team", False),
         ("labels", "Labels", True),
         ("annotators", "Annotators", True),

@@ -300,7 +300,7 @@ def test_a_board_of_preferences_shows_ratings_and_categories(client):
     overall = {"status": "ok", "reason": "", "covariates": covariates, "by_category": by_category}
     result = stored.result(board, {1: {"overall": rated[0]}}, tables={"overall": overall}, kind="preferences")
     stored.add_snapshot(board, result)
-    html = text_of(client, "?sort=rating")
+    html = text_of(client, "?sort=points")
     for words in (
         ">64.0 +3.0/−3.3<",
         ">1,100 +20/−10<",
