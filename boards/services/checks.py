@@ -1,6 +1,7 @@
 """What a snapshot says about its own results: claims over submissions, probes, and how much a first place rests on."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -145,3 +146,46 @@ def sensitivity_fields(found: Any, systems: Sequence[int] | None = None) -> dict
             for name, removal in (("answers", found.answers), ("people", found.people))
         },
     }
+
+
+def effects_of_days(rows: "DataFrame", rng: "np.random.Generator") -> dict[str, Any]:
+    """Return how answers about the same systems differ between days, and between weekdays, each with a joint test."""
+    from analysis.stats import leaderboard
+
+    known = rows[rows["day"].notna()]
+    found: dict[str, Any] = {}
+    for name, labels in (("day", known["day"].astype(str)), ("weekday", known["day"].map(_weekday))):
+        if labels.nunique() < 2:
+            continue
+        values, systems, prompts, people = _arrays(known)
+        estimates, joint = leaderboard.day_effects(
+            values, systems, prompts, people, labels.to_numpy(), rng=rng, resamples=RESAMPLES
+        )
+        found[name] = {
+            "pvalue": joint.pvalue,
+            "status": joint.status,
+            "reason": joint.reason,
+            "unit": joint.unit,
+            "n": joint.n,
+            "effects": [
+                {
+                    "name": label,
+                    "estimate": one.estimate,
+                    "low": one.interval.low if one.interval else None,
+                    "high": one.interval.high if one.interval else None,
+                    "status": one.status,
+                    "reason": one.reason,
+                }
+                for label, one in zip(sorted(labels.unique().tolist()), estimates, strict=True)
+            ],
+        }
+    return found
+
+
+def _weekday(day: str) -> str:
+    """Return a weekday with its number, so that weekdays sort by their order.
+
+    >>> _weekday("2026-11-27")
+    '5 Friday'
+    """
+    return date.fromisoformat(day).strftime("%u %A")

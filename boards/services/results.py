@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
-from .checks import audit_of_scores, better_than_best_before, sensitivity_of_first_place
+from .checks import audit_of_scores, better_than_best_before, effects_of_days, sensitivity_of_first_place
 from .comparisons import stored_differences
 from .paper_studies import double_labels, paper_studies
 from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
@@ -70,6 +70,7 @@ def compute_board_result(
         "better": better_than_best_before(main, new_in_round, is_new_prompts, decided),
         "audit": audit_of_scores(main, is_new_prompts, rng),
         "sensitivity": sensitivity_of_first_place(main),
+        "days": effects_of_days(main, rng),
         "paper": paper_studies(rows, seeded_generator(seed, "paper")),
         "double_labels": double_labels(main, float(board.double_label_share)),
     }

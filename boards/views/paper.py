@@ -43,6 +43,7 @@ def _paper_html(shown: Shown) -> str:
         "day_figure": _day_figure(studies, names, labels),
         "spreads": spread_lines(studies, labels),
         "double": result.get("double_labels"),
+        "calendar": _calendar_tables(result.get("days", {})),
         "costs": _cost_lines(result.get("precision", ()), names),
         "currency": next((one["currency"] for one in result["rounds"]), ""),
     }
@@ -215,3 +216,31 @@ def _cost_lines(precision: Sequence[Mapping[str, Any]], names: Mapping[int, str]
             }
         )
     return lines
+
+
+def _calendar_tables(days: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tables of days and weekdays: how answers about the same systems differ from those of the first one."""
+    tables = []
+    for kind, title in (("weekday", "Weekday"), ("day", "Day")):
+        if kind not in days:
+            continue
+        found = days[kind]
+        p = found["pvalue"]
+        tables.append(
+            {
+                "title": title,
+                "joint": f"joint test: p = {p:.3f}" if p is not None else f"no test: {found['reason']}",
+                "n": found["n"],
+                "lines": [
+                    {
+                        "name": one["name"].lstrip("0123456789 ") if kind == "weekday" else one["name"],
+                        "effect": table.UNDEFINED if one["estimate"] is None else table.signed(one["estimate"]),
+                        "interval": table.UNDEFINED
+                        if one["low"] is None
+                        else f"{table.signed(one['low'])} to {table.signed(one['high'])}",
+                    }
+                    for one in found["effects"]
+                ],
+            }
+        )
+    return tables

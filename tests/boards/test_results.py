@@ -151,3 +151,13 @@ def test_the_papers_studies_compare_one_label_with_several(board):
         assert one["exact_unilabel"] < one["exact_multilabel"]
         assert one["sd_unilabel"] == pytest.approx(one["exact_unilabel"], rel=0.15)
     assert not compute_board_result(board, rows_of({1: [1, 2]}, labels=1), {2: 1})["paper"]
+
+
+def test_days_and_weekdays_of_the_same_systems_are_compared(board):
+    days = compute_board_result(board, rows_of(ROUNDS, leniency={2: 0.15}), NEW)["days"]
+    assert set(days) == {"day", "weekday"}
+    assert [one["name"] for one in days["weekday"]["effects"]] == ["1 Monday", "2 Tuesday", "7 Sunday"]
+    effects = {one["name"]: one["estimate"] for one in days["day"]["effects"]}
+    assert 10 < effects["2026-11-02"] < 20 and abs(effects["2026-11-03"]) < 6
+    assert days["day"]["pvalue"] < 0.001
+    assert compute_board_result(board, rows_of({1: [1, 2]}), {2: 1})["days"] == {}
