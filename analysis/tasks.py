@@ -10,6 +10,7 @@ from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
 from .report.screening import run as screening
+from .report.screening.barring import bar_annotators_flagged_by
 
 
 @jobs.register_periodic(300)
@@ -32,10 +33,16 @@ def submit_due_screenings() -> int:
 
 @jobs.register(screening.KIND, is_one_per_study=True)
 def screen_annotators_job(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Fit the model of test questions and store what it says about each annotator."""
+    """Fit the model of test questions, store what it says about each annotator, and bar whom the study declares to bar."""
     progress(0, 1, "Reading the answers to test questions")
     stored = screening.screen_annotators(job.study, job.arguments["origin"], by=job.by)
-    return {"screening": stored.pk, "model": stored.result["model"], "flagged": len(stored.result["flagged"])}
+    barred = bar_annotators_flagged_by(stored)
+    return {
+        "screening": stored.pk,
+        "model": stored.result["model"],
+        "flagged": len(stored.result["flagged"]),
+        "barred": len(barred),
+    }
 
 
 @jobs.register("analyse", is_one_per_study=True, user_facing_errors=(BadParameters, TooManySnapshots))

@@ -85,7 +85,9 @@ PERMISSIONS: Mapping[Action, Permission] = {
     ),
     Action.PAY: Permission("pay", "Write down what is due, order it, mark what was paid, add bonuses.", EDITORS),
     Action.MANAGE_ASSIGNMENTS: Permission(
-        "answers", "Exclude, take an exclusion back, release a place, mark a question as handled.", EDITORS
+        "answers",
+        "Exclude, take an exclusion back, bar an annotator from further batches, release a place, mark a question as handled.",
+        EDITORS,
     ),
     Action.REJECT: Permission("answers", "Approve or reject work at a panel; answer an appeal.", EDITORS),
     Action.EXPORT: Permission(

@@ -13,7 +13,7 @@ from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, R
 from annotators.participation import inquiries, link_actions
 from annotators.pay import compensation, ledger
 from annotators.pay.verdicts import appeals, decisions
-from annotators.places import exclusions
+from annotators.places import barrings, exclusions
 from annotators.recruitment import sample
 from annotators.recruitment.panels import orders, publishing, reconcile, rehearsal_jobs, rounds, secrets, sync
 from studies.access import Action
@@ -37,6 +37,12 @@ def collected(owner) -> World:
 def excluded(owner) -> World:
     world = collected(owner)
     (world.exclusion,) = exclusions.exclude_assignments([world.done], "technical", owner)
+    return world
+
+
+def barred(owner) -> World:
+    world = collected(owner)
+    world.barring = barrings.bar_annotator(world.study, world.done.annotator, "Copies.", owner)
     return world
 
 
@@ -206,6 +212,18 @@ ACTS = {
     ),
     "annotators/places/exclusions:release_place": Act(
         Action.MANAGE_ASSIGNMENTS, "release", collected, lambda w, by: exclusions.release_place(w.live, by)
+    ),
+    "annotators/places/barrings:bar_annotator": Act(
+        Action.MANAGE_ASSIGNMENTS,
+        "bar annotator",
+        collected,
+        lambda w, by: barrings.bar_annotator(w.study, w.done.annotator, "Copies.", by),
+    ),
+    "annotators/places/barrings:lift_barring": Act(
+        Action.MANAGE_ASSIGNMENTS,
+        "lift barring",
+        barred,
+        lambda w, by: barrings.lift_barring(w.barring, "A mistake.", by),
     ),
     "annotators/participation/inquiries:mark_inquiry_handled": Act(
         Action.MANAGE_ASSIGNMENTS,

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
+from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
@@ -118,7 +119,7 @@ def filled(route: str, w) -> str:
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",
         "<slug:slug>": "image_makers", "<int:order>": w["order"].pk, "<int:task>": 1,
         "<int:submission>": w["submission"].pk, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
-        "<str:file_format>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
+        "<slug:annotator>": annotator_pseudonym(w["study"], w["done"].annotator.code), "<str:file_format>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():
         route = route.replace(part, str(value))

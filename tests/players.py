@@ -50,7 +50,7 @@ def open_page(assignment: Assignment, key: str | None = None):
         PageVisit.objects.bulk_create([made], ignore_conflicts=True)
         visit = PageVisit.objects.get(assignment=assignment, key=key)
     step = restore_shown_step(step, visit)
-    return step, step.page, step.protocol.page_fields(step.page)
+    return step, step.page, step.page_fields()
 
 
 def plausible(assignment: Assignment, key: str | None = None, rng=None, comment="") -> dict[str, str]:

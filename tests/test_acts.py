@@ -22,6 +22,7 @@ ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
     "annotators/participation/withdrawal:withdraw_annotator_and_erase_texts": "an annotator acts",
     "annotators/pay/verdicts/appeals:create_appeal": "an annotator acts",
+    "annotators/places/barrings:bar_flagged_annotators": "the declared rule acts",
     "annotators/places/top_ups:_top_up": "the site itself acts",
     "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",
     "analysis/report/stopping:apply_stopping_rules": "the stopping rule acts",

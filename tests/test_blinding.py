@@ -320,7 +320,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
                 walk(pair, depth + 1)
 
     for step in full_page_state(assignment).steps.values():
-        walk(build_shown_page(assignment, step.page, step.protocol.page_fields(step.page)))
+        walk(build_shown_page(assignment, step.page, step.page_fields()))
     assert len(seen) > 100 and leaks(" ".join(map(str, seen)).encode(), words) == []
 
 

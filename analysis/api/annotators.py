@@ -2,12 +2,19 @@
 
 from typing import Any
 
+from django.http import Http404
 from rest_framework import serializers
+from rest_framework.response import Response
 
 from analysis.report.parameters import default_origins
+from analysis.report.screening.barring import get_annotator_or_404
 from analysis.report.screening.rows import AnnotatorRow, add_other_studies, read_screened_study
+from annotators.models import Annotator, Barring
+from annotators.places.barrings import bar_annotator, lift_barring
+from studies.access import Action
 
-from .base import StudyView, document_operation, page_serializer
+from . import serializers as shapes
+from .base import StudyView, document_operation, page_serializer, require_json_object
 from .permissions import get_api_token
 from .query import Parameter, choice_parser, page_parameters, page_response
 
@@ -40,10 +47,26 @@ class AnnotatorSerializer(serializers.Serializer):
     is_failed = serializers.BooleanField(
         allow_null=True, help_text="By the simple rule. Null with too few counted answers."
     )
+    barred = serializers.BooleanField(help_text="Gets no further batch of this study or of its exclusion group.")
     agreement = serializers.FloatField(
         allow_null=True, help_text="Share of equal answers to live items. Null while outcomes are hidden."
     )
     agreement_pairs = serializers.IntegerField(help_text="The number of compared pairs of answers.")
+    error_rate = serializers.FloatField(
+        allow_null=True,
+        help_text="Expected share of answers that differ from the estimated true answer (Dawid and Skene). Null while outcomes are hidden.",
+    )
+    competence = serializers.FloatField(
+        allow_null=True, help_text="Probability that an answer is not a guess. Null while outcomes are hidden."
+    )
+    error_answers = serializers.IntegerField(help_text="The number of answers behind both.")
+    severity = serializers.FloatField(
+        allow_null=True,
+        help_text="Own rating minus that of others about the same text, in shares of the scale. Null while outcomes are hidden.",
+    )
+    severity_low = serializers.FloatField(allow_null=True, help_text="Lower end of its 95 % interval.")
+    severity_high = serializers.FloatField(allow_null=True, help_text="Upper end of its 95 % interval.")
+    severity_ratings = serializers.IntegerField(help_text="The number of ratings behind it.")
     minutes = serializers.FloatField(allow_null=True)
     labels = serializers.IntegerField(help_text="Answers to live items.")
     share = serializers.FloatField(allow_null=True, help_text="Share of all answers to live items.")
@@ -81,8 +104,16 @@ def _row_json(row: AnnotatorRow) -> dict[str, Any]:
         "uncounted": row.n_uncounted,
         "is_flagged": row.is_flagged,
         "is_failed": row.is_failed,
+        "barred": row.is_barred,
         "agreement": row.agreement,
         "agreement_pairs": row.agreement_n,
+        "error_rate": row.evidence.get("error_rate"),
+        "competence": row.evidence.get("competence"),
+        "error_answers": row.evidence.get("error_n", 0),
+        "severity": row.evidence.get("severity"),
+        "severity_low": row.evidence.get("severity_low"),
+        "severity_high": row.evidence.get("severity_high"),
+        "severity_ratings": row.evidence.get("severity_n", 0),
         "minutes": row.minutes,
         "labels": row.labels,
         "share": row.share,
@@ -137,3 +168,50 @@ class AnnotatorsView(StudyView):
             "boundaries": stored.result["boundaries"],
         }
         return page_response(request, self.values, [(row.pk, _row_json(row)) for row in rows], screening=screening)
+
+
+class _BarringView(StudyView):
+    write_action = Action.MANAGE_ASSIGNMENTS
+
+    def _read(self, request, annotator: str) -> tuple[Annotator, str]:
+        person = get_annotator_or_404(self.study, annotator)
+        serializer = shapes.BarringRequestSerializer(data=require_json_object(request))
+        serializer.is_valid(raise_exception=True)
+        return person, serializer.validated_data["reason"]
+
+    def _response(self, barring: Barring, status: int) -> Response:
+        row = Barring.objects.select_related("by", "lifted_by").get(pk=barring.pk)
+        return Response(shapes.BarringSerializer(row).data, status=status)
+
+
+class BarView(_BarringView):
+    """Give an annotator no further batch. A batch that they have begun can be finished, and their pay does not change."""
+
+    @document_operation(
+        "Bar an annotator from further batches",
+        shapes.BarringSerializer,
+        request=shapes.BarringRequestSerializer,
+        status=201,
+        tag="answers",
+    )
+    def post(self, request, code, annotator):
+        person, reason = self._read(request, annotator)
+        return self._response(bar_annotator(self.study, person, reason, request.user), 201)
+
+
+class LiftBarringView(_BarringView):
+    """Let a barred annotator take further batches again."""
+
+    @document_operation(
+        "Lift the barring of an annotator",
+        shapes.BarringSerializer,
+        request=shapes.BarringRequestSerializer,
+        tag="answers",
+    )
+    def post(self, request, code, annotator):
+        person, reason = self._read(request, annotator)
+        barring = Barring.objects.filter(study=self.study, annotator=person, lifted_at=None).first()
+        if barring is None:
+            raise Http404
+        lift_barring(barring, reason, request.user)
+        return self._response(barring, 200)

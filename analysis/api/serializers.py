@@ -7,8 +7,10 @@ from rest_framework import serializers
 from analysis.data.codings import CODING_COLUMNS
 from analysis.data.flat_rows.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
 from analysis.models import AnalysisRun
+from annotators.models import Barring
+from annotators.places.barrings import MAX_REASON_LENGTH
 from annotators.places.exclusions import EXCLUSION_REASONS
-from studies.design.serialization import STUDY_FIELDS
+from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.stimuli.texts import is_blank
 
@@ -55,7 +57,7 @@ class StudySerializer(StrictMixin, serializers.ModelSerializer):
 
     class Meta:
         model = Study
-        fields = ("code", *STUDY_FIELDS, "owner", "clone_of", "revision", *READ_ONLY)
+        fields = ("code", *STUDY_FIELDS, *LATER_STUDY_FIELDS, "owner", "clone_of", "revision", *READ_ONLY)
         read_only_fields = READ_ONLY
 
 
@@ -203,6 +205,21 @@ class ExclusionsCreatedSerializer(serializers.Serializer):
     created = ExclusionSerializer(many=True)
 
 
+class BarringRequestSerializer(StrictMixin, serializers.Serializer):
+    """Why the annotator gets no further batch, or gets some again. Only colleagues read it."""
+
+    reason = CleanTextField(max_length=MAX_REASON_LENGTH)
+
+
+class BarringSerializer(serializers.ModelSerializer):
+    by = serializers.CharField(source="by.username", default=None, allow_null=True)
+    lifted_by = serializers.CharField(source="lifted_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = Barring
+        fields = ("ground", "reason", "by", "at", "lifted_at", "lifted_by", "lift_reason")
+
+
 class AnalysisSerializer(serializers.ModelSerializer):
     """An analysis without its result."""
 
@@ -271,6 +288,15 @@ class DesignSerializer(serializers.Serializer):
     canonical = serializers.CharField(help_text="The design as JSON text: keys sorted, no spaces.")
 
 
+class QualificationResultsSerializer(serializers.Serializer):
+    section = serializers.IntegerField(help_text="Position of the section that is the test.")
+    pass_mark = serializers.IntegerField()
+    qualification = serializers.CharField(allow_null=True)
+    passed = serializers.IntegerField(help_text="Annotators who passed, in the first or second attempt.")
+    failed = serializers.IntegerField(help_text="Annotators who failed both attempts.")
+    skipped = serializers.IntegerField(help_text="Annotators who passed before, in a study with this qualification.")
+
+
 class ProgressSerializer(serializers.Serializer):
     state = serializers.CharField()
     target_n = serializers.IntegerField(allow_null=True)
@@ -287,6 +313,9 @@ class ProgressSerializer(serializers.Serializer):
         help_text="Live assignments whose annotator withdrew, before or after submitting."
     )
     late = serializers.IntegerField(help_text="Released assignments that were submitted afterwards.")
+    test = QualificationResultsSerializer(
+        allow_null=True, help_text="Results of the test before the work. Null if the study has none."
+    )
 
 
 class DemographicCellSerializer(serializers.Serializer):

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotators import models as answers
-from annotators.places import monitor
+from annotators.places import monitor, qualifications
 from annotators.recruitment import sample
 from studies import access
 from studies.access import Action
@@ -129,9 +129,9 @@ class ProgressView(StudyView):
         total, _ = monitor.count_places_by_arm(self.study)
         progress = monitor.progress_by_study([self.study.pk]).get(self.study.pk)
         places = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
-        return Response(
-            {"state": self.study.state, "target_n": self.study.target_n, **places, **counts, "late": total.late}
-        )
+        state = {"state": self.study.state, "target_n": self.study.target_n}
+        test = qualifications.count_qualification_results(self.study)
+        return Response({**state, **places, **counts, "late": total.late, "test": test})
 
 
 class DemographicsView(StudyView):

@@ -16,7 +16,7 @@ from django.db.models.functions import Cast
 
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.models import Item, Question, Study
+from studies.models import Item, Question, Section, Study
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .flat_rows.selection import annotator_pseudonym
@@ -110,7 +110,7 @@ class FrameResult:
 
 
 def responses_frame(
-    study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = ("live", "training", "screening")
+    study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = tuple(Section.Purpose)
 ) -> FrameResult:
     """Return one row per answer: its subject, its value on 0..1, and its time. The order is the same on every database.
 

@@ -9,7 +9,8 @@ from analysis.exclusions import RuleInput
 from annotators.models import Assignment
 from annotators.places.exclusions import active_exclusions
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
-from studies.models import Batch, Exposure, Item, Placement, Study
+from studies.models import Batch, Exposure, Item, Placement, Question, Section, Study
+from studies.protocols.base.scales import parse_scale
 
 from .test_answers import read_test_answers
 
@@ -31,6 +32,7 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         review_reasons=lambda: _reviews(study),
         live_item_counts=lambda: _live_item_counts(study),
         # Two rules and the report need it.
+        attention_check_keys=lambda: _attention_check_keys(study),
         test_answers=cache(lambda: read_test_answers(study, sorted(set(assignments["origin"])))),
     )
 
@@ -55,6 +57,15 @@ def _texts_by_batch(study: Study) -> dict[int, list[str]]:
     for batch, text in rows:
         texts_by_batch.setdefault(batch, []).append(text)
     return texts_by_batch
+
+
+def _attention_check_keys(study: Study) -> dict[tuple[int, str], str]:
+    """Return the key of the right answer of each attention check, by section position and question key."""
+    rows = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.ATTENTION)
+    return {
+        (section, key): parse_scale(scale).right_key
+        for section, key, scale in rows.values_list("section__position", "key", "scale")
+    }
 
 
 def _live_item_counts(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:

@@ -33,6 +33,7 @@ class RuleInput:
     number. ``review_reasons``: why reviewers refuse each reviewed annotator's work, '' if they accept it.
     ``live_item_counts``: number of items in each live section. It has only assignments with fewer items than drawn: an
     item was retired, or only third labels were needed. ``test_answers``: the answers to test questions, one row each.
+    ``attention_check_keys``: the key of the right answer of each attention check, by section and question.
     """
 
     responses: "DataFrame"
@@ -44,6 +45,7 @@ class RuleInput:
     review_reasons: Callable[[], Mapping[int, str]] = dict
     live_item_counts: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
     test_answers: Callable[[], "DataFrame"] = _no_test_answers
+    attention_check_keys: Callable[[], Mapping[tuple[int, str], str]] = dict
 
     @property
     def submitted(self) -> list[int]:

@@ -93,6 +93,19 @@ class RecruitmentFilter(_StudyRowFilter):
     title, parameter_name, rows, column = "recruitment", "recruitment", Recruitment, "recruitment"
 
 
+class AnnotatorFilter(admin.SimpleListFilter):
+    """The assignments of one annotator. The page of annotators links to it; the list does not offer other annotators."""
+
+    title, parameter_name = "annotator", "annotator"
+
+    def lookups(self, request, model_admin):
+        value = request.GET.get(self.parameter_name, "")
+        return [(value, "the chosen one")] if parse_row_id(value) else []
+
+    def queryset(self, request, queryset):
+        return queryset.filter(annotator=parse_row_id(value)) if (value := self.value()) else queryset
+
+
 class ExcludeForm(CleanTextMixin, forms.Form):
     reason = forms.ChoiceField(choices=[("", "(choose)"), *EXCLUSION_REASONS.items()])
     note = forms.CharField(
@@ -136,7 +149,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         "submitted_time",
         "trust_level",
     )
-    list_filter = (StudyFilter, StateFilter, ArmFilter, RecruitmentFilter, "origin")
+    list_filter = (StudyFilter, StateFilter, ArmFilter, RecruitmentFilter, AnnotatorFilter, "origin")
     list_select_related = ("study", "batch__arm", "recruitment")
     list_per_page = 100
     show_full_result_count = False

@@ -15,6 +15,7 @@ from annotators.pay import hourly_pay
 from annotators.pay.verdicts.appeals import appeals_awaiting_answer
 from annotators.places import monitor
 from annotators.places.draft_test_runs import delete_test_runs, start_test_run
+from annotators.places.qualifications import count_qualification_results
 from annotators.places.stopping_figure import latest_stopping_figures
 from annotators.views.http_responses import content_security_policy
 from studies.access import Action, get_study
@@ -70,6 +71,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         context = {
             "title": "Collecting",
             "total": total,
+            "test": count_qualification_results(study),
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),

@@ -31,6 +31,7 @@ from annotators.recruitment.panels.publishing import (
     publishing_obstacles,
     publishing_warnings,
     reward_per_hour,
+    threshold_lines_of_link,
 )
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
@@ -204,6 +205,7 @@ class PanelAdminMixin(_Admin):
             "takes_file": channel.can_read_export_file(recruitment),
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
+            "thresholds": threshold_lines_of_link(recruitment),
             "may_listen": channel.sends_webhooks and may_ask,
             "listens_since": stored_secret_dates(recruitment).get(WEBHOOK_SECRET),
             "last_message": PanelEvent.objects.filter(source=event_source_name(recruitment)).order_by("pk").last(),
@@ -247,6 +249,7 @@ class PanelAdminMixin(_Admin):
             "warnings": warnings,
             "obstacles": publishing_obstacles(recruitment),
             "link": panel_entry_url(recruitment),
+            "thresholds": threshold_lines_of_link(recruitment),
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": reward_per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
         }

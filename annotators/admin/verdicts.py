@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
+from django.db.models import Q
 from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.models.identity import set_display_ids
 from annotators.pay.verdicts import decisions
-from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_work_approved_at_panel
+from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_appeal_settled
 from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
 from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work_evidence
 from annotators.pay.verdicts.grounds import RejectionGround, assess_rejection_grounds, draft_rejection_message
@@ -114,8 +115,13 @@ class AppealAnswerForm(CleanTextMixin, forms.Form):
 
     def __init__(self, appeal: Appeal, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        if appeal.rejected_by_id is not None:
+        if appeal.rejected_by_id is not None or appeal.barring_id is not None:
             del self.fields["says_another"]
+        if appeal.barring_id is not None:
+            choice_field(self, "is_upheld").choices = [
+                ("yes", "The annotator is right: lift the barring"),
+                ("no", "The annotator gets no further batch"),
+            ]
 
 
 class VerdictAdminMixin(_Pages):
@@ -154,9 +160,14 @@ class VerdictAdminMixin(_Pages):
     def answer_appeal_view(self, request, pk, appeal):
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         rows = Appeal.objects.select_related(
-            "verdict__assignment__study", "verdict__submission__recruitment__study", "answered_by"
+            "verdict__assignment__study",
+            "verdict__submission__recruitment__study",
+            "barring__by",
+            "assignment__study",
+            "answered_by",
         )
-        row = rows.filter(pk=appeal, verdict__assignment__recruitment=recruitment).first()
+        of_link = Q(verdict__assignment__recruitment=recruitment) | Q(assignment__recruitment=recruitment)
+        row = rows.filter(of_link, pk=appeal).first()
         if row is None:
             raise Http404("There is no such appeal.")
         is_own = row.rejected_by_id == request.user.pk
@@ -174,13 +185,15 @@ class VerdictAdminMixin(_Pages):
                         answers.get("says_another", False),
                     )
                     messages.success(request, f"Answered. {_reversal_message(back)}" if back else "Answered.")
+                    if row.verdict is None:
+                        return HttpResponseRedirect(request.path)
                     _schedule_panel_sync(recruitment, request.user)
                     return HttpResponseRedirect(_verdict_url(recruitment, row.verdict))
             except ActionRefused as refused:
                 form.add_error(None, str(refused))
             status = 422
-        is_at_panel = row.verdict.category == Verdict.AT_PANEL
-        evidence = _current_evidence(row.verdict.assignment) if is_at_panel else row.verdict.evidence
+        is_at_panel = row.verdict is not None and row.verdict.category == Verdict.AT_PANEL
+        evidence = _current_evidence(row.work) if is_at_panel else row.verdict.evidence if row.verdict else {}
         context = {
             "title": "Appeal",
             "recruitment": recruitment,
@@ -192,7 +205,8 @@ class VerdictAdminMixin(_Pages):
             "evidence_sentences": evidence_sentences(evidence),
             "checks": evidence.get("failed_checks", ()),
             "is_at_panel": is_at_panel,
-            "is_settled": row.answered_at is None and is_work_approved_at_panel(row.verdict),
+            "barring": row.barring,
+            "is_settled": is_appeal_settled(row),
         }
         return study_page.render_study_page(
             request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status

@@ -10,7 +10,9 @@ from .assignments import (
     Response,
     new_code,
 )
+from .barring import Barring
 from .pay import OutcomePay, Payment
+from .qualifications import QualificationAttempt
 from .recruitment import (
     PanelBar,
     PanelEvent,
@@ -31,6 +33,7 @@ __all__ = [
     "Annotator",
     "Appeal",
     "Assignment",
+    "Barring",
     "Exclusion",
     "Inquiry",
     "OutcomePay",
@@ -44,6 +47,7 @@ __all__ = [
     "PanelSubmission",
     "PanelTask",
     "Payment",
+    "QualificationAttempt",
     "Recruitment",
     "RecruitmentArm",
     "Response",

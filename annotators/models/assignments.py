@@ -105,6 +105,10 @@ class Assignment(models.Model):
     released_reason = models.CharField(max_length=13, blank=True, choices=Released)
     is_late = models.BooleanField(default=False)
     replaced_at = optional_noneditable_datetime_field()
+    # The passed attempt, in this study or another, because of which this assignment has no test.
+    qualified_by = optional_protected_foreign_key(
+        "annotators.QualificationAttempt", "qualified_assignments", editable=False, db_index=False
+    )
 
     class Meta:
         constraints = [
@@ -263,16 +267,17 @@ class Exclusion(AppendOnlyModel):
 
 
 class Inquiry(models.Model):
-    """An annotator's report about a text or question to the researchers. It does not show systems."""
+    """An annotator's message to the researchers: a report about a text, a question or an objection. It shows no system."""
 
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"
         QUESTION = "question", "a question"
+        OBJECTION = "objection", "an objection to failed attention checks"
 
     study_path = "assignment__study"
 
     assignment = protected_foreign_key(Assignment, "inquiries")
-    kind = models.CharField(max_length=8, choices=Kind)
+    kind = models.CharField(max_length=9, choices=Kind)
     page_key = models.CharField(max_length=40, blank=True)
     label = models.CharField(max_length=8, blank=True)
     text = models.TextField()

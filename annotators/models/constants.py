@@ -15,7 +15,18 @@ SUBMISSION_STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, 
 
 # The operations of orders, with the values that each order carries. Amounts are text with two decimal places.
 OPERATIONS = {
-    "publish": ("title", "description", "url", "reward", "currency", "minutes", "places", "name", "lists"),
+    "publish": (
+        "title",
+        "description",
+        "url",
+        "reward",
+        "currency",
+        "minutes",
+        "places",
+        "name",
+        "lists",
+        "thresholds",
+    ),
     "stop": ("task",),
     "extend": ("task", "places"),  # the total number of places, so that the order is idempotent
     "approve": ("task", "submission", "person", "message"),

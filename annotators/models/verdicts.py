@@ -1,4 +1,4 @@
-"""Verdicts about work, which are append-only, and the appeals against them, which another user answers once."""
+"""Verdicts about work, which are append-only, and the appeals against them and against barrings, which another user answers once."""
 
 from django.conf import settings
 from django.db import models
@@ -7,6 +7,8 @@ from django.db.models.functions import Now
 
 from studies.models.fields import optional_noneditable_datetime_field, optional_protected_foreign_key
 from studies.models.guards import AppendOnlyModel
+
+from .barring import Barring
 
 
 class Verdict(AppendOnlyModel):
@@ -77,13 +79,15 @@ class Verdict(AppendOnlyModel):
 
 
 class Appeal(models.Model):
-    """An annotator's objection to a rejection, with its answer.
+    """An annotator's objection to a rejection or to a barring, with its answer.
 
-    ``rejected_by`` is stored so that the database can check that another user answers. It is empty if the panel
-    rejected.
+    ``rejected_by`` is who rejected or barred. It is stored so that the database can check that another user answers. It
+    is empty if the panel rejected, or a rule barred. ``assignment``: from whose page a barred annotator objected.
     """
 
-    verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="appeal")
+    verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="appeal", null=True, blank=True)
+    barring = models.OneToOneField(Barring, models.PROTECT, related_name="appeal", null=True, blank=True)
+    assignment = optional_protected_foreign_key("annotators.Assignment")
     rejected_by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
     text = models.TextField()
     at = models.DateTimeField(db_default=Now())
@@ -95,6 +99,11 @@ class Appeal(models.Model):
 
     class Meta:
         constraints = [
+            CheckConstraint(
+                name="appeal_is_about_a_rejection_or_a_barring",
+                condition=Q(verdict__isnull=False, barring=None, assignment=None)
+                | Q(verdict=None, barring__isnull=False, assignment__isnull=False),
+            ),
             CheckConstraint(name="appeal_says_something", condition=~Q(text="")),
             CheckConstraint(name="appeal_is_due_after_it_was_made", condition=Q(due_at__gt=F("at"))),
             CheckConstraint(
@@ -109,4 +118,9 @@ class Appeal(models.Model):
         ]
 
     def __str__(self):
-        return f"appeal against verdict {self.verdict_id}"
+        return f"appeal {self.pk}"
+
+    @property
+    def work(self):
+        """Return the assignment that the appeal is about, or from whose page the annotator objected."""
+        return self.assignment if self.verdict is None else self.verdict.assignment

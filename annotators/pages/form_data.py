@@ -180,16 +180,6 @@ def answer_value(response: Response | NewResponse) -> Any:
     return response.chosen_id or response.choice or response.text or None
 
 
-def has_disqualifying_answer(page_fields: Mapping[str, PageField], form: PageForm) -> bool:
-    """Return whether an answer screens the annotator out."""
-    return any(
-        option.screens_out
-        for slot, ask in page_fields.items()
-        for option in getattr(ask.field, "options", ())
-        if form.values.get(slot) == option.key
-    )
-
-
 def parse_active_seconds(data: QueryDict) -> int:
     """Return the active seconds that the page's script counted. This is a hint, not evidence."""
     value = data.get("active", "")

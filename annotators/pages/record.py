@@ -6,19 +6,17 @@ any lock. The transaction that stores it is a few conditional statements; a seco
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet, Value
-from django.db.models.functions import Coalesce, Greatest, Now
+from django.db.models.functions import Coalesce, Now
 from django.http import QueryDict
 
-from annotators.models import Assignment, PageVisit, Response
+from annotators.models import Assignment, PageVisit, QualificationAttempt, Response
 from annotators.places.assign import (
     FINAL_RELEASE_REASONS,
-    Released,
     mark_started_and_extend_deadline,
     release_assignment,
     revive_assignment,
@@ -27,8 +25,9 @@ from annotators.places.leases import extended_deadline_expression
 from studies.models import Batch
 from studies.protocols import PageField
 
-from . import compiled_queries
+from . import compiled_queries, statements
 from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync
+from .early_ends import early_end_reason
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,
@@ -36,11 +35,11 @@ from .form_data import (
     answer_value,
     build_new_responses,
     clean_unseen_images,
-    has_disqualifying_answer,
     nonempty_answer_inputs,
     parse_active_seconds,
     parse_page_form,
 )
+from .qualification import AttemptScore, score_attempt
 from .sequence import PageSequence, Step, build_page_sequence, get_section_itinerary, page_snapshot, restore_shown_page
 
 # The limits of a draft: the characters of all names and values, and the number of names and values.
@@ -177,7 +176,7 @@ def restore_shown_step(step: Step, visit: PageVisit) -> Step:
     """Return the page as it was shown according to its visit. This is nearly always the page as it is drawn now."""
     if visit.shown == page_snapshot(step.page):
         return step
-    return Step(step.protocol, restore_shown_page(step.page, visit.shown), step.purpose)
+    return replace(step, page=restore_shown_page(step.page, visit.shown))
 
 
 def validate_page_and_get_or_create_visit(assignment: Assignment, page_key: str) -> tuple[PageState, Step, PageVisit]:
@@ -226,7 +225,7 @@ def record_page_answers(
     assignment is marked late when the last page is sent.
     """
     state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
-    asks = step.protocol.page_fields(step.page)
+    asks = step.page_fields()
     form = parse_page_form(step, asks, data, has_files)
     unseen = clean_unseen_images(assignment, step.page, data, form)
     if visit.recorded_at:
@@ -237,14 +236,25 @@ def record_page_answers(
         return RecordResult(page_key, form, asks, step)
     rows = build_new_responses(assignment.pk, asks, form)
     following = _next_key(state, page_key, rows)
-    is_screened_out = step.purpose == "screening" and has_disqualifying_answer(asks, form)
-    if is_screened_out:
+    attempt = _completed_attempt(state, step, rows) if step.attempt else None
+    early_end = early_end_reason(assignment, step, asks, form, attempt)
+    if early_end:
         following = None
     try:
-        _store(assignment, visit, rows, following, is_screened_out, parse_active_seconds(data), unseen)
+        _store(assignment, visit, rows, following, early_end, attempt, parse_active_seconds(data), unseen)
     except _LostRace:
         return _resolve_repeat(full_page_state(assignment), step, asks, form)
     return RecordResult(following)
+
+
+def _completed_attempt(state: PageState, step: Step, rows: list[NewResponse]) -> AttemptScore | None:
+    """Return the score of the attempt at a test that this page completes, or None."""
+    # Answers decide about the second attempt, so such a state is always full.
+    sections = get_section_itinerary(state.assignment).sections
+    section = next(section for section in sections if section.attempt == step.attempt)
+    if score_attempt(section, state.answers) is not None:
+        return None  # an earlier page completed it
+    return score_attempt(section, {**state.answers, **{row.slot: answer_value(row) for row in rows}})
 
 
 def _next_key(state: PageState, key: str, rows: list[NewResponse]) -> str | None:
@@ -264,79 +274,46 @@ class _LostRace(Exception):
     """Another request recorded this page first."""
 
 
-def filter_active_assignment(assignment_pk: int) -> QuerySet[Assignment]:
-    return Assignment.objects.filter(pk=assignment_pk, released_at=None, submitted_at=None, withdrawn_at=None)
-
-
-# Keep the place of a live assignment for this number of seconds from now.
-_extension = CompiledUpdate(
-    lambda seconds, pk: (filter_active_assignment(pk), {"reserved_until": extended_deadline_expression(seconds)}),
-    int,
-    int,
-)
-SUBMITTED_VALUES = {
-    "started_at": Coalesce("started_at", Now()),
-    "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
-}
-_submission = CompiledUpdate(lambda pk: (filter_active_assignment(pk), SUBMITTED_VALUES), int)
-
-
-def _released_assignment(pk: int) -> QuerySet[Assignment]:
-    """Return the assignment if its place was released but it may still go on."""
-    released = Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
-    return released.exclude(released_reason__in=FINAL_RELEASE_REASONS)
-
-
-_late_page = CompiledUpdate(lambda pk: (_released_assignment(pk), {"is_late": False}), int)
-_late_screening = CompiledUpdate(lambda pk: (_released_assignment(pk), {"released_reason": Released.SCREENED_OUT}), int)
-_late_submission = CompiledUpdate(lambda pk: (_released_assignment(pk), SUBMITTED_VALUES | {"is_late": True}), int)
-# If the clock was set back, an answer must still be stored: it is never earlier than the showing of its page. If the
-# time of showing is unknown, Coalesce is needed, because Greatest of NULL and a time is NULL in SQLite.
-RECORDED_VALUES = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
-_recording = CompiledUpdate(
-    lambda seconds, unseen, pk: (
-        PageVisit.objects.filter(pk=pk, recorded_at=None),
-        RECORDED_VALUES | {"active_seconds": Greatest("active_seconds", Value(seconds)), "unseen": Value(unseen)},
-    ),
-    int,
-    str,
-    int,
-)
-RESPONSE_COLUMNS = (
-    "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
-    "position",
-)  # fmt: skip
-
-
-def _store(assignment, visit, rows, following, is_screened_out, active_seconds, unseen) -> None:
-    is_last = following is None and not is_screened_out
-    recording = (_recording, (active_seconds, unseen, visit.pk))
+def _store(assignment, visit, rows, following, early_end, attempt, active_seconds, unseen) -> None:
+    is_last = following is None and not early_end
+    recording = (statements.recording, (active_seconds, unseen, visit.pk))
 
     def write(lock: tuple[CompiledUpdate, tuple], is_released_then: bool = False) -> bool:
         """Wait for the row, and return whether ``lock`` found the assignment in the expected state."""
         # If another request was first, all changes must be rolled back; only an extended place may stay.
-        with transaction.atomic() if following is None else nullcontext():
+        with transaction.atomic() if following is None or attempt else nullcontext():
             if is_released_then and assignment.batch_id:
                 # The place goes back in the same transaction: batch before assignment.
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
             n_updated = compiled_queries.update_then_insert_if_all_matched(
-                [lock, recording], Response, RESPONSE_COLUMNS, rows
+                [lock, recording], Response, statements.RESPONSE_COLUMNS, rows
             )
             if n_updated == 1:
                 raise _LostRace
+            if n_updated and attempt and assignment.origin != Assignment.Origin.TEST:
+                QualificationAttempt.objects.create(assignment_id=assignment.pk, **asdict(attempt))
             if n_updated and is_released_then:
-                release_assignment(assignment.pk, Released.SCREENED_OUT)
+                release_assignment(assignment.pk, early_end)
             return bool(n_updated)
 
     pk_only = (assignment.pk,)
-    lock = (_submission, pk_only) if is_last else (_extension, (assignment.study.idle_lease_seconds, *pk_only))
+    lock = (
+        (statements.submission, pk_only)
+        if is_last
+        else (statements.extension, (assignment.study.idle_lease_seconds, *pk_only))
+    )
     for _ in range(2):
-        if write(lock, is_released_then=is_screened_out):
+        if write(lock, is_released_then=bool(early_end)):
             return
         # The place was released meanwhile. Take it again if it is free (locks: annotator, batch, assignment).
         if not revive_assignment(assignment.pk):
             break
-    if not write((_late_screening if is_screened_out else _late_submission if is_last else _late_page, pk_only)):
+    late = (
+        (statements.late_end, (early_end, *pk_only))
+        if early_end
+        else (statements.late_submission if is_last else statements.late_page, pk_only)
+    )
+    if not write(late):
         raise _LostRace
 
 
@@ -381,7 +358,7 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
         if visit.recorded_at:
             if nonempty_answer_inputs(data):
-                asks = step.protocol.page_fields(step.page)
+                asks = step.page_fields()
                 _resolve_repeat(state, step, asks, parse_page_form(step, asks, data))
             raise AlreadyStored
         if not fits:

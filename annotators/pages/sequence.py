@@ -15,9 +15,12 @@ from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch
 from studies.design.seeds import seeded_random
 from studies.design.wording import QuestionWording
 from studies.models import Exposure
-from studies.protocols import REGISTRY, Page, PageItem, PageQuestion, PageSection, Protocol
+from studies.protocols import REGISTRY, Page, PageField, PageItem, PageQuestion, PageSection, Protocol, check_fields
 
+from .attention import draw_checks_by_page
 from .order import letter_label, order_and_label_items, order_sections
+from .qualification import SECOND, score_attempt, split_into_attempts
+from .special_pages import FEEDBACK, INSTRUCTIONS, SECOND_ATTEMPT
 
 CHARACTERS_PER_WORD = 6
 
@@ -29,33 +32,11 @@ class Step:
     protocol: Protocol
     page: Page
     purpose: str
+    attempt: int = 0
 
-
-class InstructionsProtocol(Protocol):
-    """The instructions page before the first text. It has no questions; its visit records that it was read."""
-
-    slug = "instructions"
-    has_items = False
-    template = "annotate/instructions.html"
-
-    def page_fields(self, page):
-        return {}
-
-
-INSTRUCTIONS = InstructionsProtocol()
-
-
-class FeedbackProtocol(Protocol):
-    """The feedback page after a practice page: the annotator's answer and the truth. It has no questions."""
-
-    slug = "feedback"
-    template = "annotate/feedback.html"
-
-    def page_fields(self, page):
-        return {}
-
-
-FEEDBACK = FeedbackProtocol()
+    def page_fields(self) -> dict[str, PageField]:
+        """Return the form fields of the page: those of its protocol, then its attention checks."""
+        return self.protocol.page_fields(self.page) | check_fields(self.page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +46,7 @@ class OrderedSection:
     planned: PlannedSection
     section: PageSection
     items: tuple[PageItem, ...]
+    attempt: int = 0  # the first or second attempt at a test; 0: no test
 
 
 class PageSequence:
@@ -103,7 +85,8 @@ def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
         read |= shown_exposures
         times_asked = 1 if any(question.label for question in page.questions) else max(1, len(shown_exposures))
         characters += len(plan.instructions) if page.key == "start" else 0
-        work.append(characters / characters_per_minute + len(page.questions) * times_asked / 4 + 0.1)
+        n_questions = len(page.questions) * times_asked + len(page.checks)
+        work.append(characters / characters_per_minute + n_questions / 4 + 0.1)
     total = sum(work)
     return [part / total for part in accumulate(reversed(work))][::-1]
 
@@ -117,55 +100,67 @@ class Itinerary:
 
     plan: BatchPlan
     sections: tuple[OrderedSection, ...]
+    checks: Mapping[str, tuple[PageQuestion, ...]]
     fixed: PageSequence | None
 
 
 def get_section_itinerary(assignment: Assignment) -> Itinerary:
     if assignment.design_id:
-        return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed)
+        is_qualified = assignment.qualified_by_id is not None
+        return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed, is_qualified)
     return _build_itinerary(get_batch_plan(assignment), assignment.seed)
 
 
 # About the number of people who answer at the same time. An itinerary of a hundred pages takes 50 kB.
 @lru_cache(maxsize=256)
-def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
-    return _build_itinerary(frozen_batch_plan(batch_id, design_id), seed)
+def _cached_itinerary(batch_id: int, design_id: int, seed: int, is_qualified: bool) -> Itinerary:
+    return _build_itinerary(frozen_batch_plan(batch_id, design_id), seed, is_qualified)
 
 
 @lru_cache(maxsize=4096)
-def _batch_design_seed(code: str) -> tuple[int, int, int]:
-    """Return the batch, design and seed of an assignment, which never change.
+def _itinerary_key(code: str) -> tuple[int, int, int, bool]:
+    """Return the batch, design and seed of an assignment and whether it skips the test, which never change.
 
     Raises LookupError if no design is frozen.
     """
     frozen = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
-    row = frozen.values_list("batch_id", "design_id", "seed").first()
+    row = frozen.values_list("batch_id", "design_id", "seed", "qualified_by").first()
     if row is None:
         raise LookupError(code)
-    return row
+    return (*row[:3], row[3] is not None)
 
 
 def previous_fixed_page_key(assignment_code: str, page_key: str) -> str:
     """Return the key of the page before this one if pages are fixed, else ''. This does not load the assignment."""
     try:
-        sequence = _cached_itinerary(*_batch_design_seed(assignment_code)).fixed
+        sequence = _cached_itinerary(*_itinerary_key(assignment_code)).fixed
     except LookupError:
         return ""
     return sequence.before(page_key) if sequence and page_key in sequence.places else ""
 
 
-def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
-    sections = _build_ordered_sections(plan, seed)
-    return Itinerary(plan, sections, _fixed_sequence(plan, sections))
+def _build_itinerary(plan: BatchPlan, seed: int, is_qualified: bool = False) -> Itinerary:
+    sections = _build_ordered_sections(plan, seed, is_qualified)
+    # Without answers a protocol returns the pages that come whatever the annotator answers.
+    certain_pages = (
+        page
+        for section in sections
+        if section.planned.purpose == "live"
+        for page in REGISTRY[section.planned.protocol].pages(section.section, section.items, {})
+    )
+    checks = draw_checks_by_page(plan, list(certain_pages), seed) if plan.checks else {}
+    return Itinerary(plan, sections, checks, _fixed_sequence(plan, sections, checks))
 
 
-def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
+def _build_ordered_sections(plan: BatchPlan, seed: int, is_qualified: bool) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
     shown: dict[int, tuple[PageItem, ...]] = {}
     n_used = 0
-    sections = []
-    for number, planned in enumerate(order_sections(plan, seed), 1):
+    sections: list[OrderedSection] = []
+    for planned in order_sections(plan, seed):
+        if is_qualified and planned.accepts_earlier_pass:
+            continue
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
         if width and source.position not in letters:
@@ -179,16 +174,15 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
         if source.position not in shown:
             shown[source.position] = order_and_label_items(plan, source, seed, letters.get(source.position, ()))
         items = shown[source.position]
-        sections.append(
-            _build_ordered_section(
-                plan,
-                planned,
-                seed,
-                number,
-                letters.get(source.position, ()),
-                items[: planned.m] if planned.reuses else items,
-            )
+        section = _build_ordered_section(
+            plan,
+            planned,
+            seed,
+            len(sections) + 1,
+            letters.get(source.position, ()),
+            items[: planned.m] if planned.reuses else items,
         )
+        sections += [section] if planned.pass_mark is None else split_into_attempts(section, seed)
     return tuple(sections)
 
 
@@ -233,19 +227,33 @@ def build_page_question(
 def build_page_sequence(assignment: Assignment, answers: Mapping[str, Any]) -> PageSequence:
     """Return the pages in order, as far as the answers so far determine them."""
     itinerary = get_section_itinerary(assignment)
-    return itinerary.fixed or PageSequence(_steps(itinerary.plan, itinerary.sections, answers), itinerary.plan)
+    if itinerary.fixed:
+        return itinerary.fixed
+    return PageSequence(_steps(itinerary.plan, itinerary.sections, itinerary.checks, answers), itinerary.plan)
 
 
-def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping[str, Any]) -> list[Step]:
+def _steps(
+    plan: BatchPlan,
+    sections: Sequence[OrderedSection],
+    checks: Mapping[str, tuple[PageQuestion, ...]],
+    answers: Mapping[str, Any],
+) -> list[Step]:
     steps: list[Step] = []
     instructions = plan.instructions
-    for section in sections:
+    for previous, section in zip((None, *sections), sections, strict=False):
+        if section.attempt == SECOND and previous is not None:
+            first = score_attempt(previous, answers)
+            if first is None or first.is_passed:
+                continue
+            steps.append(_second_attempt_step(section))
         if instructions and section.planned.purpose != "screening":
             steps.append(_instructions_step())
             instructions = ""
         protocol = REGISTRY[section.planned.protocol]
         for page in protocol.pages(section.section, section.items, answers):
-            steps.append(Step(protocol, page, section.planned.purpose))
+            if page.key in checks:
+                page = replace(page, checks=checks[page.key])
+            steps.append(Step(protocol, page, section.planned.purpose, section.attempt))
             if feedback_ids := next_page_feedback_question_ids(page, section.planned.feedback_pairs):
                 questions = tuple(question for question in page.questions if question.id in feedback_ids)
                 feedback_page = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
@@ -273,10 +281,12 @@ class _UnreadableAnswers(Mapping):
     __getitem__ = __iter__ = __len__ = _refuse
 
 
-def _fixed_sequence(plan: BatchPlan, sections: Sequence[OrderedSection]) -> PageSequence | None:
+def _fixed_sequence(
+    plan: BatchPlan, sections: Sequence[OrderedSection], checks: Mapping[str, tuple[PageQuestion, ...]]
+) -> PageSequence | None:
     """Return all pages if no answer can change them, else None."""
     try:
-        return PageSequence(_steps(plan, sections, _UnreadableAnswers()), plan)
+        return PageSequence(_steps(plan, sections, checks, _UnreadableAnswers()), plan)
     except _AnswersNeeded:
         return None
 
@@ -285,14 +295,20 @@ def _instructions_step() -> Step:
     return Step(INSTRUCTIONS, Page("start", PageSection(0, 0, {}, ())), "live")
 
 
+def _second_attempt_step(section: OrderedSection) -> Step:
+    page = Page(f"s{section.section.position}.again", replace(section.section, questions=()))
+    return Step(SECOND_ATTEMPT, page, section.planned.purpose)
+
+
 def page_snapshot(page: Page) -> dict[str, Any]:
     """Return what this page shows as JSON: the items in order with labels, and the questions in order with texts."""
+    checks = [[check.position, check.id, check.text] for check in page.checks]
     return {
         "items": [
             [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
         ],
         "questions": [[question.position, question.id, question.text, question.label] for question in page.questions],
-    }
+    } | ({"checks": checks} if checks else {})
 
 
 def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
@@ -306,10 +322,12 @@ def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
         PageItem(position, pk, tuple((label, exposure) for label, exposure in exposures))
         for position, pk, exposures in snapshot["items"]
     )
-    return replace(page, items=items, questions=questions)
+    shown_check_ids = {pk for _, pk, _ in snapshot.get("checks", ())}
+    checks = tuple(check for check in page.checks if check.id in shown_check_ids)
+    return replace(page, items=items, questions=questions, checks=checks)
 
 
-_PARTS = {"start": "instructions", "read": "reading", "ask": "questions"}
+_PARTS = {"start": "instructions", "read": "reading", "ask": "questions", "again": "second attempt"}
 _NUMBERED = {"s": "section", "p": "page"}
 _BEHIND = {"f": "reasons", "t": "the truth"}
 

@@ -11,7 +11,9 @@ from django.db.models import QuerySet
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.pay.promises import PayTerms, get_pay_terms
+from annotators.pay.verdicts.status import barring_status
 from annotators.places import assign, open_places
+from annotators.places.barrings import is_barred
 from annotators.places.offers import Offer, arm_offer
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.links import LinkState, recruitment_link_state
@@ -41,6 +43,8 @@ def count_startable_parts(assignment: Assignment, own_assignments: Sequence[Assi
     n_left = study.batches_per_annotator - sum(row.submitted_at is not None for row in own_assignments)
     has_left = any(row.withdrawn_at or row.released_reason in assign.FINAL_RELEASE_REASONS for row in own_assignments)
     if n_left <= 0 or has_left or not _is_link_open(assignment):
+        return 0
+    if own_assignments and is_barred(study, assignment.annotator_id):
         return 0
     arms = [own_assignments[0].batch.arm_id] if own_assignments else []
     own = [row.batch_id for row in own_assignments if assign.is_place_revivable(row)]
@@ -104,6 +108,7 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
         "allowed": allowed,
         "begun": begun,
         "free": free,
+        "barring": barring_status(assignment),
         "is_open": _is_link_open(assignment),
         "may_start": bool(free and not begun and last),
         "start_path": f"/p/{last.code}/another/" if last else "",

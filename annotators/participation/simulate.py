@@ -16,8 +16,8 @@ from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
 from annotators.pages.form_data import PageForm
-from annotators.pages.record import PageState, full_page_state, record_page_answers
-from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
+from annotators.pages.record import PageState, full_page_state, record_page_answers, restore_shown_step
+from annotators.pages.sequence import Step, page_snapshot
 from annotators.places import assign
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Expected, Exposure, Item, Question, Study
@@ -60,6 +60,7 @@ class SimulationResult:
 
     submitted: int
     screened_out: int
+    failed_checks: int
     abandoned: int
     turned_away: int
 
@@ -92,7 +93,7 @@ def record_simulated_answers(
     strengths = default_system_strengths(study) if preferences is None else dict(preferences)
     _check(study, strengths)
     shared = SharedRobotData(study, strengths, crowd)
-    ends = {"submitted": 0, "screened_out": 0, "abandoned": 0, "turned_away": 0}
+    ends = {"submitted": 0, "screened_out": 0, "failed_checks": 0, "abandoned": 0, "turned_away": 0}
     for number in range(n_robots):
         progress(number, n_robots, f"Robot {number + 1} of {n_robots} answers")
         end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", shared, random.Random(rng.getrandbits(64)))
@@ -171,7 +172,8 @@ def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.R
         key = outcome.next_key
     submitted_at = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
     if not submitted_at:
-        return "screened_out"
+        assignment.refresh_from_db(fields=["released_reason"])
+        return assignment.released_reason
     minutes = shared.minutes.get(assignment.batch.number, 1.0) * math.exp(rng.gauss(0, 0.3))
     started_at = submitted_at - timedelta(minutes=minutes)
     Assignment.objects.filter(pk=assignment.pk).update(claimed_at=started_at, started_at=started_at)
@@ -185,7 +187,7 @@ def visit_page_and_draw_robot_answers(state: PageState, page_key: str, robot: Ro
         assignment=state.assignment, key=page_key, shown=page_snapshot(step.page)
     )
     data = QueryDict(mutable=True)
-    data.update(robot.answers(step.protocol, step.protocol.page_fields(restore_shown_page(step.page, visit.shown))))
+    data.update(robot.answers(step.protocol, restore_shown_step(step, visit).page_fields()))
     return data
 
 
@@ -219,6 +221,7 @@ class PreferenceRobot(Robot):
         self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(shared.strengths.items())}
         self.severity = rng.gauss(crowd.leniency, 0.4)
         self.is_noisy = crowd.noisy > 0 and rng.random() < crowd.noisy
+        self.is_inattentive = self.is_noisy
 
     def strength(self, exposure_id):
         if self.is_noisy:

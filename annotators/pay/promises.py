@@ -7,7 +7,7 @@ from typing import Any
 
 from annotators.places.offers import arm_offer
 from studies.design.wording import Wording, frozen_wording, wording_of
-from studies.models import Arm, Design, Expected, Section, Study
+from studies.models import Arm, Design, Section, Study
 from studies.protocols import Problem
 
 from ..models import OutcomePay, Recruitment
@@ -22,11 +22,12 @@ DEFAULT_RULES = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outco
 # As read by a person who is about to start: the end of "… if".
 OUTCOME_CONDITIONS = {
     Outcome.SCREENED_OUT: "the first answers show that the study looks for other people",
-    Outcome.FAILED_CHECKS: "answers to questions with a known answer are not as expected",
+    Outcome.FAILED_CHECKS: "two of your answers are wrong to questions that say which answer to give",
     Outcome.FULL: "no place is left",
     Outcome.FAULT: "we have to end the study while you are at work",
     Outcome.WITHDRAWN: "you leave before the end",
 }
+SCREENED_OUT_BY_TEST = "you do not pass the test at the beginning in two attempts, or the first answers show that the study looks for other people"
 
 
 def build_default_outcome_pays() -> list[OutcomePay]:
@@ -75,7 +76,26 @@ def pay_obstacles(recruitment: Recruitment) -> list[str]:
             f"The panel pays {by_panel} to screened-out people, but the first page promises another amount. Use "
             "the same amount in both."
         )
+    if _is_failing_checks_unpaid(recruitment):
+        problems.append(
+            "People who fail attention checks have worked until then, but get nothing or less than screened-out people. "
+            "Promise them at least that amount."
+        )
     return problems
+
+
+def _is_failing_checks_unpaid(recruitment: Recruitment) -> bool:
+    """Return whether a paying link could pay for failed attention checks nothing, or less than for screening out."""
+    rewards = sorted_arm_rewards(recruitment, recruitment.reward)
+    if not rewards[-1] or not recruitment.study.sections.filter(purpose=Section.Purpose.ATTENTION).exists():
+        return False
+    rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
+    failed, screened_out = rows.get(Outcome.FAILED_CHECKS), rows.get(Outcome.SCREENED_OUT)
+    if failed is None or failed.rule == Rule.SHARE:
+        return False  # a missing rule is a problem of its own; a share grows with the work
+    return not _highest_pay(failed, rewards[-1]) or bool(
+        screened_out and screened_out.rule == Rule.AMOUNT and is_pay_reduced(failed, screened_out, rewards)
+    )
 
 
 def is_outcome_paid_before_first_page(recruitment: Recruitment, outcome: str) -> bool:
@@ -134,22 +154,20 @@ def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wordin
     if not recruitment.pk:
         return []
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
-    if not any(section.purpose == Section.Purpose.SCREENING for section in wording.sections):
+    purposes = {section.purpose for section in wording.sections}
+    conditions = dict(OUTCOME_CONDITIONS)
+    if wording.test:
+        conditions[Outcome.SCREENED_OUT] = SCREENED_OUT_BY_TEST
+    elif Section.Purpose.SCREENING not in purposes:
         rows.pop(Outcome.SCREENED_OUT, None)
-    if Outcome.FAILED_CHECKS in rows and not _has_known_answers(recruitment.study):
-        del rows[Outcome.FAILED_CHECKS]
+    if Section.Purpose.ATTENTION not in purposes:
+        rows.pop(Outcome.FAILED_CHECKS, None)
     conditions_by_pay: dict[str, list[str]] = {}
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
-                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(OUTCOME_CONDITIONS[outcome])
+                conditions_by_pay.setdefault(_pay_text(rows[outcome], currency), []).append(conditions[outcome])
     return [PromiseLine(pays, tuple(when)) for pays, when in conditions_by_pay.items()]
-
-
-def _has_known_answers(study: Study) -> bool:
-    """Return whether any question other than practice has a known answer."""
-    known_answers = Expected.objects.filter(item__study=study)
-    return known_answers.exclude(item__section__purpose=Section.Purpose.TRAINING).exists()
 
 
 def _pay_text(row: OutcomePay, currency: str) -> str:

@@ -8,8 +8,6 @@ start again. ``FOR NO KEY UPDATE`` does not block other requests that insert for
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
@@ -22,14 +20,18 @@ from annotators.models.crypto import keyed_hash
 from annotators.models.identity import external_ids_without_person, store_person_id
 from studies.models import Batch, Design, Study
 
+from .barrings import is_barred, is_kept_out_by_other_study
 from .leases import NowPlusSeconds, channel_min_reserved_seconds, expired_place_condition, extended_deadline_expression
 from .open_places import can_places_become_free_or_be_added, claimable_batches, is_for_one_annotator
+from .qualifications import find_valid_pass
 
 logger = logging.getLogger("heval.annotators")
 
 Released = Assignment.Released
-# The outcomes of a claim, besides "claimed".
-WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
+# The outcomes of a claim, besides "claimed". BARRED: the person left, or the study could not include them. NO_FURTHER: a
+# researcher or a rule decided that they get no further batch.
+WAIT, FULL, DONE, BARRED, NO_FURTHER = "wait", "full", "done", "barred", "no_further"
+CLOSED, PAUSED = "closed", "paused"
 REVIVABLE_REASONS = (Released.EXPIRED, Released.RETURNED)
 FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
 # More places than both limits do not expire within one minute, unless a clock was changed or everybody left.
@@ -53,21 +55,6 @@ def is_place_revivable(assignment: Assignment) -> bool:
         and not assignment.submitted_at
         and not assignment.withdrawn_at
     )
-
-
-def is_barred_by_other_study(study: Study, annotator: Annotator) -> bool:
-    """Return whether the annotator took part in the study from which this one was cloned, or in its exclusion group."""
-    barring = []
-    if study.clone_of_id and study.keeps_origin_out:
-        barring.append(Q(study=study.clone_of_id))
-    if study.exclusion_group:
-        barring.append(Q(study__exclusion_group=study.exclusion_group))
-    if not barring:
-        return False
-    elsewhere = (
-        Assignment.objects.filter(annotator=annotator).exclude(study=study).exclude(origin=Assignment.Origin.TEST)
-    )
-    return elsewhere.exclude(released_reason=Released.FULL).filter(reduce(or_, barring)).exists()
 
 
 def claim_batch(
@@ -100,12 +87,19 @@ def claim_batch(
             return ClaimResult(BARRED)
         if sum(bool(row.submitted_at) for row in history) >= study.batches_per_annotator:
             return ClaimResult(DONE, next(row for row in history if row.submitted_at))
-        # A person who only found no place here has not taken part here.
-        if not any(row.batch_id for row in history) and is_barred_by_other_study(study, annotator):
-            return ClaimResult(DONE)
         own = {row.batch_id: row for row in history if is_place_revivable(row)}
+        has_begun = any(row.batch_id for row in history)
+        # Nobody is barred before a first batch. A batch that was given back is not a further one: it may be finished.
+        is_kept_out = (has_begun or study.exclusion_group) and is_barred(study, annotator.pk)
+        if is_kept_out and not own:
+            return ClaimResult(NO_FURTHER)
+        # A person who only found no place here has not taken part here.
+        if not has_begun and is_kept_out_by_other_study(study, annotator):
+            return ClaimResult(DONE)
         first_arm = next((row.batch.arm_id for row in history if row.batch_id), None)
         choose = claimable_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
+        if is_kept_out:
+            choose = choose.filter(pk__in=[pk for pk in own if pk])
         is_newcomer = is_for_one_annotator(study) and not any(row.batch_id and not row.released_at for row in history)
         # If one annotator does all batches, the holder of the first batch holds the study, so newcomers lock the first
         # batch.
@@ -126,6 +120,8 @@ def claim_batch(
                     study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
                 ),
             )
+        if is_kept_out:
+            return ClaimResult(NO_FURTHER)
         if can_places_become_free_or_be_added(study) or (is_newcomer and choose.exists()):
             return ClaimResult(WAIT)
         # A person who once had a place was not turned away: their own assignment shows how it ended.
@@ -214,6 +210,7 @@ def _create_assignment(
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
+        qualified_by=find_valid_pass(study, annotator, design),
     )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them
     return assignment

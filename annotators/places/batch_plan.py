@@ -4,7 +4,7 @@ Plans of frozen designs are cached, because they never change.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -19,10 +19,27 @@ from .offers import Offer, arm_offer
 
 
 @dataclass(frozen=True, slots=True)
+class RightAnswer:
+    """The right answer to a question of a test: the key of an option, the id of an exposure, or a range of values."""
+
+    key: str = ""
+    exposure: int | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def is_given_by(self, value: Any) -> bool:
+        """Return whether an answer, as protocols see it, is the right one."""
+        if self.key or self.exposure:
+            return value == (self.key or self.exposure)
+        return value is not None and self.low is not None and self.high is not None and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedSection:
     """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``exposure_numbers``: by system name.
 
     ``feedback_pairs``: (item id, question id) of practice items that get feedback after the question was answered.
+    ``right_answers``: of a test, by item id (None without an item) and question id.
     """
 
     position: int
@@ -35,6 +52,10 @@ class PlannedSection:
     questions: tuple[tuple[int, QuestionWording], ...]
     exposure_numbers: Mapping[str, int]
     feedback_pairs: frozenset[tuple[int, int]] = frozenset()
+    pk: int = 0
+    pass_mark: int | None = None
+    accepts_earlier_pass: bool = False
+    right_answers: Mapping[tuple[int | None, int], RightAnswer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +65,7 @@ class BatchPlan:
     ``text_lengths``: the characters of each exposure's text. ``source_numbers``: a number for each exposure, the same for
     texts of one system in items of one kind. Only the draw of positions reads it, and only in studies whose positions are
     balanced. ``images``: ("output", exposure id) and ("prompt", item
-    id) of images.
+    id) of images. ``checks``: the attention checks, which pages of the live sections ask.
     """
 
     seed: int
@@ -52,6 +73,7 @@ class BatchPlan:
     source_numbers: Mapping[int, int]
     images: frozenset[tuple[str, int]]
     sections: tuple[PlannedSection, ...]
+    checks: tuple[tuple[int, QuestionWording], ...]
     instructions: str
     wording: Wording
     offer: Offer
@@ -103,24 +125,38 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         sources[exposure] = kind, system
         placed.setdefault(section, {}).setdefault(item, []).append((number, exposure))
         numbers.setdefault(section, {})[system] = number
-    ids = {
-        (position, key): pk
-        for position, key, pk in Section.objects.filter(study=batch.study_id, questions__isnull=False).values_list(
-            "position", "questions__key", "questions__pk"
-        )
-    }
-    practice_pairs: set[tuple[int, int]] = set()
+    ids, section_pks = {}, {}
+    for position, section_pk, key, pk in Section.objects.filter(
+        study=batch.study_id, questions__isnull=False
+    ).values_list("position", "pk", "questions__key", "questions__pk"):
+        ids[position, key], section_pks[position] = pk, section_pk
+    practice: dict[tuple[int | None, int], RightAnswer] = {}
     if any(section.purpose == Section.Purpose.TRAINING for section in wording.sections):
-        practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
-        practice_pairs = set(practice.values_list("item_id", "question_id"))
+        expected = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
+        practice = {
+            (item, question): RightAnswer("", exposure, low, high)
+            for item, question, exposure, low, high in expected.values_list(
+                "item_id", "question_id", "exposure_id", "low", "high"
+            )
+        }
     has_all_sections = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
+    checks: list[tuple[int, QuestionWording]] = []
     for section in wording.sections:
         if section.arms and batch.arm.name not in section.arms:
+            continue
+        if section.purpose == Section.Purpose.ATTENTION:
+            if has_all_sections:
+                checks += [(ids[section.position, question.key], question) for question in section.questions]
             continue
         source = section.reuses or section.position
         items = tuple((item, tuple(exposures)) for item, exposures in placed.get(source, {}).items())
         has_items = REGISTRY[section.protocol].has_items
+        is_test = section.pass_mark is not None
+        questions = tuple((ids[section.position, question.key], question) for question in section.questions)
+        keyed: dict[tuple[int | None, int], RightAnswer] = {
+            (None, pk): RightAnswer(wording.scale.right_key) for pk, wording in questions if wording.scale.right_key
+        }
         if (has_items and not items) or (not has_items and not has_all_sections):
             continue  # a top-up batch has items of one section only
         sections.append(
@@ -132,11 +168,16 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
                 settings=section.settings,
                 reuses=section.reuses,
                 items=items if has_items else (),
-                questions=tuple((ids[section.position, question.key], question) for question in section.questions),
+                questions=questions,
                 exposure_numbers=numbers.get(source, {}),
-                feedback_pairs=frozenset(practice_pairs)
-                if section.purpose == Section.Purpose.TRAINING
+                # A test does not show the truth, because its second attempt may ask the same again.
+                feedback_pairs=frozenset(practice)  # type: ignore[arg-type]  # practice items are items
+                if section.purpose == Section.Purpose.TRAINING and not is_test
                 else frozenset(),
+                pk=section_pks[section.position],
+                pass_mark=section.pass_mark,
+                accepts_earlier_pass=section.valid_days is not None,
+                right_answers=(practice if has_items else keyed) if is_test else {},
             )
         )
     arm = wording.arms[batch.arm.name]
@@ -150,6 +191,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         source_numbers if wording.is_balanced else {},
         frozenset(images),
         tuple(sections),
+        tuple(checks),
         instructions,
         wording,
         arm_offer(wording, arm),

@@ -1,5 +1,6 @@
 """The pages after and beside the questions: the end page with the receipt, withdrawal, messages, further parts."""
 
+from django.db.models import Q
 from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -11,7 +12,7 @@ from annotators.participation import withdrawal as withdrawal
 from annotators.participation.parts import get_remaining_parts, parts_overview_context
 from annotators.pay.statement import pay_statement, reason_id_retained_on_withdrawal
 from annotators.pay.verdicts.appeals import create_appeal
-from annotators.pay.verdicts.status import work_status
+from annotators.pay.verdicts.status import BarringStatus, RejectionStatus, barring_status, work_status
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
 from annotators.places.deadlines import is_closed_before_first_answer, release_place_if_study_closed
@@ -84,16 +85,19 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
     study_words = wording_of(assignment.study, assignment.design_id).study
     remaining_parts = get_remaining_parts(assignment) if outcome == "complete" else None
     status = work_status(assignment)
+    barring = barring_status(assignment) if outcome == "complete" else None
     context = {
         "study": study_words,
         "outcome": outcome,
         "work_status": status,
+        "barring": barring,
         "receipt": receipt,
         "way_back": way_back,
         "credit": credit,
         # If there is more to read or to do on this page, the person decides when to leave it.
         "goes_by_itself": outcome == "complete"
         and not (status and (status.is_at_panel or status.rejection))
+        and barring is None
         and not study_words["debriefing"]
         and not assignment.is_late
         and not (remaining_parts and remaining_parts.is_any_left),
@@ -202,6 +206,8 @@ def start_another_part(request, code) -> HttpResponse:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     if claim.outcome == "done":
         return HttpResponseRedirect(f"/p/{code}/done/")
+    if claim.outcome == "no_further":
+        return HttpResponseRedirect(f"/p/{code}/done/#barring")
     study_wording = wording_of(assignment.study, assignment.design_id).study
     # This address accepts only POST, so "Try again" must be a form. The person can also go back to their last page.
     return render_notice(
@@ -229,6 +235,8 @@ def inquiry_page(request, code) -> HttpResponse:
             error = f"You have sent {MAX_INQUIRIES} messages. The researchers read them. Please wait for an answer."
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
+            if assignment.released_reason == Assignment.Released.FAILED_CHECKS:
+                kind = Inquiry.Kind.OBJECTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render_without_context_processors(
@@ -250,14 +258,19 @@ def _inquiry_context(assignment, **options):
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def appeal_page(request, code) -> HttpResponse:
-    """Object to a rejection, once. Another user than the one who rejected answers the objection."""
+    """Object to a rejection, or to getting no further batch, once. Another user than the one who decided answers."""
     assignment = get_assignment_or_404_and_allow_framing(request, code)
-    status = work_status(assignment)
-    rejected = status.rejection if status else None
+    objection: RejectionStatus | BarringStatus | None
+    if is_about_barring := request.POST.get("about", "") == "barring":
+        objection, anchor = barring_status(assignment), "barring"
+    else:
+        status = work_status(assignment)
+        objection, anchor = status.rejection if status else None, "work-status"
     error, text = "", request.POST.get("text", "")
     study_wording = wording_of(assignment.study, assignment.design_id).study
-    if rejected is None or not rejected.may_appeal:
-        is_stored = Appeal.objects.filter(verdict__assignment=assignment, text=text.strip()).exists()
+    if objection is None or not objection.may_appeal:
+        is_about = Q(verdict__assignment=assignment) | Q(assignment=assignment)
+        is_stored = Appeal.objects.filter(is_about, text=text.strip()).exists()
         if is_blank(text) or is_stored:
             return HttpResponseRedirect(f"/p/{code}/done/")
         context = {
@@ -265,19 +278,21 @@ def appeal_page(request, code) -> HttpResponse:
             "assignment_path": f"/p/{code}/",
             "outcome": has_assignment_ended(assignment),
             "title": "Your objection was not stored",
-            "reason": "Your work is not rejected, or you have already objected.",
-            "submitted_values": [TypedAnswer("Why the rejection is wrong", text)],
+            "reason": "You may do further parts, or you have already objected."
+            if is_about_barring
+            else "Your work is not rejected, or you have already objected.",
+            "submitted_values": [TypedAnswer("Your objection", text)],
         }
         return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
-            create_appeal(assignment, text)
-            return HttpResponseRedirect(f"/p/{code}/done/#work-status")
+            create_appeal(assignment, text, is_about_barring)
+            return HttpResponseRedirect(f"/p/{code}/done/#{anchor}")
         except ActionRefused as refused:
             error = str(refused)
     context = {
         "study": study_wording,
-        "rejected": rejected,
+        "objection": objection,
         "error": error,
         "text": text[:20_000],
         "outcome": _outcome(assignment),

@@ -12,6 +12,7 @@ from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
 from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
 from annotators.places import assign
+from annotators.places.barrings import is_barred
 from annotators.places.offers import offer_range
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
@@ -208,6 +209,8 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
     if retaken is False:
         # The person came by another task of the panel and did no work for it.
         kind = "done" if ended.submitted_at else "barred"
+        if is_barred(ended.study, ended.annotator_id):
+            kind = "no_further"
         return render_notice(
             request, wording.study, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
         )

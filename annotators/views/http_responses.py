@@ -24,6 +24,11 @@ NOTICES = {
         "You cannot take part again",
         "You left this study, or it could not include you. Thank you for your interest.",
     ),
+    "no_further": (
+        "No further part for you",
+        "You get no further part of this study or of a group of studies to which it belongs. This does not change your pay "
+        "for the parts that you have submitted. If this is wrong, you can object on the last page of your work.",
+    ),
     "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
     "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),
     "no_consent": ("You did not agree to take part", "That is fine. We stored nothing about you."),
@@ -33,6 +38,7 @@ OUTCOME_BY_NOTICE = {
     "full": "full",
     "done": "done",
     "barred": "done",  # never the code of another outcome, which may be worth money
+    "no_further": "done",
     "paused": "closed",
     "closed": "closed",
     "no_consent": "no_consent",

@@ -35,7 +35,7 @@ def get_assignment_or_404_and_allow_framing(request, code: str) -> Assignment:
 ASSIGNMENT_COLUMNS = columns_in_model_order(
     Assignment,
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
-    "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at",
+    "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at", "qualified_by_id",
 )  # fmt: skip
 STUDY_COLUMNS = columns_in_model_order(
     Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds"

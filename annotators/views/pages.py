@@ -31,7 +31,8 @@ from annotators.pages.record import (
     restore_shown_step,
     save_page_draft_and_extend_deadline,
 )
-from annotators.pages.sequence import FEEDBACK, media_file_names_by_id
+from annotators.pages.sequence import media_file_names_by_id
+from annotators.pages.special_pages import FEEDBACK
 from annotators.pages.typed_text import describe_posted_answers
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
@@ -127,7 +128,7 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
 
 def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, form: PageForm):
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
-    answers = describe_posted_answers(step.protocol.page_fields(step.page), request.POST)
+    answers = describe_posted_answers(step.page_fields(), request.POST)
     submitted_values = [answer for answer in answers if not answer.is_in_field]
     return render_page_response(request, state, step, visit, form=form, status=422, submitted_values=submitted_values)
 
@@ -165,7 +166,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     asks: Mapping[str, PageField] = {}
     if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
-        asks = step.protocol.page_fields(step.page)
+        asks = step.page_fields()
     submitted_values = describe_posted_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
@@ -197,7 +198,7 @@ def render_page_response(
 ) -> HttpResponse:
     """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
-    asks = step.protocol.page_fields(step.page)
+    asks = step.page_fields()
     stored = None
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()

@@ -9,7 +9,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.throttling import BaseThrottle
 
@@ -68,9 +67,8 @@ class TeamKeyAuthentication(BaseAuthentication):
         if scheme.lower() != b"token" or not key.startswith(KEY_PREFIX.encode()):
             return None
         team = find_team(key.decode("latin-1"))
-        if team is None:
-            raise AuthenticationFailed
-        return AnonymousUser(), team
+        # The next class refuses a key that belongs to no team, like any other token.
+        return None if team is None else (AnonymousUser(), team)
 
     def authenticate_header(self, request):
         return "Token"

@@ -211,8 +211,8 @@ def refuse_unless_open(board: Board) -> None:
 
 
 @transaction.atomic
-def withdraw(submission: Submission, by=None) -> bool:
-    """Withdraw a submission for its team. Return whether it was not withdrawn before. ``by``: the member who does it for the team.
+def withdraw(submission: Submission, by) -> bool:
+    """Withdraw a submission. Return whether it was not withdrawn before. ``by``: the member who does it, or None for its team.
 
     Later rounds do not score it, and later snapshots leave it out. A round that is running ends as planned, so that no
     annotator loses work. Its name disappears from all pages.

@@ -166,7 +166,7 @@ def _own_submission(team: Team, number: int) -> Submission | None:
 @team_page_view("GET", "HEAD", "POST")
 def withdraw_page(request: HttpRequest, team: Team, key: str, number: int) -> HttpResponse:
     """Explain what withdrawing a submission does. A POST withdraws it."""
-    return _confirmed(request, team, key, number, "withdraw", submissions.withdraw)
+    return _confirmed(request, team, key, number, "withdraw", lambda one: submissions.withdraw(one, by=None))
 
 
 @team_page_view("GET", "HEAD", "POST")

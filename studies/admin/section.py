@@ -21,7 +21,13 @@ from .forms.fields import RowChoiceField, RowMultipleChoiceField
 from .forms.settings import build_form_with_settings, headed_settings_fieldsets, prefixed_settings_fields
 from .inlines.questions import QuestionInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
-from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm
+from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm, qualification_fields
+
+TEST_FIELDS: dict[str, Any] = {
+    "fields": ("pass_mark", ("qualification_name", "valid_days")),
+    "description": "Only for training and screening. Annotators who fail twice are screened out, with the pay of the link.",
+    "classes": ("collapse",),
+}
 
 
 @admin.register(Section)
@@ -65,7 +71,7 @@ class SectionAdmin(StudyScopedAdmin):
         ]
 
     def get_queryset(self, request):
-        return super().get_queryset(request).select_related("study", "reuses")
+        return super().get_queryset(request).select_related("study", "reuses", "qualification")
 
     def get_inlines(self, request, obj):
         return self.inlines if obj is not None else ()
@@ -82,8 +88,13 @@ class SectionAdmin(StudyScopedAdmin):
         if protocol and not protocol.has_items and not obj.reuses_id:
             shared.remove("reuses")
         if not self.has_change_permission(request, obj):
-            return (("Section", {"fields": (("position", "purpose", "m"),)}),)  # the template shows the rest as text
-        parts: list[tuple[str, dict[str, Any]]] = [("Section", {"fields": shared})]
+            return (
+                ("Section", {"fields": (("position", "purpose", "m"), ("pass_mark", "qualification"))}),
+            )  # the template shows the rest as text
+        parts: list[tuple[str, dict[str, Any]]] = [
+            ("Section", {"fields": shared}),
+            ("Test before the work", TEST_FIELDS),
+        ]
         if names:
             parts.append(("Settings of the protocol", {"fields": names}))
         parts += [(heading, options | {"classes": ("collapse",)}) for heading, options in headed]
@@ -114,6 +125,7 @@ class SectionAdmin(StudyScopedAdmin):
             "shown_arms": RowMultipleChoiceField(
                 arms, label="arms", help_text="None ticked: every arm has this section."
             ),
+            **qualification_fields(obj.study),
         }
         if not self.has_change_permission(request, obj):
             return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})

@@ -6,25 +6,82 @@ from django.db.models import Max
 from studies.protocols.base.pairs import unknown_system_names
 from studies.services import questions
 
-from ..models import Question, Section
+from ..models import Qualification, Question, Section
 from ..protocols import REGISTRY
 from .forms.cleaning import CleanTextMixin
 from .forms.fields import choice_field, choices_of
 from .forms.settings import SettingsFormMixin
 
 
+def qualification_fields(study) -> dict[str, forms.Field]:
+    """Return the fields that name the qualification of a test. The study's owner has it once for each name and validity."""
+    names = Qualification.objects.filter(owner=study.owner_id).values_list("name", flat=True).distinct()
+    existing = f" You have: {', '.join(names[:20])}." if names else ""
+    return {
+        "qualification_name": forms.CharField(
+            required=False,
+            max_length=100,
+            label="qualification",
+            help_text=f"People who passed a test with this name lately, in any of your studies, skip it. Empty: everybody takes the test.{existing}",
+        ),
+        "valid_days": forms.IntegerField(
+            required=False,
+            min_value=1,
+            max_value=3650,
+            initial=180,
+            label="valid for days",
+            help_text="How long a pass lasts.",
+        ),
+    }
+
+
 class SectionForm(SettingsFormMixin):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        if self.instance.pk and self.instance.qualification:
+            self.initial["qualification_name"] = self.instance.qualification.name
+            self.initial["valid_days"] = self.instance.qualification.valid_days
         if self.instance.pk and "shown_arms" in self.fields:
             self.initial["shown_arms"] = [row.arm_id for row in self.instance.section_arms.all()]
 
     def clean_m(self):
         m = self.cleaned_data["m"]
         protocol = REGISTRY.get(self.instance.protocol)
-        if protocol and not protocol.has_items and m:
+        if protocol and not protocol.has_items and m and not self.data.get("pass_mark"):
             raise forms.ValidationError("This protocol shows no items: enter 0 for m.")
         return m
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("pass_mark") is None:
+            if cleaned.get("qualification_name"):
+                self.add_error(
+                    "qualification_name", "Only a test has a qualification. Enter a pass mark, or leave this empty."
+                )
+            return cleaned
+        if cleaned.get("purpose") not in (Section.Purpose.TRAINING, Section.Purpose.SCREENING):
+            self.add_error("pass_mark", "Only training and screening can be a test. Choose one of these purposes.")
+        others = Section.objects.filter(study=self.instance.study_id, pass_mark__isnull=False).exclude(
+            pk=self.instance.pk
+        )
+        if others.exists():
+            self.add_error("pass_mark", "Another section is the test of this study. Remove its pass mark first.")
+        if cleaned.get("qualification_name") and self.instance.study.owner_id is None:
+            self.add_error("qualification_name", "The study has no owner to hold the qualification. Leave this empty.")
+        if cleaned.get("qualification_name") and not cleaned.get("valid_days"):
+            self.add_error("valid_days", "A qualification needs a validity. Enter a number of days.")
+        return cleaned
+
+    def save(self, commit=True):
+        if "qualification_name" in self.fields:
+            name = self.cleaned_data["qualification_name"]
+            wanted = {
+                "owner_id": self.instance.study.owner_id,
+                "name": name,
+                "valid_days": self.cleaned_data["valid_days"],
+            }
+            self.instance.qualification = Qualification.objects.get_or_create(**wanted)[0] if name else None
+        return super().save(commit)
 
     def clean_position(self):
         position = self.cleaned_data["position"]

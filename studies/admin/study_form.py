@@ -26,7 +26,7 @@ FIELDSETS = (
     (
         "Design",
         {
-            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "seed"),
+            "fields": (("coverage", "section_order"), ("annotators_per_batch", "batches_per_annotator"), "bars_flagged_annotators", "seed"),
             "description": "How batches are drawn. Systems, arms, sections and planned comparisons follow below.",
             "classes": ["part-design"],
         },

@@ -16,6 +16,7 @@ from studies.models import (
     Output,
     Placement,
     Question,
+    Section,
     SectionArm,
     Study,
 )
@@ -29,6 +30,8 @@ STUDY_FIELDS = (
     "currency", "reward", "minutes", "wage_per_hour", "words_per_minute", "withdrawal_blanks_ratings",
     "withdrawal_until", "erase_after_days", "start_window_seconds", "idle_seconds", "grace_seconds",
 )  # fmt: skip
+# Fields of a study that a design has only if they differ from this, for the same reason as those of comparisons below.
+LATER_STUDY_FIELDS = {"bars_flagged_annotators": False}
 ARM_FIELDS = ("name", "condition", "instructions", "domain", "wanted", "reward", "minutes")
 QUESTION_FIELDS = ("position", "key", "text", "help", "criterion", "scale", "required", "skip_reasons")
 CONTRAST_FIELDS = (
@@ -77,6 +80,17 @@ def _pair_of_names(row: Question | Contrast, names: dict[int, str]) -> dict[str,
     return {"x": row.x_id and names.get(row.x_id), "y": row.y_id and names.get(row.y_id)}
 
 
+def _serialize_test(section: Section) -> dict[str, Any]:
+    """Return the pass mark and the qualification. Sections without a test have no such line, so older designs keep their hash."""
+    if section.pass_mark is None:
+        return {}
+    named = section.qualification
+    return {
+        "pass_mark": section.pass_mark,
+        "qualification": named and {"name": named.name, "valid_days": named.valid_days},
+    }
+
+
 def serialize_design(study: Study) -> dict[str, Any]:
     """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
@@ -87,7 +101,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
     arms = list(study.arms.order_by())
     arm_names = {arm.pk: arm.name for arm in arms}
     arm_systems = _ids_by_owner(ArmSystem.objects.filter(arm__study=study).values_list("arm_id", "system_id"))
-    sections = list(study.sections.order_by("position"))
+    sections = list(study.sections.select_related("qualification").order_by("position"))
     positions = {section.pk: section.position for section in sections}
     section_arms = _ids_by_owner(SectionArm.objects.filter(section__study=study).values_list("section_id", "arm_id"))
     questions: dict[int, list[Question]] = {}
@@ -105,7 +119,10 @@ def serialize_design(study: Study) -> dict[str, Any]:
         | ({"test_questions": test_questions} if test_questions else {})
         | {
             "schema": SCHEMA,
-            "study": _row_dict(study, STUDY_FIELDS),
+            "study": _row_dict(study, STUDY_FIELDS)
+            | _row_dict(
+                study, [name for name, default in LATER_STUDY_FIELDS.items() if getattr(study, name) != default]
+            ),
             "systems": _sorted_by_name(_row_dict(system, ("name", "is_human", "reference")) for system in systems),
             "arms": _sorted_by_name(
                 _row_dict(arm, ARM_FIELDS)
@@ -126,6 +143,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
                         for question in questions.get(section.pk, ())
                     ],
                 }
+                | _serialize_test(section)
                 for section in sections
             ],
             "contrasts": sorted(

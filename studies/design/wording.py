@@ -8,7 +8,14 @@ from typing import Any
 from studies.models import Design, Study
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
-from .serialization import serialize_design
+from .serialization import LATER_STUDY_FIELDS, serialize_design
+
+# People agreed to this sentence. A study whose annotators should read another one needs another setting.
+BARRING_SENTENCE = (
+    "Some questions in this study have a known answer. If your answers to them show that you probably did not read the "
+    "texts, you can finish the part that you have begun, and then you get no further part. You are paid for the parts "
+    "that you submit. You can object, and a person reads your objection."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class SectionWording:
     reuses: int | None
     arms: tuple[str, ...]
     questions: tuple[QuestionWording, ...]
+    pass_mark: int | None = None
+    valid_days: int | None = None  # of its qualification; None if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +55,23 @@ class Wording:
     sections: tuple[SectionWording, ...]
     is_balanced: bool  # the drawing: see Study.drawing_version
 
+    @property
+    def test(self) -> SectionWording | None:
+        """Return the section that is a test before the work, or None."""
+        return next((section for section in self.sections if section.pass_mark is not None), None)
+
+
+def _study_wording(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the texts of the study. The consent text says what its settings mean for the annotator."""
+    study = LATER_STUDY_FIELDS | stored
+    if study["bars_flagged_annotators"] and study["consent"].strip():
+        study["consent"] = f"{study['consent'].rstrip()}\n\n{BARRING_SENTENCE}"
+    return study
+
 
 def parse_wording(design: dict[str, Any]) -> Wording:
     return Wording(
-        study=design["study"],
+        study=_study_wording(design["study"]),
         arms={arm["name"]: arm for arm in design["arms"]},
         sections=tuple(
             SectionWording(
@@ -75,6 +97,8 @@ def parse_wording(design: dict[str, Any]) -> Wording:
                     )
                     for q in section["questions"]
                 ),
+                pass_mark=section.get("pass_mark"),
+                valid_days=(section.get("qualification") or {}).get("valid_days"),
             )
             for section in design["sections"]
         ),

@@ -7,6 +7,7 @@ from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job
 from .members import StudyMember
 from .plan import ComparisonFamily, Contrast, ExclusionRule
+from .qualifications import Qualification
 from .stimuli import Output, Prompt
 from .study import Study
 
@@ -26,6 +27,7 @@ __all__ = [
     "Output",
     "Placement",
     "Prompt",
+    "Qualification",
     "Question",
     "Section",
     "SectionArm",

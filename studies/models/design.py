@@ -1,7 +1,7 @@
 """A design: systems, arms, sections and questions. The launch and each amendment freeze a version of it."""
 
 from django.conf import settings
-from django.core.validators import MaxValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
@@ -18,6 +18,7 @@ from .fields import (
     protected_foreign_key,
 )
 from .guards import AppendOnlyModel, DesignModel, DesignQuerySet
+from .qualifications import Qualification
 from .study import Study
 
 
@@ -151,6 +152,7 @@ class Section(DesignModel):
         LIVE = "live", "live: counts in the results"
         TRAINING = "training", "training: never counts in the results"
         SCREENING = "screening", "screening: decides who can take part"
+        ATTENTION = "attention", "attention checks: asked on pages of the live sections"
 
     study = protected_foreign_key(Study, "sections")
     position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
@@ -164,6 +166,17 @@ class Section(DesignModel):
     settings = models.JSONField(default=dict, blank=True)
     reuses = optional_protected_foreign_key(
         "self", "reused_by", help_text="Show the first m items of that section again instead of new items."
+    )
+    pass_mark = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text="Makes the section a test before the work: this many answers must be right, in one of two attempts. Empty: no test.",
+    )
+    qualification = optional_protected_foreign_key(
+        Qualification,
+        "sections",
+        help_text="People who passed it lately, in any study that names it, skip the test. Empty: everybody takes it.",
     )
     arms = models.ManyToManyField(
         Arm,
@@ -179,6 +192,18 @@ class Section(DesignModel):
         constraints = [
             UniqueConstraint(fields=["study", "position"], name="section_position_once_per_study"),
             CheckConstraint(name="section_does_not_reuse_itself", condition=Q(reuses=None) | ~Q(reuses=F("id"))),
+            CheckConstraint(name="section_pass_mark_is_above_zero", condition=Q(pass_mark=None) | Q(pass_mark__gte=1)),
+            CheckConstraint(
+                name="section_with_a_pass_mark_does_not_count_in_the_results",
+                condition=Q(pass_mark=None) | Q(purpose__in=["training", "screening"]),
+            ),
+            CheckConstraint(
+                name="section_qualifies_only_with_a_pass_mark",
+                condition=Q(qualification=None) | Q(pass_mark__isnull=False),
+            ),
+            UniqueConstraint(
+                fields=["study"], condition=Q(pass_mark__isnull=False), name="section_is_the_only_test_of_its_study"
+            ),
         ]
 
     def __str__(self):

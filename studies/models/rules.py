@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 REGISTRY: dict[str, "Rule"] = {}
+# The rules that decide which annotators the test questions flag.
+TEST_QUESTION_RULES = ("test_question_model", "failed_tests")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,11 @@ class Study(models.Model):
         validators=[MinValueValidator(1), *SMALLINT_VALIDATORS],
         help_text="How many annotators receive the same batch.",
     )
+    bars_flagged_annotators = models.BooleanField(
+        "flagged annotators get no further batch",
+        default=False,
+        help_text="Annotators whom a declared rule about test questions flags finish their batch and get no other. The consent text says so.",
+    )
     coverage = models.CharField(max_length=12, choices=Coverage, default=Coverage.BALANCED)
     section_order = models.CharField(max_length=16, choices=SectionOrder, default=SectionOrder.FIXED)
     target_kind = models.CharField(max_length=10, choices=Target, default=Target.SUBMITTED)

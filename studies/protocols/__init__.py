@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 from .base.drawing import DrawnItem, ShownSystems, StimulusPool, UnfillableBatch
 from .base.fields import Answer
-from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, question_fields
+from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, check_fields, question_fields
 from .base.problems import Problem
 from .base.protocol import EstimandDirection, ExampleStudy, Protocol, arms_of
 
@@ -36,5 +36,5 @@ def choices() -> list[tuple[str, str]]:
 
 __all__ = [
     "REGISTRY", "Answer", "PageField", "DrawnItem", "PageSection", "Page", "PageItem", "PageQuestion", "StimulusPool", "UnfillableBatch",
-    "Problem", "Protocol", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "choices", "load_protocols", "question_fields", "register",
+    "Problem", "Protocol", "EstimandDirection", "ExampleStudy", "ShownSystems", "arms_of", "check_fields", "choices", "load_protocols", "question_fields", "register",
 ]  # fmt: skip

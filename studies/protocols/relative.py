@@ -42,6 +42,7 @@ class RelativeScaleField(ScalePointsField):
 @register
 class Relative(Protocol):
     slug = "relative"
+    comparable_answers = "points_toward_first"
     label = "Relative scale: how much better one of two is"
     help = "Annotators see two outputs of a prompt, on random sides, and say on points which is better and by how much. One may be the reference."
     settings_form = RelativeSettings

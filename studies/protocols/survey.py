@@ -25,7 +25,7 @@ class Survey(Protocol):
     )
 
     def problems(self, section):
-        if section.m:
+        if section.m and section.pass_mark is None:
             yield Problem("A survey shows no items. Set m to 0.", "m")
         for question in section.questions.all():
             if (question.scale or {}).get("kind") == "output":

@@ -71,6 +71,7 @@ def initial_labels_per_item(settings) -> int | None:
 @register
 class TwoChoice(Protocol):
     slug = "two_choice"
+    comparable_answers = "choice"
     label = "Two choices: which of two is better"
     help = "Annotators choose between two outputs of a prompt, on random sides. The question's help is the criterion's definition."
     settings_form = TwoChoiceSettings

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from studies import access, signals
 from studies.access import Action, check_permission_or_404
-from studies.design.serialization import STUDY_FIELDS
+from studies.design.serialization import LATER_STUDY_FIELDS, STUDY_FIELDS
 from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
 from .lifecycle import ActionRefused
@@ -41,7 +41,10 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
     if changes:
         for name, value in changes.items():
             setattr(study, name, value)
-        study.full_clean(exclude=[name for name in STUDY_FIELDS if name not in changes], validate_unique=False)
+        study.full_clean(
+            exclude=[name for name in (*STUDY_FIELDS, *LATER_STUDY_FIELDS) if name not in changes],
+            validate_unique=False,
+        )
         study.save()
         record_edit_and_raise_version(study, by, columns=sorted(changes))
     return study

@@ -10,10 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from analysis.data.flat_rows.selection import annotator_pseudonym
+from analysis.data.frames import responses_frame
 from analysis.models import AnnotatorScreening
 from analysis.report.build import build_report
+from analysis.report.screening.agreement import agreement_by_annotator, evidence_by_annotator, given_labels
 from analysis.report.screening.rows import AnnotatorRow, read_screened_study, sort_rows
-from analysis.report.screening.run import agreement_by_annotator, screen_annotators, submit_due_screenings
+from analysis.report.screening.run import screen_annotators, submit_due_screenings
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Job, StudyMember
@@ -85,6 +87,79 @@ def test_agreement_compares_answers_to_the_same_question_about_the_same_text():
     }
 
 
+def test_relative_answers_agree_whichever_output_was_shown_first():
+    usual = {"protocol": "relative", "item": "s1.1", "question": "q", "part": "", "label": "", "choice": ""}
+    usual |= {"is_submitted": True, "is_erased": False, "chosen_system": None}
+    rows = [
+        {"annotator": "a", "system": "x", "sample": 0, "value": 0.75},
+        {"annotator": "b", "system": "y", "sample": 3, "value": 0.25},
+        {"annotator": "c", "system": "y", "sample": 3, "value": 0.75},
+        {"annotator": "d", "system": "z", "sample": 0, "value": 0.75, "item": "s2.1", "protocol": "rating"},
+        {"annotator": "a", "system": "y", "sample": 0, "value": 0.25, "item": "s2.1", "protocol": "rating"},
+    ]
+    found = agreement_by_annotator(given_labels(pd.DataFrame([usual | row for row in rows])))
+    assert found == {"a": {"share": 0.5, "n": 2}, "b": {"share": 0.5, "n": 2}, "c": {"share": 0.0, "n": 2}}
+
+
+def test_a_study_of_relative_points_has_agreement_across_sides():
+    study = live_study("relative", robots=10)
+    lifecycle.unblind(study, None, "a look")
+    frame = responses_frame(study, ["live"], ["live"]).rows
+    both = frame[frame["value"].notna()].groupby("item")["system"].nunique()
+    assert (both == 2).any()  # some items were seen in both orders
+    rows = given_labels(frame)
+    assert rows.groupby("item")["system"].nunique().max() == 1
+    n = rows[rows["value"].notna()].groupby("item").size()
+    pairs = int((n * (n - 1)).sum())
+    found = screen_annotators(study, "live", by=None).result["rows"]
+    assert sum(row["agreement"]["n"] for row in found if row["agreement"]) == pairs > 0
+
+
+def test_models_of_all_answers_are_evidence_beside_the_test_questions():
+    usual = {"protocol": "rating", "section": 1, "question": "q", "system": "x", "sample": 0, "part": "", "label": ""}
+    scores = {"a": [0.2, 0.8] * 5, "b": [0.2, 0.8] * 5, "c": [0.2, 0.8] * 5, "d": [0.8] * 10}
+    rows = [
+        usual | {"annotator": who, "item": f"s1.{n}", "value": value, "given": f"{value}"}
+        for who, values in scores.items()
+        for n, value in enumerate(values)
+    ]
+    found, reasons = evidence_by_annotator(pd.DataFrame(rows))
+    assert not reasons and {one["error_n"] for one in found.values()} == {10}
+    assert found["a"]["error_rate"] < 0.01 and found["d"]["error_rate"] == pytest.approx(0.5, abs=0.01)
+    assert found["a"]["competence"] > 0.9 and found["d"]["competence"] < 0.1
+    # Own minus others: 0.8 - 0.2 for half of the items.
+    assert found["d"]["severity"] == pytest.approx(0.3) and found["d"]["severity_n"] == 10
+    assert found["d"]["severity_low"] < 0.3 < found["d"]["severity_high"]
+    pairs, reasons = evidence_by_annotator(pd.DataFrame([row for row in rows if row["annotator"] in ("a", "d")]))
+    assert "error_rate" not in pairs["a"] and reasons == [
+        "Section 1, question q: no item has answers of three annotators."
+    ]
+    assert pairs["a"]["severity"] == pytest.approx(-0.3)
+
+
+@pytest.mark.parametrize("protocol", ["rating", "two_choice", "relative"])
+def test_the_page_and_rest_show_the_evidence_when_outcomes_are_shown(protocol):
+    study = live_study(protocol, robots=10)
+    lifecycle.unblind(study, None, "a look")
+    stored = screen_annotators(study, "live", by=None)
+    study.refresh_from_db()
+    rows = read_screened_study(study, "live").rows
+    known = [row for row in rows if row.evidence]
+    assert known or stored.result["no_evidence"]
+    client = client_of(study, "editor")
+    text = page_of(client, study, sort="severity").content.decode()
+    assert ">Competence" in text and "exclude nobody" in text
+    for row in known:
+        assert all(0 <= row.evidence[name] <= 1 for name in ("error_rate", "competence") if name in row.evidence)
+        assert ("severity" in row.evidence) <= (protocol == "rating")
+    by_name = {row.annotator: row for row in rows}
+    shown = api_of(builders.user()).get(reverse("api-annotators", args=[study.code])).json()["results"]
+    assert len(shown) == len(rows)
+    for one in shown:
+        evidence = by_name[one["annotator"]].evidence
+        assert (one["error_rate"], one["severity"]) == (evidence.get("error_rate"), evidence.get("severity"))
+
+
 def test_a_running_study_is_screened_after_enough_new_answers_and_a_closed_one_to_the_end():
     study = live_study("two_choice", robots=8)
     assert submit_due_screenings() == 1 and submit_due_screenings() == 1  # the same job still waits
@@ -134,10 +209,10 @@ def test_while_outcomes_are_hidden_the_page_says_nothing_about_systems_or_agreem
     type(study).objects.filter(pk=study.pk).update(unblinded_at=None)
     study.refresh_from_db()
     text = page_of(client, study).content.decode()
-    assert "Agreement" not in text and "still collecting" in text
+    assert "Agreement" not in text and "Competence" not in text and "still collecting" in text
     assert not any(name in text for name in study.systems.values_list("name", flat=True))
     shown = read_screened_study(study, "live")
-    assert all(row.agreement is None and row.agreement_n == 0 for row in shown.rows)
+    assert all(row.agreement is None and row.agreement_n == 0 and not row.evidence for row in shown.rows)
 
 
 def test_the_page_sorts_pages_and_refuses_other_values():

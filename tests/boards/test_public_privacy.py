@@ -52,7 +52,7 @@ def test_the_name_of_a_withdrawn_submission_disappears_from_every_snapshot(clien
     board = stored.published_board(shows_examples=True)
     before = everything(client, board)
     assert {"", "2/", "2/scores.csv", "examples/"} <= set(places_of("weak", before))
-    assert submissions.withdraw(board.submissions.get(number=4))
+    assert submissions.withdraw(board.submissions.get(number=4), by=None)
     after = everything(client, board)
     for words in ("weak", "example.org/weak"):
         assert not places_of(words, after)
@@ -63,7 +63,7 @@ def test_the_name_of_a_withdrawn_submission_disappears_from_every_snapshot(clien
 
 def test_an_anonymous_submission_that_is_withdrawn_stays_unnamed(client):
     board = stored.published_board(shows_examples=True)
-    submissions.withdraw(board.submissions.get(number=3))
+    submissions.withdraw(board.submissions.get(number=3), by=None)
     assert not places_of("hidden giant", everything(client, board))
 
 

@@ -187,7 +187,7 @@ def test_a_board_that_closes_while_a_round_runs_still_gets_its_results():
 def test_a_withdrawn_submission_is_in_no_later_round_and_snapshot():
     board = board_with("good", "weak")
     builders.play_round(board)
-    submissions.withdraw(board.submissions.get(name="weak"))
+    submissions.withdraw(board.submissions.get(name="weak"), by=None)
     snapshot = snapshots.take_snapshot(board, board.owner)
     assert [row["name"] for row in snapshots.display_rows(snapshot)] == ["human", "good"]
 

@@ -133,7 +133,7 @@ def test_a_team_withdraws_and_publishes_once():
     assert submissions.publish(one) and not submissions.publish(one)
     one.refresh_from_db()
     assert one.public_name == "good"
-    assert submissions.withdraw(one) and not submissions.withdraw(one)
+    assert submissions.withdraw(one, by=None) and not submissions.withdraw(one, by=None)
     one.refresh_from_db()
     assert one.public_name == "Submission 2 (withdrawn)"
     assert not submissions.waiting_submissions(board).exists()

@@ -128,7 +128,7 @@ def test_waiting_ends_at_its_limit_and_after_a_withdrawal(board, file):
     def withdraw(seconds):
         from boards.services.submissions import withdraw as act
 
-        act(Submission.objects.get(name="second"))
+        act(Submission.objects.get(name="second"), by=None)
 
     with connected(sleep=withdraw), pytest.raises(CommandError, match="was withdrawn"):
         run_submit("tales", file, "--wait", "--name", "second")

@@ -74,7 +74,7 @@ def submitted(board, api, **options):
 
 
 def withdrawn(board, api):
-    submissions.withdraw(submitted(board, api))
+    submissions.withdraw(submitted(board, api), by=None)
 
 
 def too_large():

@@ -145,7 +145,24 @@ def option(**columns):
     return {"kind": "choice", "options": [columns, {"key": "b", "label": "B"}]}
 
 
+def as_test(**columns):
+    """With a first section that is a test, with these columns."""
+    test = {"purpose": "screening", "pass_mark": 1, "qualification": None}
+    return with_change(lambda value: value["sections"][0].update(test | columns))
+
+
+def two_tests(value):
+    value["sections"].append(value["sections"][0] | {"position": 9})
+    for section in value["sections"]:
+        section |= {"purpose": "screening", "pass_mark": 1, "qualification": None}
+
+
 LINES = {
+    f"{BUNDLE}:check_sections": [("only one section of a study", FILE, with_change(two_tests))],
+    f"{BUNDLE}:_test": [
+        ("must be a number. Leave it out", FILE, as_test(pass_mark=None)),
+        ("is only for the purposes training and screening", FILE, as_test(purpose="live")),
+    ],
     f"{BUNDLE}:check": [
         ("The bundle must be an object", "must be an object", lambda: refused([])),
         (

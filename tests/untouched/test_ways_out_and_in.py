@@ -61,7 +61,7 @@ def test_a_clone(client, owner, settings, tmp_path):
 ASKED_FOR = {
     "api-studies": "makes a study (written back below)", "api-exclusions": "excludes people", "api-exclusion-reverse": "takes an exclusion back",
     "api-payments": "writes down a payment", "api-analyses": "starts an analysis", "api-exports": "starts an export", "api-job": "cancels a job",
-    "api-archive": "starts an archive",
+    "api-archive": "starts an archive", "api-annotator-bar": "bars somebody", "api-annotator-lift": "lifts a barring",
 }  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def scales_page() -> str:
         "middle": "Words in the middle.",
         "high": "Words at the high end, or beside the box of an `acknowledgement`.",
         "labels": "Words for every point, from the lowest.",
-        "options": "Answers to choose from: `key`, `label`, and `screens_out` for an answer that ends a screening section's visit.",
+        "options": "Answers to choose from: `key`, `label`, `screens_out` for an answer that ends a screening section's visit, and `is_right` for the right answer of an attention check.",
         "minimum_length": "The smallest number of characters of a text.",
         "maximum_length": "The largest number of characters of a text.",
         "is_long": "Whether the box has several lines.",

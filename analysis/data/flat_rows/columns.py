@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from annotators.models import Assignment
+from studies.models import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ PAGE_COLUMNS = (
 ANSWER_COLUMNS = (
     Column("section", "integer", "The position of the section in the design."),
     Column("protocol", "text", "The protocol of the section."),
-    Column("purpose", "text", "The purpose of the section.", levels=("live", "training", "screening")),
+    Column("purpose", "text", "The purpose of the section.", levels=_values(Section.Purpose)),
     Column("question", "text", "The key of the question."),
     Column("criterion", "text", "The criterion that the question asks about."),
     Column("x", "text", "The first system of a directed question, which asks for P[x > y]."),

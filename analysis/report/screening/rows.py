@@ -1,6 +1,6 @@
 """Rows of the annotators of a study, from the last stored screening. Pages and REST show the same numbers; neither computes any."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,14 @@ from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import AnnotatorScreening
 from annotators.models import Assignment
+from annotators.places.barrings import active_barrings
 from studies.access import Action, filter_allowed
 from studies.models import Study
 
+from .barring import annotators_by_pseudonym
+
 SORT_KEYS = (
-    "annotator", "positive", "negative", "uncounted", "probability", "flagged", "failed", "agreement", "minutes", "labels",
+    "annotator", "positive", "negative", "uncounted", "probability", "flagged", "failed", "barred", "agreement", "errors", "competence", "severity", "minutes", "labels",
 )  # fmt: skip
 
 
@@ -34,7 +37,10 @@ class OtherStudy:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorRow:
-    """What one screening says about an annotator. Pairs are about positive and negative questions. None: unknown."""
+    """What one screening says about an annotator. Pairs are about positive and negative questions. None: unknown.
+
+    ``evidence``: of ``evidence_by_annotator``; empty while outcomes are hidden, and in screenings before it was computed.
+    """
 
     annotator: str
     pk: int
@@ -50,6 +56,8 @@ class AnnotatorRow:
     minutes: float | None
     labels: int
     share: float | None
+    is_barred: bool = False
+    evidence: Mapping[str, Any] = field(default_factory=dict)
     others: list[OtherStudy] = field(default_factory=list)
 
     @property
@@ -77,18 +85,17 @@ def read_screened_study(study: Study, origin: str) -> ScreenedStudy:
     screening = latest_screening(study, origin)
     if screening is None:
         return ScreenedStudy(None, [], is_hidden)
-    people = Assignment.objects.filter(study=study, origin=origin, withdrawn_at=None, submitted_at__isnull=False)
-    codes = people.order_by().values_list("annotator__code", "annotator_id").distinct()
-    pks = {annotator_pseudonym(study, code): pk for code, pk in codes}
+    pks = annotators_by_pseudonym(study, origin=origin, withdrawn_at=None, submitted_at__isnull=False)
+    barred = frozenset(active_barrings(study).values_list("annotator", flat=True))
     rows = [
-        _row(stored, pks[stored["annotator"]], is_hidden)
+        _row(stored, pks[stored["annotator"]], is_hidden, barred)
         for stored in screening.result["rows"]
         if stored["annotator"] in pks
     ]
     return ScreenedStudy(screening, rows, is_hidden)
 
 
-def _row(stored: Mapping[str, Any], pk: int, is_hidden: bool) -> AnnotatorRow:
+def _row(stored: Mapping[str, Any], pk: int, is_hidden: bool, barred: Container[int]) -> AnnotatorRow:
     agreement = None if is_hidden else stored["agreement"]
     return AnnotatorRow(
         annotator=stored["annotator"],
@@ -105,6 +112,8 @@ def _row(stored: Mapping[str, Any], pk: int, is_hidden: bool) -> AnnotatorRow:
         minutes=stored["minutes"],
         labels=stored["labels"],
         share=stored["share"],
+        is_barred=pk in barred,
+        evidence={} if is_hidden else stored.get("evidence") or {},
     )
 
 
@@ -120,7 +129,11 @@ _KEYS = {
     "probability": lambda row: row.probability,
     "flagged": lambda row: row.is_flagged,
     "failed": lambda row: row.is_failed,
+    "barred": lambda row: row.is_barred,
     "agreement": lambda row: row.agreement,
+    "errors": lambda row: row.evidence.get("error_rate"),
+    "competence": lambda row: row.evidence.get("competence"),
+    "severity": lambda row: row.evidence.get("severity"),
     "minutes": lambda row: row.minutes,
     "labels": lambda row: row.labels,
 }

@@ -7,7 +7,7 @@ screening excludes no annotator.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
@@ -30,11 +30,10 @@ from analysis.models import AnnotatorScreening
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
 from studies.models import Item, Job, Study
-from studies.models.rules import REGISTRY
+from studies.models.rules import REGISTRY, TEST_QUESTION_RULES
 from studies.services import jobs
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from .agreement import agreement_by_annotator, evidence_by_annotator, given_labels
 
 KIND = "screen_annotators"
 # A running study is screened again after this many new submissions, or after this share of those already screened.
@@ -94,7 +93,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
         assignments = assignments_frame(study, [origin]).rows
         assignments = assignments[assignments["is_submitted"]]
         test_answers = read_test_answers(study, [origin])
-        labels = _given_labels(responses_frame(study, [origin], ["live"]).rows)
+        labels = given_labels(responses_frame(study, [origin], ["live"]).rows)
         model, simple = declared_settings(study)
         shows_agreement = not are_outcomes_hidden(study, [origin])
     counts = count_by_annotator(test_answers)
@@ -102,6 +101,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
     by_pseudonym = {row.annotator: place for place, row in enumerate(counts)}
     n_labels = labels["annotator"].value_counts().to_dict()
     agreement = agreement_by_annotator(labels) if shows_agreement else {}
+    evidence, no_evidence = evidence_by_annotator(labels) if shows_agreement else ({}, [])
     total = len(labels)
     rows = []
     for annotator, own in assignments.groupby("annotator", sort=True):
@@ -128,6 +128,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
                 "labels": int(n_labels.get(annotator, 0)),
                 "share": n_labels.get(annotator, 0) / total if total else None,
                 "agreement": agreement.get(str(annotator)),
+                "evidence": evidence.get(str(annotator)),
             }
         )
     return AnnotatorScreening.objects.create(
@@ -144,6 +145,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
             "model": screening.model,
             "sentences": model_sentences(screening) if counts else [],
             "boundaries": boundary_rows(screening, counts) if counts else [],
+            "no_evidence": no_evidence,
             "flagged": [row["annotator"] for row in rows if row["is_flagged"]],
             "rows": rows,
         },
@@ -153,7 +155,7 @@ def screen_annotators(study: Study, origin: str, by) -> AnnotatorScreening:
 def declared_settings(study: Study) -> tuple[ModelSettings, SimpleSettings]:
     """Return the settings of the study's rules about test questions; the default ones if a rule is not declared."""
     cleaned: dict[str, Mapping[str, Any]] = {}
-    for row in study.exclusion_rules.filter(rule__in=("test_question_model", "failed_tests")):
+    for row in study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES):
         form = REGISTRY[row.rule].bound_form(row.settings or {})
         if form is not None and form.is_valid():
             cleaned[row.rule] = form.cleaned_data
@@ -161,34 +163,3 @@ def declared_settings(study: Study) -> tuple[ModelSettings, SimpleSettings]:
         ModelSettings.from_stored(cleaned.get("test_question_model", {})),
         SimpleSettings.from_stored(cleaned.get("failed_tests", {})),
     )
-
-
-def _given_labels(responses: "DataFrame") -> "DataFrame":
-    """Return the answers of submitted work in live sections that are a value or a choice, with the answer in one column."""
-    rows = responses[responses["is_submitted"] & ~responses["is_erased"]]
-    rows = rows[rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()].copy()
-    rows["given"] = [
-        f"{value:.9g}|{choice}|{chosen}"
-        for value, choice, chosen in zip(rows["value"], rows["choice"], rows["chosen_system"], strict=True)
-    ]
-    return rows
-
-
-def agreement_by_annotator(labels: "DataFrame") -> dict[str, dict[str, Any]]:
-    """Return how often each annotator's answer equals another annotator's answer to the same question about the same text.
-
-    ``share`` of ``n`` pairs of answers. Annotators whose questions no other annotator answered are missing.
-    """
-    rows = labels[labels["item"].notna()].fillna({"system": "", "sample": -1, "label": ""})
-    rows = rows.drop_duplicates(["annotator", "item", "question", "system", "sample", "part"])
-    key = ["item", "question", "system", "sample", "part"]
-    if rows.empty:
-        return {}
-    n_others = rows.groupby(key)["annotator"].transform("size") - 1
-    n_equal = rows.groupby([*key, "given"])["annotator"].transform("size") - 1
-    sums = rows.assign(n_others=n_others, n_equal=n_equal).groupby("annotator")[["n_others", "n_equal"]].sum()
-    return {
-        str(annotator): {"share": int(equal) / int(others), "n": int(others)}
-        for annotator, others, equal in sums.itertuples()
-        if others
-    }

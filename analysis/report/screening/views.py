@@ -26,16 +26,22 @@ DEFAULT_SORT = "-probability"
 MAX_OTHERS = 3
 # The picture of a row: the line from 0 to 1, in its own units.
 PICTURE_LEFT, PICTURE_WIDTH = 6, 88
+# These depend on answers to live items, so they are left out while outcomes are hidden.
+OF_OUTCOMES = ("agreement", "errors", "competence", "severity")
 # Headings, and whether the first click sorts downwards.
 COLUMNS = {
     "annotator": ("Annotator", False),
     "probability": ("Probability of being inattentive", True),
     "flagged": ("Model", True),
     "failed": ("Simple rule", True),
+    "barred": ("Further batches", True),
     "positive": ("Positive, right", False),
     "negative": ("Negative, right", False),
     "uncounted": ("Not counted", True),
     "agreement": ("Agreement", False),
+    "errors": ("Errors", True),
+    "competence": ("Competence", False),
+    "severity": ("Severity", False),
     "minutes": ("Minutes", False),
     "labels": ("Answers", True),
 }
@@ -62,7 +68,7 @@ def annotators_page(request, code) -> HttpResponse:
     page = Paginator(sort_rows(screened.rows, sort), PAGE_SIZE).get_page(request.GET.get("page"))
     rows = list(page.object_list)
     add_other_studies(study, rows, request.user)
-    shown = [name for name in COLUMNS if name != "agreement" or not screened.is_hidden]
+    shown = [name for name in COLUMNS if name not in OF_OUTCOMES or not screened.is_hidden]
     cutoff = screened.screening.rule_settings["model"]["cutoff"] if screened.screening else None
     running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING])
     is_running = running.exists()
@@ -81,6 +87,7 @@ def annotators_page(request, code) -> HttpResponse:
         "origin": origin,
         "origins": [choice for choice in ORIGINS if choice in present or choice == origin],
         "has_test_questions": Item.objects.filter(study=study, kind=Item.Kind.TEST).exists(),
+        "may_decide": is_allowed(request.user, Action.MANAGE_ASSIGNMENTS, study),
         "may_run": is_allowed(request.user, Action.ANALYSE, study) and bool(study.launched_at),
         "is_running": is_running,
         "is_runner_missing": is_running and not jobs.is_runner_alive(),

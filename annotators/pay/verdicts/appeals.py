@@ -1,15 +1,17 @@
-"""Appeals: a rejected annotator objects, and another person answers by a promised date. The only writer of Appeal."""
+"""Appeals: a rejected or barred annotator objects, and another person answers by a promised date. The only writer of Appeal."""
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from annotators.models import Appeal, Assignment, Recruitment, Verdict
+from annotators.models import Appeal, Assignment, Barring, Recruitment, Verdict
 from annotators.models.constants import APPROVED
+from annotators.places.barrings import lift_barring
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
@@ -27,8 +29,8 @@ from .decisions import (
 ANSWER_DEADLINE = timedelta(days=14)
 
 
-def create_appeal(assignment: Assignment, text: str) -> Appeal:
-    """Store an appeal, one per rejection, made in heval or at the panel.
+def create_appeal(assignment: Assignment, text: str, is_about_barring: bool = False) -> Appeal:
+    """Store an appeal, one per rejection, made in heval or at the panel, or one per barring.
 
     Raises ActionRefused with a message for the annotator.
     """
@@ -43,11 +45,8 @@ def create_appeal(assignment: Assignment, text: str) -> Appeal:
     try:
         with transaction.atomic():
             lock_annotator(assignment.annotator_id)
-            verdict = effective_rejection(assignment) or record_panel_rejection(assignment)
-            if verdict is None:
-                raise ActionRefused("Your work is not rejected, so you do not need to object.")
-            due = timezone.now() + ANSWER_DEADLINE
-            appeal = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
+            about = _barring_to_appeal(assignment) if is_about_barring else _rejection_to_appeal(assignment)
+            appeal = Appeal.objects.create(**about, text=text, due_at=timezone.now() + ANSWER_DEADLINE)
             audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
         raise ActionRefused(
@@ -56,53 +55,81 @@ def create_appeal(assignment: Assignment, text: str) -> Appeal:
     return appeal
 
 
+def _rejection_to_appeal(assignment: Assignment) -> dict[str, Any]:
+    verdict = effective_rejection(assignment) or record_panel_rejection(assignment)
+    if verdict is None:
+        raise ActionRefused("Your work is not rejected, so you do not need to object.")
+    return {"verdict": verdict, "rejected_by_id": verdict.by_id}
+
+
+def _barring_to_appeal(assignment: Assignment) -> dict[str, Any]:
+    own = Barring.objects.filter(study=assignment.study_id, annotator=assignment.annotator_id)
+    barring = own.filter(lifted_at=None).first()
+    if barring is None:
+        raise ActionRefused("You may do further parts, so you do not need to object.")
+    return {"barring": barring, "assignment": assignment, "rejected_by_id": barring.by_id}
+
+
 def answer_appeal(
     appeal: Appeal, answer_text: str, is_upheld: bool, by, denies_rejecting: bool = False
 ) -> Verdict | None:
-    """Answer an appeal once, by a person other than the one who rejected.
+    """Answer an appeal once, by a person other than the one who rejected or barred.
 
-    If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``denies_rejecting``: the answering person
-    confirms that they did not reject the work at the panel; heval cannot know.
+    If upheld, lift the barring, or take the rejection back and return the reversal. Raises ActionRefused.
+    ``denies_rejecting``: the answering person confirms that they did not reject the work at the panel; heval cannot know.
     """
-    check_permission_or_404(by, Action.REJECT, appeal.verdict.assignment.study)
+    study, verdict, barring = appeal.work.study, appeal.verdict, appeal.barring
+    check_permission_or_404(by, Action.REJECT, study)
+    if by.pk == appeal.rejected_by_id and barring is not None:
+        raise ActionRefused("You barred this annotator. Another editor must answer, or you lift the barring.")
     if by.pk == appeal.rejected_by_id:
         raise ActionRefused("You rejected this work. Another editor must answer.")
-    verdict = appeal.verdict
-    if appeal.rejected_by_id is None and not denies_rejecting:
+    is_by_unknown_person = verdict is not None and appeal.rejected_by_id is None
+    if is_by_unknown_person and not denies_rejecting:
         raise ActionRefused(
             "The person who rejected this work at the panel cannot answer. Confirm that it was not you."
         )
-    if is_work_approved_at_panel(verdict):
-        raise ActionRefused("The panel has approved this work since. No answer is needed.")
-    study = verdict.assignment.study
+    if is_appeal_settled(appeal):
+        raise ActionRefused(
+            "The barring is lifted since. No answer is needed."
+            if barring
+            else "The panel has approved this work since. No answer is needed."
+        )
     answer_text = clean_message_to_annotator(study, answer_text, label="answer")
     with transaction.atomic():
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=answer_text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
             raise ActionRefused("This appeal is already answered. You need not do anything.")
-        denial = {"says_another": True} if appeal.rejected_by_id is None else {}
+        denial = {"says_another": True} if is_by_unknown_person else {}
         audit.record(
-            "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **denial
+            "answer appeal", study=study, by=by, assignment_code=appeal.work.code, is_upheld=is_upheld, **denial
         )
-        if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
+        if is_upheld and barring is not None:
+            lift_barring(barring, answer_text, by)
+        if is_upheld and verdict is not None and not Verdict.objects.filter(reverses=verdict).exists():
             return create_rejection_reversal(verdict, by, answer_text)
     return None
 
 
-def is_work_approved_at_panel(verdict: Verdict) -> bool:
-    """Return whether the panel now pays the work, so that the appeal needs no answer."""
-    return verdict.submission is not None and verdict.submission.state == APPROVED
+def is_appeal_settled(appeal: Appeal) -> bool:
+    """Return whether an open appeal needs no answer any more: the barring is lifted, or the panel now pays the work."""
+    if appeal.answered_at is not None:
+        return False
+    if appeal.barring is not None:
+        return appeal.barring.lifted_at is not None
+    submission = appeal.verdict.submission if appeal.verdict else None
+    return submission is not None and submission.state == APPROVED
 
 
 def appeals_awaiting_answer(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
     """Return open appeals with ``is_late``: late ones first, then by promised date."""
-    waiting = Appeal.objects.filter(
-        verdict__assignment__recruitment__in=recruitments, answered_at=None, verdict__reversed_by=None
-    ).exclude(verdict__submission__state=APPROVED)
+    rejected = Q(verdict__assignment__recruitment__in=recruitments, verdict__reversed_by=None)
+    barred = Q(assignment__recruitment__in=recruitments, barring__lifted_at=None)
+    waiting = Appeal.objects.filter(rejected | barred, answered_at=None).exclude(verdict__submission__state=APPROVED)
     late = Case(When(due_at__lt=Now(), then=Value(True)), default=Value(False), output_field=BooleanField())
     return (
         waiting.annotate(is_late=late)
-        .select_related("verdict__assignment__recruitment", "rejected_by")
+        .select_related("verdict__assignment__recruitment", "assignment", "barring", "rejected_by")
         .order_by("due_at", "pk")
     )
 

@@ -1,6 +1,6 @@
 """Measure one piece of work, as evidence for a decision. The result names no system and decides nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import log, sqrt
@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from annotators.models import Assignment, Response
+from annotators.pages.attention import answered_checks
 from annotators.pages.record import full_page_state
 from annotators.places.batch_plan import get_batch_plan
 from studies.models import Expected, Item
@@ -19,9 +20,12 @@ from studies.protocols.base.test_questions import KnownAnswer, known_answer
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """An attention check that was answered wrongly. Researchers see it; annotators see only the number."""
+    """A question with a known answer that was answered wrongly. Researchers see it; annotators see only the number.
 
-    item: int
+    ``item``: None for an attention check, which is about no item.
+    """
+
+    item: int | None
     question: str
     expected: str
     answered: str
@@ -90,10 +94,36 @@ def _measure_time(assignment: Assignment) -> tuple[int | None, float | None, int
 
 
 def _measure_checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
-    """Return the number of answered attention checks, and those with a wrong answer.
+    """Return the number of answered attention checks and test questions, and those with a wrong answer.
 
     Practice items are not checks. Unanswered and skipped questions are not wrong answers.
     """
+    instructed = answered_checks(assignment)
+    n_answered, failed_checks = _measure_test_questions(assignment)
+    return n_answered + len(instructed), failed_checks + _failed_attention_checks(assignment, instructed)
+
+
+def _failed_attention_checks(
+    assignment: Assignment, instructed: Sequence[tuple[Response, bool]]
+) -> tuple[FailedCheck, ...]:
+    wrong = [response for response, is_right in instructed if not is_right]
+    if not wrong:
+        return ()
+    wordings = dict(get_batch_plan(assignment).checks)
+    labels = {pk: {o.key: o.label for o in wording.scale.options} for pk, wording in wordings.items()}
+    return tuple(
+        FailedCheck(
+            None,
+            wordings[answer.question_id].text[:200],
+            labels[answer.question_id][wordings[answer.question_id].scale.right_key],
+            labels[answer.question_id].get(answer.choice, answer.choice),
+        )
+        for answer in wrong
+    )
+
+
+def _measure_test_questions(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
+    """Return the number of counted answers to test questions, and those with a wrong answer."""
     expected_answers = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
     expected: dict[tuple[int | None, int], tuple[Expected, KnownAnswer]] = {}
     for row in expected_answers.select_related("item__section", "question"):

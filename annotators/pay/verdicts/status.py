@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
+from annotators.models import Appeal, Assignment, Barring, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
@@ -45,6 +45,7 @@ class RejectionStatus:
     due_at: datetime | None = None
     is_late: bool = False
     may_appeal: bool = False
+    is_about_barring: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,48 @@ class WorkStatus:
     answered: Appeal | None = None  # the answer to an upheld appeal
     hint: str = ""  # what the person should do, if anything
     is_at_panel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarringStatus:
+    """Why an annotator gets no further batch, as they read it. It names no test question and no researcher.
+
+    ``appeal``: their objection. ``is_lifted``: the barring is over, and only the answer to the objection is left to
+    read. ``is_of_group``: another study of the exclusion group barred them.
+    """
+
+    is_by_rule: bool
+    is_lifted: bool
+    is_of_group: bool
+    appeal: Appeal | None
+    due_at: datetime
+    is_late: bool
+    may_appeal: bool
+    is_about_barring: bool = True
+
+
+def barring_status(assignment: Assignment) -> BarringStatus | None:
+    """Return the barring that applies to the annotator, or else the last one that was lifted after they objected."""
+    study, group = assignment.study_id, assignment.study.exclusion_group
+    rows = Barring.objects.filter(annotator=assignment.annotator_id).select_related("appeal", "study").order_by("-pk")
+    known = [row for row in rows if row.study_id == study or (group and row.study.exclusion_group == group)]
+    # First what applies, and of that the study's own.
+    known.sort(key=lambda row: (row.lifted_at is not None, row.study_id != study))
+    barring = known[0] if known else None
+    appeal = getattr(barring, "appeal", None)
+    is_of_group = barring is not None and barring.study_id != study
+    if barring is None or (barring.lifted_at is not None and (appeal is None or is_of_group)):
+        return None
+    now = timezone.now()
+    return BarringStatus(
+        is_by_rule=barring.ground == Barring.Ground.RULE,
+        is_lifted=barring.lifted_at is not None,
+        is_of_group=is_of_group,
+        appeal=None if is_of_group else appeal,
+        due_at=appeal.due_at if appeal else now + ANSWER_DEADLINE,
+        is_late=appeal is not None and appeal.answered_at is None and appeal.due_at < now,
+        may_appeal=appeal is None and barring.lifted_at is None and not is_of_group,
+    )
 
 
 def work_status(assignment: Assignment) -> WorkStatus | None:

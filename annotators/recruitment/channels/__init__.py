@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 from annotators.models.registry import REGISTRY
@@ -111,6 +111,14 @@ class Channel:
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
+
+    def thresholds(self, recruitment) -> dict[str, Any]:
+        """Return who may see a task that heval publishes by this link, as JSON values. Empty: the panel has no such settings."""
+        return {}
+
+    def threshold_lines(self, thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return these thresholds as labels and words, for pages."""
+        return []
 
     @property
     def frame_ancestors(self) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def blocklist_names(recruitment: Recruitment) -> list[str]:
 def barred_annotators_with_panel_id(recruitment: Recruitment) -> QuerySet[Annotator]:
     """Return the people who may not take part by this link, as known to its panel.
 
-    These are the people of ``is_barred_by_other_study`` and those who have started here. People who returned their
+    These are the people of ``is_kept_out_by_other_study`` and those who have started here. People who returned their
     place or let it expire may come again.
     """
     study = recruitment.study

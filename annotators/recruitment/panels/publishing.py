@@ -89,6 +89,12 @@ def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int,
     return warnings
 
 
+def threshold_lines_of_link(recruitment: Recruitment) -> list[tuple[str, str]]:
+    """Return who may see a task that is published by this link, as labels and words."""
+    channel = REGISTRY[recruitment.channel]
+    return channel.threshold_lines(channel.thresholds(recruitment))
+
+
 def panel_entry_url(recruitment: Recruitment) -> str:
     """Return the address to which the panel sends people, with the panel's own placeholders."""
     base = f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
@@ -108,6 +114,7 @@ def order_blocklist_and_publication(recruitment: Recruitment, *, by, **task_valu
         "url": panel_entry_url(recruitment),
         "lists": blocklist_names(recruitment),
         "name": f"heval {recruitment.key}",
+        "thresholds": REGISTRY[recruitment.channel].thresholds(recruitment),
     }
     ended = _orders(recruitment, "publish").filter(state__in=ENDED_STATES).count()
     try:

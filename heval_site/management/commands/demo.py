@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
 
 from heval_site.runtime.startup import (
     lock_home_and_check_port_or_exit,
@@ -46,7 +47,7 @@ class Command(BaseCommand):
             f"\n  Admin      {settings.SITE_URL}/admin/   ({login})\n"
             f"  Annotator  {settings.SITE_URL}{demo.annotator_url_path}\n"
             f"  Report     {settings.SITE_URL}{demo.report_url_path}\n"
-            f"  Board      {settings.SITE_URL}/boards/{board.slug}/   (robots play its rounds for a minute or two)\n\n"
+            f"  Board      {settings.SITE_URL}{reverse('board', args=[board.slug])}   (robots play its rounds for a minute or two)\n\n"
             "Ctrl-C ends it.",
         )
 

@@ -63,7 +63,7 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"{ended.submitted} submitted, {ended.screened_out} screened out, {ended.abandoned} left, "
+            f"{ended.submitted} submitted, {ended.screened_out} screened out, {ended.failed_checks} failed attention checks, {ended.abandoned} left, "
             f"{ended.turned_away} found no place ({time.monotonic() - begun:.1f} s)."
         )
         self.stdout.write("Preferences: " + ", ".join(f"{name} {value:g}" for name, value in preferences.items()))

@@ -189,7 +189,7 @@ def _score_line(one: dict[str, Any]) -> str:
     if score["estimate"] is None:
         return f"Snapshot {one['snapshot']}: no {key} score, because {score['reason']}."
     # A Bradley-Terry board has ratings beside the chances to win.
-    is_rating = "rating" in score
+    is_rating = "rating_low" in score
     estimate, low, high = ("rating", "rating_low", "rating_high") if is_rating else ("estimate", "low", "high")
     unit = "rating points" if is_rating else "points of 100"
     interval = f", interval {score[low]:.1f} to {score[high]:.1f}" if score[low] is not None else ""

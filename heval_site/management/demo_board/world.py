@@ -32,11 +32,11 @@ class Week:
 
 
 WEEKS = (
-    Week(("one word", "two words")),
-    Week(("three words", "echo"), noisy=1),
+    Week(("two words", "three words")),
+    Week(("one word", "echo"), noisy=1),
     Week(("rare words",)),
     # The planted drift: without anchors, the system of this week looks better than it is.
-    Week(("nearest fable",), leniency=0.8),
+    Week(("nearest fable",), leniency=1.0),
     Week(("nearest fable, renamed",), noisy=1),
 )
 # Scored again in each later round, as the human endings are.

@@ -108,11 +108,14 @@ class LinesField(forms.CharField):
             return True
 
 
+# What may follow an option's label, and the flag of the option.
+OPTION_WORDS = {"screens out": "screens_out", "right": "is_right"}
 _BAR = re.compile(r"(?<!\\)\|")
 
 
 class OptionsField(LinesField):
-    r"""The answer options, one per line: ``key | label``. Add ``| screens out`` if the answer ends participation.
+    r"""The answer options, one per line: ``key | label``. Add ``| screens out`` if the answer ends participation, or
+    ``| right`` if it is the right answer to an attention check.
 
     Write a bar in a key or a label as ``\|``.
     """
@@ -123,7 +126,8 @@ class OptionsField(LinesField):
 
     def format_line(self, part):
         key, label = (part[name].replace("|", r"\|") for name in ("key", "label"))
-        return f"{key} | {label}{' | screens out' if part.get('screens_out') else ''}"
+        flags = [words for words, flag in OPTION_WORDS.items() if part.get(flag)]
+        return " | ".join([key, label, *flags])
 
     def parse_line(self, line, number):
         parts = [part.strip().replace(r"\|", "|") for part in _BAR.split(line)]
@@ -134,13 +138,13 @@ class OptionsField(LinesField):
             raise ValidationError(f"Line {number} has no key or no label. Write both, such as “yes | Yes, fluently”.")
         if len(key) > 50:
             raise ValidationError(f"Line {number}: the key has {len(key)} characters. Use at most 50.")
-        if extras and (not self.allows_screening or len(extras) > 1 or extras[0].casefold() not in ("screens out", "")):
-            allowed = "“screens out” or nothing" if self.allows_screening else "nothing"
+        if extras and (not self.allows_screening or len(extras) > 1 or extras[0].casefold() not in (*OPTION_WORDS, "")):
+            allowed = "“screens out”, “right” or nothing" if self.allows_screening else "nothing"
             raise ValidationError(
                 f"Line {number}: only {allowed} may follow the label, not “{extras[0]}”. Write \\| for a bar in a label."
             )
         option = {"key": key, "label": label}
-        return option | {"screens_out": True} if extras and extras[0] else option
+        return option | {OPTION_WORDS[extras[0].casefold()]: True} if extras and extras[0] else option
 
     def clean(self, value):
         options = super().clean(value)

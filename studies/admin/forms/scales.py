@@ -73,7 +73,7 @@ def _scale_fields() -> dict[str, forms.Field]:
         "options": OptionsField(
             label="answers",
             required=False,
-            help_text="One per line: key | label. Add | screens out if the answer ends participation.",
+            help_text="One per line: key | label. Add | screens out if the answer ends participation, or | right in attention checks.",
         ),
         "minimum_length": forms.IntegerField(
             label="minimum number of characters", required=False, min_value=0, max_value=100_000
@@ -161,7 +161,8 @@ def scale_summary_text(scale_json: Mapping[str, Any]) -> str:
         point_texts = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
         return f"{label}: {', '.join(point_texts)}"
     if spec.options:
-        return f"{label}: {', '.join(o.label + (' (screens out)' if o.screens_out else '') for o in spec.options)}"
+        marks = [" (screens out)" if o.screens_out else " (right)" if o.is_right else "" for o in spec.options]
+        return f"{label}: {', '.join(o.label + mark for o, mark in zip(spec.options, marks, strict=True))}"
     if spec.kind in ("continuous", "number"):
         return f"{label}, {spec.minimum} {spec.low} to {spec.maximum} {spec.high}".strip()
     return label

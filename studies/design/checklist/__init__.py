@@ -9,8 +9,9 @@ from studies.models import Batch, Study
 from studies.protocols import Problem, UnfillableBatch
 
 from .arms import arm_problems
+from .attention import attention_problems
 from .batches import read_trial_batches, trial_batch_problems
-from .plan import contrast_problems, exclusion_rule_problems
+from .plan import barring_problems, contrast_problems, exclusion_rule_problems
 from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
 
@@ -83,11 +84,13 @@ def _problems_before_drawing(study: Study, drawing: BatchDraw | None) -> Iterato
         yield Problem("The study has no live section, so it would measure nothing. Add one.", "sections")
     for section in sections:
         yield from section_problems(section)
+    yield from attention_problems(sections, arms)
     if drawing is not None:
         yield from drawing_problems(sections, drawing)
     yield from stimuli_problems(study, sections, drawing)
     yield from contrast_problems(study, sections)
     yield from exclusion_rule_problems(study, sections)
+    yield from barring_problems(study)
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches. They do not get a batch with a prompt that they have already seen.",

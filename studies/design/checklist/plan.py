@@ -6,6 +6,7 @@ from dataclasses import replace
 from studies.design.margins import hypothesis_problem, too_wide_margin_problem
 from studies.models import Study
 from studies.models.rules import REGISTRY as RULES
+from studies.models.rules import TEST_QUESTION_RULES
 from studies.protocols import REGISTRY, Problem
 
 
@@ -54,6 +55,28 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
                 len(live) == len(directed),
                 f"not_asked:{contrast}",
             )
+
+
+def barring_problems(study: Study) -> Iterator[Problem]:
+    """Yield why flagged annotators cannot be kept from further batches as the study declares."""
+    if not study.bars_flagged_annotators:
+        return
+    if not study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES).exists():
+        yield Problem(
+            "No rule says which annotators get no further batch. Declare a rule about test questions.",
+            "exclusion_rules",
+        )
+    if not study.consent.strip():
+        yield Problem(
+            "Flagged annotators get no further batch, but no consent text says so. Enter a consent text.", "consent"
+        )
+    if study.batches_per_annotator == 1 and not study.exclusion_group:
+        yield Problem(
+            "Flagged annotators get no further batch, but every annotator gets only one.",
+            "bars_flagged_annotators",
+            False,
+            "bars_nobody",
+        )
 
 
 def exclusion_rule_problems(study: Study, sections) -> Iterator[Problem]:

@@ -6,6 +6,8 @@ from studies.design.draw import BatchDraw
 from studies.protocols import REGISTRY, Problem
 from studies.protocols.base.scales import parse_scale
 
+from .qualification import test_problems
+
 
 def section_problems(section) -> Iterator[Problem]:
     yield from section_config_problems(section)
@@ -15,6 +17,7 @@ def section_problems(section) -> Iterator[Problem]:
         return
     if section.reuses_id and section.reuses.position >= section.position:
         yield Problem(f"{where} must come after the section that it reuses.", "sections")
+    yield from test_problems(section)
     for problem in protocol.problems(section):
         yield _prefix_with_section(problem, section)
 

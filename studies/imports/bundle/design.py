@@ -9,17 +9,28 @@ from studies.design.serialization import (
     CONTRAST_FIELDS,
     FAMILY_FIELDS,
     LATER_CONTRAST_FIELDS,
+    LATER_STUDY_FIELDS,
     QUESTION_FIELDS,
     STUDY_FIELDS,
 )
-from studies.models import Arm, ComparisonFamily, Contrast, ExclusionRule, Question, Section, Study, System
+from studies.models import (
+    Arm,
+    ComparisonFamily,
+    Contrast,
+    ExclusionRule,
+    Qualification,
+    Question,
+    Section,
+    Study,
+    System,
+)
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import SCALE_KINDS, parse_scale
+from studies.protocols.base.scales import OPTION_FLAGS, SCALE_KINDS, parse_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
 from .base_validator import BaseValidator
-from .schema import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
+from .schema import QUALIFICATION_FIELDS, RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS, TEST_FIELDS
 
 
 def _without_flag(system: Any) -> Any:
@@ -36,9 +47,12 @@ class DesignValidator(BaseValidator):
     def check_study(self) -> None:
         study = self.value["study"]
         self.study: dict[str, Any] = {}
-        if not self.check_object(study, "study", STUDY_FIELDS):
+        if isinstance(study, dict):
+            study = LATER_STUDY_FIELDS | study
+        names = (*STUDY_FIELDS, *LATER_STUDY_FIELDS)
+        if not self.check_object(study, "study", names):
             return
-        self.study = self.check_columns(Study, study, STUDY_FIELDS, "study")
+        self.study = self.check_columns(Study, study, names, "study")
         if study["preparation"]:
             try:
                 Preparation.from_json(study["preparation"])
@@ -74,7 +88,8 @@ class DesignValidator(BaseValidator):
         }
         seen: set = set()
         for path, row in rows:
-            if not self.check_object(row, path, (*SECTION_FIELDS, "reuses", "arms", "questions")):
+            test_fields = TEST_FIELDS if isinstance(row, dict) and "pass_mark" in row else ()
+            if not self.check_object(row, path, (*SECTION_FIELDS, *test_fields, "reuses", "arms", "questions")):
                 continue
             columns = self.check_columns(Section, row, SECTION_FIELDS, path)
             self.check_unique(seen, columns["position"], f"{path}.position")
@@ -90,7 +105,24 @@ class DesignValidator(BaseValidator):
                 "reuses": row["reuses"],
                 "arms": self.check_references(row["arms"], self.arms, f"{path}.arms", "arm"),
                 "questions": self._questions(row, path),
+                "test": self._test(row, path) if test_fields else {},
             }
+        tests = [position for position, row in self.sections.items() if row["test"]]
+        if len(tests) > 1:
+            self.add_problem("sections", "only one section of a study can have a pass_mark.")
+
+    def _test(self, section: dict[str, Any], path: str) -> dict[str, Any]:
+        """Return the pass mark of a test, and the name and validity of its qualification."""
+        columns = self.check_columns(Section, section, ("pass_mark",), path)
+        if columns["pass_mark"] is None:
+            self.add_problem(f"{path}.pass_mark", "must be a number. Leave it out if the section is no test.")
+        if section["purpose"] not in (Section.Purpose.TRAINING, Section.Purpose.SCREENING):
+            self.add_problem(f"{path}.pass_mark", "is only for the purposes training and screening.")
+        named = section["qualification"]
+        where = f"{path}.qualification"
+        if named is not None and self.check_object(named, where, QUALIFICATION_FIELDS):
+            columns["qualification"] = self.check_columns(Qualification, named, QUALIFICATION_FIELDS, where)
+        return columns
 
     def _questions(self, section: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
         questions: dict[str, dict[str, Any]] = {}
@@ -131,12 +163,14 @@ class DesignValidator(BaseValidator):
                 self.add_problem(f"{path}.labels[{number}]", "must be a text.")
         for number, option in enumerate(scale.get("options", [])):
             where = f"{path}.options[{number}]"
-            if not isinstance(option, dict) or not {"key", "label"} <= set(option) <= {"key", "label", "screens_out"}:
-                self.add_problem(where, "must be an object with key, label and perhaps screens_out.")
+            if not isinstance(option, dict) or not {"key", "label"} <= set(option) <= {"key", "label", *OPTION_FLAGS}:
+                self.add_problem(where, "must be an object with key, label and perhaps screens_out or is_right.")
             elif not (isinstance(option["key"], str) and isinstance(option["label"], str)):
                 self.add_problem(where, "key and label must be texts.")
-            elif not isinstance(option.get("screens_out", False), bool):
-                self.add_problem(f"{where}.screens_out", "must be true or false.")
+            else:
+                for flag in OPTION_FLAGS:
+                    if not isinstance(option.get(flag, False), bool):
+                        self.add_problem(f"{where}.{flag}", "must be true or false.")
         if len(self.problems) == before:
             try:
                 parse_scale(scale)

@@ -7,6 +7,9 @@ MAX_PROBLEMS = 100
 PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes")
 OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
 SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
+# Only sections that are tests have them.
+TEST_FIELDS = ("pass_mark", "qualification")
+QUALIFICATION_FIELDS = ("name", "valid_days")
 SYSTEM_FIELDS = ("name", "is_human", "reference")
 RULE_FIELDS = ("position", "rule", "settings", "role")
 BATCH_FIELDS = ("number", "key", "wanted")

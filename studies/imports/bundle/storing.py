@@ -67,7 +67,8 @@ def _write_sections(
     bundle: BundleValidator, study: models.Study, arms: dict[str, models.Arm]
 ) -> dict[int, models.Section]:
     rows = models.Section.objects.bulk_create(
-        models.Section(study=study, **row["columns"]) for row in bundle.sections.values()
+        models.Section(study=study, **row["columns"], **_own_qualification(row["test"], study.owner))
+        for row in bundle.sections.values()
     )
     sections = {row.position: row for row in rows}
     for position, row in bundle.sections.items():
@@ -80,6 +81,13 @@ def _write_sections(
         for name in row["arms"]
     )
     return sections
+
+
+def _own_qualification(test: dict[str, Any], owner: Any) -> dict[str, Any]:
+    """Return the columns of a test. Its qualification is the importing person's own of this name and validity."""
+    if not test.get("qualification") or owner is None:
+        return test | {"qualification": None} if test else {}
+    return test | {"qualification": models.Qualification.objects.get_or_create(owner=owner, **test["qualification"])[0]}
 
 
 def _write_questions(bundle: BundleValidator, sections, systems) -> dict[tuple[int, str], models.Question]:

@@ -48,11 +48,12 @@ EMPTY_ANSWER = Answer()
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that may be chosen. ``key`` is sent and stored."""
+    """An option that may be chosen. ``key`` is sent and stored. ``is_right``: the right answer of an attention check."""
 
     key: str
     label: str
     screens_out: bool = False
+    is_right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,9 @@ class ChoiceField(Field):
 
     def robot_answer(self, robot, page_field):
         """If some answers end participation, return the first of the others, so that the robot can continue."""
+        right = [option.key for option in self.options if option.is_right]
+        if right and not robot.is_inattentive:
+            return right[0]
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
         if leaving and (robot.is_screened_out or not staying):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import Field
+from .fields import ChoiceField, Field, Option
 from .scales import ScaleSpec
 
 
@@ -13,7 +13,8 @@ class PageField:
     """One form field and the subject of its answer.
 
     ``answer_column``: the column for a plain cleaned value (value | chosen | choice | text). A field may also return an ``Answer``,
-    which is stored unchanged. ``choice`` is a constant of the slot (an option of a multiple choice).
+    which is stored unchanged. ``choice`` is a constant of the slot (an option of a multiple choice). ``right_key``: the key
+    of the right answer, only of an attention check.
     """
 
     field: Field
@@ -27,6 +28,7 @@ class PageField:
     text: str = ""
     help: str = ""
     skip_reasons: tuple[tuple[str, str], ...] = ()
+    right_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class PageSection:
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page. ``step`` names the kind of page for the protocol's template. ``said`` is the annotator's earlier answer, in
-    the words that they chose, if the page asks about it."""
+    the words that they chose, if the page asks about it. ``checks``: the attention checks that this page also asks."""
 
     key: str
     section: PageSection
@@ -78,6 +80,7 @@ class Page:
     questions: tuple[PageQuestion, ...] = ()
     step: str = ""
     said: str = ""
+    checks: tuple[PageQuestion, ...] = ()
 
     def slot(
         self,
@@ -126,3 +129,20 @@ def question_fields(
         **common,
     )
     return {page.slot(question, item, label): ask}
+
+
+def check_fields(page: Page) -> dict[str, PageField]:
+    """Return the fields of the page's attention checks. They look like the fields of any other question about no output."""
+    item = page.items[0] if len(page.items) == 1 else None
+    return {
+        page.slot(check, item): PageField(
+            ChoiceField(options=tuple(Option(option.key, option.label) for option in check.scale.options)),
+            check.id,
+            answer_column="choice",
+            position=check.position,
+            text=check.text,
+            help=check.help,
+            right_key=check.scale.right_key,
+        )
+        for check in page.checks
+    }

@@ -73,6 +73,9 @@ class Protocol:
     # Where two systems must appear together to be compared: in one "item", in an item with no other system (a "pair"), in
     # one "batch", or nowhere (""). With "" outputs are judged one by one, and different annotators may judge two systems.
     comparison_scope = "item"
+    # How two annotators' answers to a question about an item are compared: as a "choice", as "points" for an output, as
+    # "points_toward_first" (for the output that the annotator saw first), or not by models of annotators ("").
+    comparable_answers = ""
     # The kind of scale (studies.protocols.base.scales.SCALE_KINDS) of a new question.
     default_scale_kind = "percent"
     # The questions of a new section: columns of Question.

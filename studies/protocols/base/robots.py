@@ -33,6 +33,7 @@ class Robot:
     middle = 0.0
     round_to = 1
     is_screened_out = False
+    is_inattentive = False
 
     def __init__(self, rng: Random, comment: str = ""):
         self.rng, self.comment, self.is_commenting = rng, comment, bool(comment)
@@ -49,12 +50,20 @@ class Robot:
         """Return an answer's place on its scale, from the lowest (0) to the highest (1)."""
         return self.rng.random()
 
+    def check_answer(self, page_field: Any) -> str:
+        """Return the answer to an attention check: the right one, or a wrong one if the robot does not read."""
+        wrong_keys = [option.key for option in page_field.field.options if option.key != page_field.right_key]
+        return self.rng.choice(wrong_keys) if self.is_inattentive else page_field.right_key
+
     def explanation(self, is_required: bool) -> str:
         return self.comment or self.rng.choice(EXPLANATIONS if is_required else COMMENTS)
 
     def answers(self, protocol: Any, page_fields: Mapping[str, Any]) -> dict[str, str]:
         """Return what the robot sends from a page, by input name."""
-        sent = dict(protocol.robot_answers(page_fields, self))
+        checks = {slot: ask for slot, ask in page_fields.items() if ask.right_key}
+        judged = {slot: ask for slot, ask in page_fields.items() if slot not in checks}
+        sent = dict(protocol.robot_answers(judged, self))
+        sent |= {slot: self.check_answer(ask) for slot, ask in checks.items()}
         for slot, ask in page_fields.items():
             names = {f"{slot}.{part}" for part in ask.field.inputs} or {slot}
             if names.isdisjoint(sent) and (answer := ask.field.robot_answer(self, ask)) is not None:

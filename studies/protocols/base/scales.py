@@ -19,6 +19,8 @@ SCALE_KINDS: dict[str, tuple[str, str]] = {
     "acknowledgement": ("a box to tick", "value"),
     "text": ("words", "text"),
 }
+# What an option may do: end a screening section's visit, or be the right answer of an attention check.
+OPTION_FLAGS = ("screens_out", "is_right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class ScaleSpec:
     is_long: bool = True
     is_best_first: bool = False
     is_lower_better: bool = False
+
+    @property
+    def right_key(self) -> str:
+        """Return the key of the one right answer, or '' if there is none or more than one."""
+        keys = [option.key for option in self.options if option.is_right]
+        return keys[0] if len(keys) == 1 else ""
 
     @property
     def answer_column(self) -> str:
@@ -74,7 +82,8 @@ class ScaleSpec:
                 continue
             if name == "options":
                 value = [
-                    {"key": o.key, "label": o.label} | ({"screens_out": True} if o.screens_out else {}) for o in value
+                    {"key": o.key, "label": o.label} | {flag: True for flag in OPTION_FLAGS if getattr(o, flag)}
+                    for o in value
                 ]
             stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
@@ -134,7 +143,8 @@ def parse_scale(scale_json: dict) -> ScaleSpec:
         raise ValueError(f"A scale has no setting {', '.join(sorted(unknown))}. Remove it.")
     if "options" in scale_json:
         scale_json["options"] = tuple(
-            Option(o["key"], o["label"], bool(o.get("screens_out"))) for o in scale_json["options"]
+            Option(o["key"], o["label"], **{flag: bool(o.get(flag)) for flag in OPTION_FLAGS})
+            for o in scale_json["options"]
         )
     if "labels" in scale_json:
         scale_json["labels"] = tuple(scale_json["labels"])

@@ -16,7 +16,8 @@ from annotators.pages.compiled_queries import (
     update_then_insert_if_all_matched,
 )
 from annotators.pages.form_data import NewResponse
-from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
+from annotators.pages.record import VISIT_COLUMNS, record_page_answers
+from annotators.pages.statements import RESPONSE_COLUMNS
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 

@@ -179,5 +179,5 @@ def test_robots_can_be_lenient_and_keep_the_middle_that_they_are_given():
         values = own.filter(value__isnull=False).values_list("value", flat=True)
         return sum(map(float, values)) / len(values)
 
-    usual, lenient, given_middle = mean("a"), mean("b", leniency=2.0), mean("c", middle=-1.0)
+    usual, lenient, given_middle = mean("a"), mean("b", leniency=6.0), mean("c", middle=-5.0)
     assert lenient > usual + 0.5 and given_middle > usual + 0.5

@@ -11,7 +11,7 @@ from annotators.participation.withdrawal import withdraw_annotator_and_erase_tex
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.panels.publishing import publishing_obstacles
-from studies.models import AuditEvent, Expected
+from studies.models import AuditEvent
 from studies.services import lifecycle
 from tests.admin_pages import changed, errors_of, form_of, logged_in
 from tests.builders import panel, promised, spa_draft, spa_study, user, warnings_of
@@ -45,14 +45,11 @@ def saved(client, recruitment, **changes):
 def test_the_first_page_says_what_an_early_end_pays(study):
     recruitment = promised(panel(study), failed_checks="all", fault="all", withdrawn="share", full="0.10")
     page = seen(f"/e/{recruitment.key}/?who=a&session=1")
-    # Nobody can be asked here what is known: an end that cannot come is not among them.
-    assert "If it ends early" in page and "known answer" not in page
-    section = study.sections.exclude(protocol="survey").first()
-    known = {"item": section.items.first(), "question": section.questions.first(), "low": 0, "high": 1}
-    Expected.objects.create(**known)
-    page = seen(f"/e/{recruitment.key}/?who=a&session=1")
+    # No question here says which answer to give: an end that cannot come is not among them.
     assert (
-        "<b>All of it</b> if answers to questions with a known answer are not as expected, or if we have to end" in page
+        "If it ends early" in page
+        and "which answer to give" not in page
+        and "<b>All of it</b> if we have to end" in page
     )
     assert "<b>0.10 USD</b> if no place is left" in page and "<b>A share, by the pages that you have sent</b>" in page
     assert "<b>Nothing</b> if the first answers show" in page

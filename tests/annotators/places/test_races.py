@@ -3,9 +3,10 @@
 import random
 from collections import Counter
 from datetime import timedelta
+from threading import Event
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -13,8 +14,9 @@ from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, leases
+from annotators.places.barrings import bar_annotator, is_barred
 from tests.annotators.places.sending import came_of
-from tests.builders import humanlike_draft, launched, recruitment, spa_study
+from tests.builders import humanlike_draft, launched, recruitment, spa_study, user
 from tests.players import answered, claimed, open_page, plausible, submitted
 from tests.races import all_at_once, counts_are_true
 
@@ -239,3 +241,25 @@ def test_full_is_not_said_while_a_claim_may_yet_be_undone():
     outcomes.append(claim(study)("second"))
     holder.join()
     assert outcomes == ["claimed"] and counts_are_true(study)
+
+
+def test_a_claim_waits_for_a_barring_that_is_being_made():
+    """Without the lock of the annotator, the claim would not see the barring, and give a further batch."""
+    researcher = user("researcher")
+    study = spa_study(researcher, target_n=9, batches_per_annotator=3)
+    annotator = submitted(study, "a").annotator
+    is_made, may_end = Event(), Event()
+
+    def bar():
+        with transaction.atomic():
+            bar_annotator(study, annotator, "Copies.", researcher)
+            is_made.set()
+            may_end.wait(3)
+        return "barred"
+
+    def come_back():
+        assert is_barred(study, annotator.pk) is False  # opens the connection, which takes long
+        is_made.wait(30)
+        return assign.claim_batch(study, annotator).outcome
+
+    assert all_at_once(lambda act: act(), [bar, come_back], 2) == ["barred", "no_further"]

@@ -182,7 +182,7 @@ def stored_words(assignment: Assignment, shown: dict[str, dict[str, str]]) -> di
     standing, words = full_page_state(assignment), {}
     rows = {row.slot: row for row in Response.objects.filter(assignment=assignment)}
     for key, step in standing.steps.items():
-        for slot, ask in step.protocol.page_fields(step.page).items():
+        for slot, ask in step.page_fields().items():
             row, field = rows.get(slot), ask.field
             if row is None:
                 continue

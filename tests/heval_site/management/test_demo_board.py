@@ -3,7 +3,6 @@
 import pytest
 
 from annotators.places.assign import get_or_create_annotator
-from boards.models import Board
 from boards.services import snapshots
 from heval_site.management.demo_board import rounds, world
 from heval_site.management.demo_board.systems import (
@@ -66,8 +65,6 @@ def test_the_rounds_are_played_by_one_job_that_goes_on_after_a_cut():
     board = rounds.get_or_create_demo_board(owner)
     assert rounds.get_or_create_demo_board(owner) == board and Job.objects.filter(kind=rounds.KIND).count() == 1
     assert board.is_public and board.submissions.get().name == world.HUMAN
-    Board.objects.filter(pk=board.pk).update(labels_per_output=2)
-    board = Board.objects.select_related("template").get()
     # A process ended in the first round, after the places were opened.
     for name in world.WEEKS[0].submitted:
         rounds.submit(board, name)
@@ -85,10 +82,15 @@ def test_the_rounds_are_played_by_one_job_that_goes_on_after_a_cut():
     (overall,) = last.result["criteria"]
     shown = snapshots.display_rows(last)
     score = {row["name"]: row["scores"][overall["key"]] for row in shown}
-    # The order of the systems, where the truth is not a tie or close to one.
-    assert shown[0]["name"] == world.HUMAN and shown[-1]["name"] == "one word"
-    assert score[world.HUMAN]["rank_high"] == 1 and not score["nearest fable"]["is_best"]
-    assert score["nearest fable, renamed"]["estimate"] > score["three words"]["estimate"] > score["echo"]["estimate"]
+    # The order of systems that differ by 30 points or more, which is four standard errors.
+    for better, worse in (
+        (world.HUMAN, "three words"),
+        ("nearest fable, renamed", "echo"),
+        ("nearest fable", "one word"),
+        ("three words", "one word"),
+    ):
+        assert score[better]["estimate"] > score[worse]["estimate"]
+    assert score[world.HUMAN]["is_best"] and not score["one word"]["is_best"]
     # The planted drift. Anchors were in each round.
     equating = last.result["tables"][overall["key"]]["equating"]
     shifts = {shift["round"]: shift["estimate"] for shift in equating["shifts"]}

@@ -1,7 +1,15 @@
 """The lines of the checklist: what is missing or unwise in a draft. Each problem is linked to where it is changed."""
 
 from tests.messages import known_answers
-from tests.messages.checklist import best_worst, design, families, protocols
+from tests.messages.checklist import attention, best_worst, design, families, protocols, qualification
 from tests.messages.lines import together
 
-LINES = together(design.LINES, protocols.LINES, best_worst.LINES, families.LINES, known_answers.CHECKLIST)
+LINES = together(
+    design.LINES,
+    attention.LINES,
+    qualification.LINES,
+    protocols.LINES,
+    best_worst.LINES,
+    families.LINES,
+    known_answers.CHECKLIST,
+)

@@ -2,6 +2,7 @@
 
 from studies.models import Contrast, Output
 from tests import builders
+from tests.attention import add_attention
 from tests.messages.bundle import with_change
 from tests.messages.checklist.drafts import (
     about_a_survey,
@@ -75,6 +76,11 @@ LINES = {
     "annotators/pay:find_pay_problems": [
         ("No pay is set for these early ends", "Set it in the link's form", on(spa, paying_link())),
         ("The panel pays 1.0 to screened-out people", "Use the same amount", on(spa, paying_link(screened_out="2.00"))),
+        (
+            "People who fail attention checks have worked until then",
+            "Promise them at least that amount",
+            on(spa, lambda study: add_attention(study, position=9), paying_link(screened_out="1.00")),
+        ),
     ],
     f"{D}:exclusion_rule_problems": [
         ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
@@ -84,6 +90,24 @@ LINES = {
             on(ruled("answered", question="fluent", options=["maybe"])),
         ),
         ("no section has test questions", "Make some on a section's page", on(ruled("failed_tests"))),
+        ("no section has attention checks", "Add one with the purpose", on(ruled("failed_attention_checks"))),
+    ],
+    f"{D}:barring_problems": [
+        (
+            "No rule says which annotators get no further batch",
+            "Declare a rule",
+            on(spa, study_with(bars_flagged_annotators=True)),
+        ),
+        (
+            "no consent text says so",
+            "Enter a consent text",
+            on(spa, study_with(bars_flagged_annotators=True, consent="")),
+        ),
+        (
+            "every annotator gets only one",
+            "#id_bars_flagged_annotators",
+            on(spa, study_with(bars_flagged_annotators=True)),
+        ),
     ],
     f"{D}:trial_batch_problems": [
         ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),

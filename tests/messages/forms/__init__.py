@@ -1,7 +1,19 @@
 """The lines of the forms: what a page says of a field, a row or a file that it does not accept."""
 
 from tests.messages import known_answers
-from tests.messages.forms import channels, coding, families, files, links, rules, studies, texts, work
+from tests.messages.forms import (
+    barrings,
+    channels,
+    coding,
+    families,
+    files,
+    links,
+    qualification,
+    rules,
+    studies,
+    texts,
+    work,
+)
 from tests.messages.lines import together
 
 LINES = together(
@@ -13,6 +25,8 @@ LINES = together(
     channels.LINES,
     files.LINES,
     work.LINES,
+    barrings.LINES,
     coding.LINES,
     known_answers.FORMS,
+    qualification.LINES,
 )

@@ -14,6 +14,7 @@ from tests.messages.lines import Shown
 from tests.messages.pages.scenarios import draft
 
 CHANNELS, PANEL_PAGES, WORK = "annotators/recruitment", "annotators/admin", "annotators/pay"
+PLACES, REPORT = "annotators/places", "analysis/report"
 
 
 def said(response) -> list[Shown]:

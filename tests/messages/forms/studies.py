@@ -308,7 +308,7 @@ LINES = {
         ("Line 1 has no key or no label", "Write both", answers(" | Yes")),
         ("Line 2: the key has 51 characters", "Use at most 50", answers(f"a | One\n{'k' * 51} | Two")),
         (
-            "Line 1: only “screens out” or nothing may follow the label, not “maybe”",
+            "Line 1: only “screens out”, “right” or nothing may follow the label, not “maybe”",
             r"Write \| for a bar",
             answers("a | One | maybe"),
         ),

@@ -179,8 +179,10 @@ LINES = {
     OPEN: [
         ("Your objection is empty", "Please write a few words", objects(" ")),
         ("Your objection is too long", "Please use at most 2000", objects("x" * 2001)),
-        ("Your work is not rejected", "you do not need to object", objects("Why?", make=lambda submission: None)),
         ("You have already sent an objection", "You do not need to send it again", objects("Why?", times=2)),
+    ],
+    f"{WORK}:_rejection_to_appeal": [
+        ("Your work is not rejected", "you do not need to object", objects("Why?", make=lambda submission: None)),
     ],
     f"{WORK}:answer_appeal": [
         (

@@ -8,14 +8,17 @@ from annotators.models import (
     Annotator,
     Appeal,
     Assignment,
+    Barring,
     OutcomePay,
     PanelOrder,
     PanelSecret,
     PanelSubmission,
     Payment,
+    QualificationAttempt,
     SampleColumn,
     Verdict,
 )
+from studies.models import Qualification
 
 NOW = timezone.now()
 
@@ -70,6 +73,11 @@ def taken_back(w):
     return verdict(w, kind="reverse", reverses=rejection(w))
 
 
+def barring(w, **columns):
+    usual = {"annotator": w["assignment"].annotator, "ground": "hand", "reason": "Copies.", "by": w["researcher"]}
+    return Barring(**{"study": w["study"], "at": NOW} | usual | columns)
+
+
 def appeal(w, **columns):
     usual = {"verdict": rejection(w), "rejected_by": w["researcher"], "text": "Why?", "due_at": NOW + timedelta(days=9)}
     return Appeal(**usual | columns)
@@ -95,3 +103,18 @@ def outcome_pay(w, **columns):
 def payment(w, **columns):
     usual = {"assignment": w["assignment"], "kind": "base", "amount": 1, "currency": "USD", "way": "hand"}
     return Payment(**usual | columns)
+
+
+def qualification(w):
+    return Qualification.objects.create(owner=w["researcher"], name="reads", valid_days=30)
+
+
+def second_qualification(w):
+    """One with the owner, name and validity of a stored one."""
+    stored = qualification(w)
+    return Qualification(owner=stored.owner, name=stored.name, valid_days=stored.valid_days)
+
+
+def attempt(w, **columns):
+    values = {"number": 1, "n_right": 1, "n_asked": 2, "is_passed": True} | columns
+    return QualificationAttempt(assignment=w["assignment"], section=w["spa"], **values)

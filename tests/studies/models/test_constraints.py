@@ -37,6 +37,7 @@ from studies.models import (
     Output,
     Placement,
     Prompt,
+    Qualification,
     Question,
     Section,
     SectionArm,
@@ -49,13 +50,17 @@ from tests.studies.models.rows import (
     NOW,
     appeal,
     at_panel,
+    attempt,
+    barring,
     column,
     order,
     other,
     outcome_pay,
     payment,
+    qualification,
     rejection,
     saved,
+    second_qualification,
     secret,
     submission,
     taken_back,
@@ -79,6 +84,27 @@ CASES = {
     "arm_system_once": lambda w: ArmSystem(arm=w["arm"], system=w["study"].systems.first()),
     "section_position_once_per_study": lambda w: Section(study=w["study"], position=1, protocol="spa"),
     "section_does_not_reuse_itself": lambda w: (Section, {"pk": w["spa"].pk}, {"reuses_id": w["spa"].pk}),
+    "section_pass_mark_is_above_zero": lambda w: Section(
+        study=w["study"], position=90, protocol="survey", purpose="screening", pass_mark=0
+    ),
+    "section_with_a_pass_mark_does_not_count_in_the_results": lambda w: Section(
+        study=w["study"], position=90, protocol="survey", pass_mark=1
+    ),
+    "section_qualifies_only_with_a_pass_mark": lambda w: Section(
+        study=w["study"], position=90, protocol="survey", purpose="screening", qualification=qualification(w)
+    ),
+    "section_is_the_only_test_of_its_study": lambda w: (
+        Section(study=w["study"], position=90, protocol="survey", purpose="screening", pass_mark=1).save()
+        or Section(study=w["study"], position=91, protocol="survey", purpose="screening", pass_mark=1)
+    ),
+    "qualification_name_once_per_owner": second_qualification,
+    "qualification_has_a_name": lambda w: Qualification(owner=w["researcher"], name="", valid_days=30),
+    "qualification_is_valid_for_a_day_or_longer": lambda w: Qualification(
+        owner=w["researcher"], name="reads", valid_days=0
+    ),
+    "qualification_attempt_once_per_number": lambda w: attempt(w).save() or attempt(w),
+    "qualification_attempt_is_the_first_or_second": lambda w: attempt(w, number=3),
+    "qualification_attempt_has_no_more_right_than_asked": lambda w: attempt(w, n_right=3),
     "section_arm_once": lambda w: SectionArm(section=w["spa"], arm=w["arm"]),
     "question_position_once_per_section": lambda w: Question(section=w["spa"], position=1, key="new", text="t"),
     "question_key_once_per_section": lambda w: Question(section=w["spa"], position=99, key=w["question"].key, text="t"),
@@ -282,6 +308,13 @@ CASES = {
         (sent := submission(w)).save() or verdict(w, submission=sent).save() or verdict(w, submission=sent)
     ),
     "verdict_approves_work_without_a_submission_once": lambda w: verdict(w).save() or verdict(w),
+    "appeal_is_about_a_rejection_or_a_barring": lambda w: appeal(w, assignment=w["assignment"]),
+    "barring_once_until_it_is_lifted": lambda w: barring(w, annotator=saved(barring(w)).annotator),
+    "barring_rests_on_a_screening_or_on_a_decision_with_a_reason": lambda w: barring(w, reason=""),
+    "barring_is_lifted_whole_or_not_at_all": lambda w: barring(w, lifted_at=NOW + timedelta(days=1)),
+    "barring_is_lifted_after_it_was_made": lambda w: barring(
+        w, lifted_at=NOW - timedelta(days=1), lifted_by=w["researcher"], lift_reason="Enough."
+    ),
     "appeal_says_something": lambda w: appeal(w, text=""),
     "appeal_is_due_after_it_was_made": lambda w: appeal(w, due_at=NOW - timedelta(days=1)),
     "appeal_is_answered_whole_or_not_at_all": lambda w: appeal(w, answer="Yes."),

@@ -10,6 +10,7 @@ from annotators.recruitment.panels import ForgedMessage
 
 from .files import bulk_form_texts, parse_submissions_csv
 from .policy import REJECTION_POLICY
+from .thresholds import ThresholdsForm, declared_thresholds, threshold_lines
 from .vocabulary import COMPLETE_URL, ID_PATTERN, PARAMETERS
 
 HOME_URL = "https://app.prolific.com/"
@@ -23,7 +24,7 @@ def clean_prolific_id(value: str) -> str:
     return value
 
 
-class ProlificSettings(OutcomeCodesForm):
+class ProlificSettings(ThresholdsForm, OutcomeCodesForm):
     review = forms.ChoiceField(
         label="people who complete are",
         choices=[("manual", "reviewed by you"), ("automatic", "approved by Prolific at once")],
@@ -115,6 +116,12 @@ class Prolific(Channel):
             if recruitment.settings.get("code_complete")
             else ["There is no code for people who complete. Add it in the link's settings."]
         )
+
+    def thresholds(self, recruitment):
+        return declared_thresholds(recruitment.settings)
+
+    def threshold_lines(self, thresholds):
+        return threshold_lines(thresholds)
 
     def service(self, recruitment, secrets):
         from .service import ProlificService

@@ -23,6 +23,7 @@ from .completion import completion_codes
 from .money import parse_charged_fees, to_minor_units
 from .policy import REJECTION_POLICY
 from .submissions import parse_submission
+from .thresholds import build_filters
 from .webhook import SUBMISSION_EVENT
 
 PAGE_SIZE = 100
@@ -155,9 +156,14 @@ class ProlificService(PanelService):
         groups = [group for group in [self.settings.get("barred_group")] if group] + [
             self._get_or_create_group(name) for name in values.get("lists") or ()
         ]
+        filters: list[dict[str, Any]] = []
         if groups:
             # People added later are kept out too, because Prolific checks the current members of the groups.
-            draft["filters"] = [{"filter_id": "participant_group_blocklist", "selected_values": groups}]
+            filters.append({"filter_id": "participant_group_blocklist", "selected_values": groups})
+        if thresholds := values.get("thresholds"):
+            filters += build_filters(thresholds, self.client.rows_of_all_pages("filters/"))
+        if filters:
+            draft["filters"] = filters
         if project := self.settings.get("project"):
             draft["project"] = project
         return draft

@@ -225,6 +225,17 @@ class StandInApi:
         members += [person for person in body["participant_ids"] if person not in members]
         return {"results": [{"participant_id": person} for person in members]}
 
+    def list_filters(self, *, body, query):
+        countries = {"0": "United Kingdom", "1": "United States", "2": "Ireland"}
+        return {
+            "results": [
+                {"filter_id": "approval_rate", "type": "range"},
+                {"filter_id": "approval_numbers", "type": "range"},
+                {"filter_id": "current-country-of-residence", "type": "select", "choices": countries},
+                {"filter_id": "fluent-languages", "type": "select", "choices": {"19": "English", "20": "Dutch"}},
+            ]
+        }
+
     def list_workspaces(self, *, body, query):
         return {"results": [{"id": workspace, "title": "Ours"} for workspace in self.workspaces]}
 
@@ -265,6 +276,7 @@ class StandInApi:
 # Maps each request to the method that answers it; * matches an id.
 ROUTES = (
     ("GET /users/me/", StandInApi.get_account),
+    ("GET /filters/", StandInApi.list_filters),
     ("GET /studies/", StandInApi.list_studies),
     ("POST /studies/", StandInApi.create_study),
     ("GET /studies/*/", StandInApi.get_study),

@@ -12,6 +12,7 @@ from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
 from annotators.models.identity import store_person_id
 from annotators.places import assign
+from annotators.places.barrings import is_kept_out_by_other_study
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import blocklists
 from annotators.recruitment.panels.blocklists import (
@@ -107,7 +108,7 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
     refused = {
         n
         for n, person in enumerate(PEOPLE)
-        if n not in (4, 5) and assign.is_barred_by_other_study(study, assign.get_or_create_annotator("panel", person))
+        if n not in (4, 5) and is_kept_out_by_other_study(study, assign.get_or_create_annotator("panel", person))
     }
     assert refused == {0}, "the list holds them, and those who are here already"
     changed(study, batches_per_annotator=2)

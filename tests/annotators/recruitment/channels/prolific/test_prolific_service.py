@@ -27,7 +27,7 @@ def order_of(operation: str, fake, task: str) -> Order:
     values = {
         "publish": {
             "title": "Rate stories", "description": "You read stories.", "url": "https://eval.example.org/e/k/?PROLIFIC_PID=x", "reward": "1.60",
-            "currency": "GBP", "minutes": 8, "places": 30, "name": "Stories", "lists": [],
+            "currency": "GBP", "minutes": 8, "places": 30, "name": "Stories", "lists": [], "thresholds": {},
         },
         "stop": {"task": task}, "extend": {"task": task, "places": 15}, "bar": {"people": [PERSON], "list": "ours"},
         "reject": {"category": "LOW_EFFORT", "message": REASON}, "approve": {"message": ""}, "bonus": {"amount": "0.50", "currency": "GBP", "reason": "Thanks"},

@@ -1,0 +1,53 @@
+"""Check the test before the work: it has enough questions with a right answer for its pass mark."""
+
+from collections.abc import Iterator
+
+from studies.models import Item
+from studies.protocols import REGISTRY, Problem, arms_of
+from studies.protocols.base.scales import parse_scale
+
+
+def test_problems(section) -> Iterator[Problem]:
+    """Yield the faults of a section with a pass mark."""
+    protocol = REGISTRY.get(section.protocol)
+    if section.pass_mark is None or protocol is None:
+        return
+    where = f"Section {section.position}"
+    if protocol.has_items:
+        n_known = _fewest_practice_items(section)
+    else:
+        n_known = sum(_has_right_answer(question) for question in section.questions.all())
+        if n_known < len(section.questions.all()):
+            yield Problem(
+                f"{where} is a test, but a question has no right answer. Mark exactly one answer of each question as right.",
+                "questions",
+            )
+    n_asked = min(section.m or n_known, n_known)
+    if n_asked < section.pass_mark:
+        yield Problem(
+            f"{where} is a test with {n_asked} known answers, but its pass mark is {section.pass_mark}. Lower the pass mark, or add known answers.",
+            "sections",
+        )
+    elif n_known < 2 * n_asked:
+        yield Problem(
+            f"{where} is a test whose second attempt repeats the first in another order. Add known answers for a second set.",
+            "sections",
+            False,
+            "test_repeats",
+        )
+
+
+def _fewest_practice_items(section) -> int:
+    """Return how many practice items with an expected answer the arm with the fewest has."""
+    rows = section.items.filter(kind=Item.Kind.PRACTICE, expected__isnull=False).distinct()
+    domains = list(rows.values_list("prompt__domain", flat=True))
+    counts = [sum(not arm.domain or domain in ("", arm.domain) for domain in domains) for arm in arms_of(section)]
+    return min(counts, default=0)
+
+
+def _has_right_answer(question) -> bool:
+    try:
+        scale = parse_scale(question.scale)
+    except (ValueError, TypeError, KeyError):
+        return False  # the checks of sections report the scale
+    return scale.kind == "choice" and bool(scale.right_key) and question.required

@@ -1,0 +1,90 @@
+"""The lines of barring an annotator from further batches, and of objections to it."""
+
+from django.urls import reverse
+
+from analysis.data.flat_rows.selection import annotator_pseudonym
+from annotators.models import Appeal, Barring
+from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.places import assign
+from annotators.places.barrings import bar_annotator, lift_barring
+from tests.admin_pages import logged_in
+from tests.messages.forms.scenarios import PLACES, REPORT, WORK, me, said
+from tests.messages.forms.work import colleague, refused, with_work
+
+
+def barred(submission, reason="Copies.") -> Barring:
+    return bar_annotator(submission.assignment.study, submission.assignment.annotator, reason, me())
+
+
+def bars_somebody_else(submission):
+    somebody = assign.get_or_create_annotator("panel", "somebody")
+    bar_annotator(submission.assignment.study, somebody, "Copies.", me())
+
+
+def on_barring_page(before=None, **data):
+    """What the page of an annotator's barrings says to a decision."""
+
+    def act(panel, submission):
+        if before:
+            before(submission)
+        study = submission.assignment.study
+        name = annotator_pseudonym(study, submission.assignment.annotator.code)
+        url = reverse("study_annotator_barring", args=[study.code, name])
+        return said(logged_in(me()).post(url, {"reason": "Copies."} | data, follow=True))
+
+    return with_work(act)
+
+
+def barring_appealed(submission) -> Appeal:
+    barred(submission)
+    return create_appeal(submission.assignment, "Why?", is_about_barring=True)
+
+
+def answer_after_lifting(submission):
+    appeal = barring_appealed(submission)
+    lift_barring(appeal.barring, "A mistake.", me())
+    appeal.barring.refresh_from_db()
+    answer_appeal(appeal, "No.", False, colleague())
+
+
+LINES = {
+    f"{WORK}:_barring_to_appeal": [
+        (
+            "You may do further parts",
+            "you do not need to object",
+            refused(lambda one: create_appeal(one.assignment, "Why?", is_about_barring=True)),
+        ),
+    ],
+    f"{PLACES}:bar_annotator": [
+        (
+            "This annotator is already barred",
+            "You do not need to do anything",
+            refused(lambda one: [barred(one), barred(one)]),
+        ),
+        ("This person has no batch", "Choose an annotator who has taken part", refused(bars_somebody_else)),
+    ],
+    f"{PLACES}:lift_barring": [
+        (
+            "This barring is already lifted",
+            "You do not need to do anything",
+            refused(lambda one: [lift_barring(row, "Why?", me()) for row in [barred(one)] * 2]),
+        ),
+    ],
+    f"{REPORT}:barring_page": [
+        ("Barred", "can still be finished", on_barring_page()),
+        ("Lifted", "can take further batches", on_barring_page(barred, lift="1")),
+        ("This barring is already lifted", "You do not need to do anything", on_barring_page(lift="1")),
+    ],
+    f"{PLACES}:_clean_reason": [
+        ("The reason is empty", "Write why", refused(lambda one: barred(one, " "))),
+        ("The reason is too long", "Use at most 2000", refused(lambda one: barred(one, "x" * 2001))),
+    ],
+    f"{WORK}:answer_appeal": [
+        (
+            "You barred this annotator",
+            "Another editor must answer",
+            refused(lambda one: answer_appeal(barring_appealed(one), "No.", False, me())),
+        ),
+        ("The barring is lifted since", "No answer is needed", refused(answer_after_lifting)),
+    ],
+}
