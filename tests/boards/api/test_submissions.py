@@ -256,6 +256,7 @@ def test_others_see_only_scored_submissions_and_no_hidden_name():
         "Submission 4",
         "Submission 5 (withdrawn)",
     ]
+    assert all((row["team"], row["url"], row["description"]) == ("", "", "") for row in shown if row["is_anonymous"])
     # Its own team reads the name, and may publish it.
     own = api.get(f"boards/{board.slug}/submissions/?name=secret project").json()["results"][0]
     assert own["state"] == "scored"
