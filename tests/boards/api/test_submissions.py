@@ -273,3 +273,11 @@ def test_prompts_have_what_a_system_is_given_and_nothing_else(board, api):
     assert set(first["results"][0]) == {"prompt", "text", "source", "domain", "language"}
     following = first["next"].partition("/api/v1/")[2]
     assert [row["prompt"] for row in api.get(following).json()["results"]] == board.sample_keys[10:]
+
+
+def test_only_the_prompts_of_the_subsample_are_to_be_answered():
+    board = builders.open_board(sample_size=5)
+    api = api_of_team(board)
+    rows = api.get(f"boards/{board.slug}/prompts/").json()["results"]
+    assert [row["prompt"] for row in rows] == board.sample_keys and len(rows) == 5
+    assert post(api, board, body(board)).json()["n_outputs"] == 5
