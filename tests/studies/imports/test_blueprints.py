@@ -146,7 +146,8 @@ def test_a_board_template_opens_a_board_with_a_round_once_it_has_prompts(slug):
     scores = {row["name"]: row["scores"][overall] for row in snapshots.display_rows(snapshot)}
     # The reference of the relative scale is the middle of all scores, and no row.
     assert list(scores) == ["good", "weak"]
-    assert {score["labels"] for score in scores.values()} == {score["prompts"] for score in scores.values()} == {40}
+    # A board gives a few outputs a second label.
+    assert all(40 == score["prompts"] <= score["labels"] < 50 for score in scores.values())
     assert 0 <= scores["weak"]["estimate"] < 50 < scores["good"]["estimate"] <= 100
 
 
