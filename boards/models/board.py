@@ -95,6 +95,7 @@ class Board(models.Model):
     sample_keys = models.JSONField(default=list, blank=True, editable=False)
     design_sha256 = models.CharField(max_length=64, blank=True, editable=False)
     labels_per_output = models.PositiveSmallIntegerField(
+        "labels per output",
         default=1,
         validators=[MinValueValidator(1), *SMALLINT_VALIDATORS],
         help_text="How many annotators judge each output in a round.",
@@ -116,9 +117,10 @@ class Board(models.Model):
         help_text="At least this share of each round's outputs comes from anchors, if there are enough anchors.",
     )
     max_submissions_per_round = models.PositiveSmallIntegerField(
-        default=10, validators=[MinValueValidator(1), MaxValueValidator(100)]
+        "most submissions per round", default=10, validators=[MinValueValidator(1), MaxValueValidator(100)]
     )
     budget_per_submission = models.DecimalField(
+        "budget per submission",
         max_digits=9,
         decimal_places=2,
         null=True,
@@ -127,6 +129,7 @@ class Board(models.Model):
         help_text="In the template's currency. Empty: no limit.",
     )
     budget_per_month = models.DecimalField(
+        "budget per month",
         max_digits=9,
         decimal_places=2,
         null=True,

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from analysis.models import AnalysisRun, ApiToken, Coding, CodingItem, CodingSample, CodingSeat, Figure
+from analysis.models import AnalysisRun, Figure
 from annotators.models import (
     Annotator,
     Assignment,
@@ -45,7 +45,7 @@ from studies.models import (
     StudyMember,
     System,
 )
-from tests.builders import user
+from tests.studies.models.coding_cases import CODING_AND_TOKEN_CASES
 from tests.studies.models.rows import (
     NOW,
     appeal,
@@ -332,24 +332,7 @@ CASES = {
         result_sha256="",
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
-    "coding_sample_number_once_per_study": lambda w: CodingSample(number=1, **w["sampled"]),
-    "coding_sample_takes_somebody_of_each_arm": lambda w: CodingSample(number=2, **w["sampled"] | {"per_arm": 0}),
-    "coding_sample_is_of_a_known_kind": lambda w: CodingSample(number=2, **w["sampled"] | {"kind": "other"}),
-    "coding_sample_has_a_known_rule": lambda w: CodingSample(number=2, **w["sampled"] | {"rule": "other"}),
-    "coding_seat_number_once_per_sample": lambda w: CodingSeat(sample=w["sample"], number=1, user=user("another")),
-    "coding_seat_once_per_person": lambda w: CodingSeat(sample=w["sample"], number=2, user=w["researcher"]),
-    "coding_seat_is_one_of_three": lambda w: CodingSeat(sample=w["sample"], number=4, user=user("another")),
-    "coding_item_number_once_per_sample": lambda w: (
-        other(w).save() or CodingItem(sample=w["sample"], number=1, assignment=Assignment.objects.last())
-    ),
-    "coding_item_once_per_annotator": lambda w: CodingItem(sample=w["sample"], number=2, assignment=w["assignment"]),
-    "coding_revision_once_per_item_and_coder": lambda w: Coding(item=w["coded"], coder=w["researcher"], is_none=True),
-    "coding_gives_labels_or_says_that_none_applies": lambda w: Coding(
-        item=w["coded"], coder=w["researcher"], revision=2
-    ),
-    "api_token_hash_once": lambda w: ApiToken(user=w["researcher"], name="t", hash="h"),
-    "api_token_is_hashed": lambda w: ApiToken(user=w["researcher"], name="t", hash=""),
-}
+} | CODING_AND_TOKEN_CASES
 
 
 def violates(name, error) -> bool:
