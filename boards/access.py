@@ -106,6 +106,8 @@ def replace_members(board: Board, by, member_roles: Sequence[tuple[int, str]]) -
     if not any(role in OWNERS for _, role in member_roles):
         raise ValidationError("A board needs at least one owner. Give one person this role.")
     Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+    if dict(board.members.values_list("user_id", "role")) == {user: str(role) for user, role in member_roles}:
+        return
     board.members.exclude(user__in=users).delete()
     for user, role in member_roles:
         BoardMember.objects.update_or_create(board=board, user_id=user, defaults={"role": role})

@@ -102,7 +102,7 @@ def filled(route: str, w) -> str:
         "studies/prompt": w["study"].prompts.first().pk, "studies/output": Output.objects.first().pk, "studies/study": w["study"].pk,
         "annotators/assignment": w["done"].pk, "annotators/recruitment": w["door"].pk, "annotators/inquiry": w["inquiry"].pk,
         "analysis/apitoken": w["token"].pk, "analysis/analysisrun": w["run"].pk,
-        "analysis/codingsample": w["sample"].pk, "boards/board": w["board"].pk,
+        "analysis/codingsample": w["sample"].pk, "boards/board": w["board"].pk if "board" in w else 1,
     }  # fmt: skip
     route = route.replace("/study/<int:pk>/", f"/study/{w['study'].pk}/")
     if "exclusion/<int:pk>" in route:
@@ -113,7 +113,8 @@ def filled(route: str, w) -> str:
     if route.startswith("admin/studies/job/"):
         route = route.replace("<uuid:code>", str(w["job"].code))
     if "boards/" in route:
-        route = route.replace("<slug:slug>", w["board"].slug).replace("<int:pk>", str(w["team"].pk))
+        slug, team = (w["board"].slug, w["team"].pk) if "board" in w else ("none", 1)
+        route = route.replace("<slug:slug>", slug).replace("<int:pk>", str(team))
     parts = {
         "<uuid:code>": w["study"].code, "<uuid:job>": w["job"].code, "<int:number>": 1, "<str:code>": w["live"].code,
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",

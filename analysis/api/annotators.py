@@ -210,7 +210,7 @@ class LiftBarringView(_BarringView):
     )
     def post(self, request, code, annotator):
         person, reason = self._read(request, annotator)
-        barring = Barring.objects.filter(study=self.study, annotator=person, lifted_at=None).first()
+        barring = Barring.objects.filter(study=self.study, annotator=person).order_by("-pk").first()
         if barring is None:
             raise Http404
         lift_barring(barring, reason, request.user)

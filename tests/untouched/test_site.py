@@ -28,7 +28,7 @@ HOLD = (
     "admin/annotators/recruitment/<int:pk>/panel/ ", "admin/annotators/recruitment/<int:pk>/panel/rounds/", "admin/annotators/recruitment/<int:pk>/demographics/",
     "admin/annotators/recruitment/<path:object_id>/", "admin/studies/output/<path:object_id>/", "admin/studies/prompt/<path:object_id>/",
     "admin/studies/section/<path:object_id>/", "admin/studies/study/<path:object_id>/", "studies/<uuid:code>/import/preparation/",
-    "admin/studies/study/<int:pk>/amend/",
+    "admin/studies/study/<int:pk>/amend/", "boards/<slug:slug>/manage/settings/", "boards/<slug:slug>/manage/members/",
 )  # fmt: skip
 # Pages whose forms ask for something that is then done, or made: pressing the button is the change.
 DO = {
@@ -43,7 +43,9 @@ DO = {
     "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
-    "studies/bundle/": "reads a bundle",
+    "studies/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",
+    "boards/<slug:slug>/manage/rounds/": "opens a round", "boards/<slug:slug>/manage/anchors/": "chooses an anchor",
+    "boards/<slug:slug>/team/": "submits", "studies/<uuid:code>/annotators/<slug:annotator>/barring/": "bars, or lifts a barring",
 }  # fmt: skip
 
 

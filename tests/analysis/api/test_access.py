@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
-from analysis.data.flat_rows.selection import assignment_pseudonym
+from analysis.data.flat_rows.selection import annotator_pseudonym, assignment_pseudonym
 from annotators.models import Exclusion
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
@@ -49,6 +49,8 @@ TABLE = (
     ("POST", "studies/{d}/outputs/", {"system": "alpha", "prompt": "p000", "sample": 1, "text": "More."}, WRITE),
     ("GET", "studies/{s}/batches/", None, READ),
     ("GET", "studies/{s}/annotators/", None, READ),
+    ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
+    ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
     ("GET", "studies/{s}/assignments/", None, READ),
     ("GET", "studies/{s}/responses/", None, READ),
     ("GET", "studies/{s}/codings/", None, READ),
@@ -129,6 +131,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "p": made.code,
         "x": excluded.pk,
         "a": assignment_pseudonym(first.code),
+        "n": annotator_pseudonym(study, first.annotator.code),
     }
 
 
@@ -163,7 +166,8 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
             .replace("{j}", "{job}")
             .replace("{p}", "{job}")
             .replace("/1/", "/{number}/")
-            .replace("{x}", "{number}"),
+            .replace("{x}", "{number}")
+            .replace("{n}", "{annotator}"),
         )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")

@@ -24,7 +24,16 @@ DATACLASSES = {
 }
 # What a caller hands in and nobody stores: it holds functions.
 # Curves are the evidence behind an estimate; they stay in the process.
-INPUTS = {"PlanOptions", "TCurve", "BettingCurve", "FittedRows", "ModelJackknife", "ModelSpread"}
+INPUTS = {
+    "PlanOptions",
+    "TCurve",
+    "BettingCurve",
+    "FittedRows",
+    "ModelJackknife",
+    "ModelSpread",
+    "ClusterMoves",
+    "ScoreSpread",
+}
 
 
 def estimate(**changes):

@@ -70,6 +70,7 @@ def test_people_are_counted_alike_wherever_they_are_counted(world):
         "released": sum(by_hand["released"].values()),
         "late": by_hand["late"],
         "withdrawn": sum(bool(one.withdrawn_at) for one in live(study)),
+        "test": None,
     }
     days = page.context["days"]
     assert sum(day.submitted for day in days) == by_hand["submitted"]
