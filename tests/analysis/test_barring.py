@@ -222,7 +222,7 @@ def test_by_hand_from_the_page_of_annotators_and_over_rest(played):
     lift = reverse("api-annotator-lift", args=[study.code, name])
     assert api.post(lift, {"reason": ""}).status_code == 400
     assert api.post(lift, {"reason": "A mistake."}).json()["lifted_by"] == researcher.username
-    assert api.post(lift, {"reason": "A mistake."}).status_code == 404
+    assert api.post(lift, {"reason": "A mistake."}).status_code == 409
     bar = reverse("api-annotator-bar", args=[study.code, name])
     assert api.post(bar, {"reason": "After all."}).status_code == 201
     assert api.post(bar, {"reason": "After all."}).status_code == 409
