@@ -106,7 +106,13 @@ def rating_fields(found: "PairedRatings", place: int) -> dict[str, Any]:
     ranks = found.ranks
     order = {system: position for position, system in enumerate(ranks.systems)}
     position = order.get(place)
-    has_ranks = ranks.low is not None and ranks.high is not None and position is not None
+    rank_fields: dict[str, Any] = dict.fromkeys(("rank_low", "rank_high", "is_best"))
+    if ranks.low is not None and ranks.high is not None and position is not None:
+        rank_fields = {
+            "rank_low": ranks.low[position],
+            "rank_high": ranks.high[position],
+            "is_best": ranks.best[position],
+        }
     low, high = (one.interval.low, one.interval.high) if one.interval else (None, None)
     return {
         "estimate": win_percent(one.estimate),
@@ -121,9 +127,7 @@ def rating_fields(found: "PairedRatings", place: int) -> dict[str, Any]:
         "unit": one.unit,
         "n": one.n,
         "warnings": [warning.code for warning in one.warnings],
-        "rank_low": ranks.low[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
-        "rank_high": ranks.high[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
-        "is_best": ranks.best[position] if has_ranks else None,  # type: ignore[index]  # has_ranks says so
+        **rank_fields,
     }
 
 

@@ -13,7 +13,7 @@ PROBES = {
     "neutral_share": "Many answers are ties or neutral.",
     "cycles": "Preferences go in circles.",
     "heavy_voter": "One annotator gave a large share of the labels.",
-    "separation": "Few systems can be told apart.",
+    "separation": "Few systems are shown to differ.",
     "drift": "Scores of the same systems differ between rounds.",
 }
 

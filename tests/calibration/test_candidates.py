@@ -42,7 +42,7 @@ def test_in_a_complete_table_the_mixed_model_is_that_of_the_mean_squares():
 
 
 def test_without_differences_of_people_and_prompts_the_mixed_model_is_a_t_test():
-    """Each person gives one answer, to a prompt of its own: neither variance can be told from the rest."""
+    """Each person gives one answer, to a prompt of its own: neither variance can be separated from the rest."""
     values = np.random.default_rng(4).normal(size=30)
     fit = crossed_model(values, np.arange(30), np.arange(30))
     assert_allclose([fit.mean, fit.se, fit.df], [values.mean(), values.std(ddof=1) / math.sqrt(30), 29], rtol=1e-6)

@@ -11,7 +11,7 @@ from analysis.stats.results import Record
 
 MAX_STEPS = 2000
 TOLERANCE = 1e-10
-# With two answers to an item, the errors of one annotator cannot be told from those of the other.
+# With two answers to an item, the errors of one annotator cannot be separated from those of the other.
 MIN_ANSWERS_OF_AN_ITEM = 3
 
 
