@@ -12,7 +12,8 @@ ALPHA = 0.05
 RESAMPLES = 1999
 
 
-def _arrays(rows: "DataFrame") -> tuple[Any, ...]:
+def answer_arrays(rows: "DataFrame") -> tuple[Any, ...]:
+    """Return values, systems, prompts and annotators, as the statistics take them."""
     return (
         rows["value"].to_numpy(float),
         rows["system"].to_numpy(),
@@ -48,7 +49,7 @@ def better_than_best_before(
         if not new:
             continue
         estimates = leaderboard.compare_each_with_best_before(
-            *_arrays(until),
+            *answer_arrays(until),
             new=new,
             earlier=earlier,
             was_better=[one["is_better"] for one in found],
@@ -85,7 +86,7 @@ def audit_of_scores(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gen
         return []
     positions = rows["is_first"]
     probes = board_audit.audit_scores(
-        *_arrays(rows),
+        *answer_arrays(rows),
         rng=rng,
         positions=positions.astype(float).to_numpy() if positions.notna().all() else None,
         rounds=rows["round"].to_numpy() if rows["round"].nunique() > 1 else None,
@@ -119,7 +120,7 @@ def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
 
     if rows.empty or rows["system"].nunique() < 2:
         return None
-    return sensitivity_fields(first_place.first_place_sensitivity(*_arrays(rows)))
+    return sensitivity_fields(first_place.first_place_sensitivity(*answer_arrays(rows)))
 
 
 def sensitivity_fields(found: Any, systems: Sequence[int] | None = None) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def effects_of_days(rows: "DataFrame", rng: "np.random.Generator") -> dict[str, 
     for name, labels in (("day", known["day"].astype(str)), ("weekday", known["day"].map(_weekday))):
         if labels.nunique() < 2:
             continue
-        values, systems, prompts, people = _arrays(known)
+        values, systems, prompts, people = answer_arrays(known)
         estimates, joint = leaderboard.day_effects(
             values, systems, prompts, people, labels.to_numpy(), rng=rng, resamples=RESAMPLES
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from boards.models import Board
 from boards.scoring.rows import Criterion, board_kind, find_criteria
 
-from .checks import audit_of_scores, better_than_best_before, effects_of_days, sensitivity_of_first_place
+from .checks import answer_arrays, audit_of_scores, better_than_best_before, effects_of_days, sensitivity_of_first_place
 from .comparisons import stored_differences
 from .paper_studies import double_labels, paper_studies
 from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
@@ -140,15 +140,6 @@ def estimate_fields(estimate: "Estimate") -> dict[str, Any]:
     }
 
 
-def _arrays(rows: "DataFrame") -> tuple[Any, ...]:
-    return (
-        rows["value"].to_numpy(float),
-        rows["system"].to_numpy(),
-        rows["prompt"].to_numpy(),
-        rows["annotator"].to_numpy(),
-    )
-
-
 def _rank_fields(ranks: Any) -> dict[int, dict[str, Any]]:
     if ranks.low is None:
         return {}
@@ -162,7 +153,7 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
     from analysis.stats import leaderboard
 
     found = leaderboard.leaderboard(
-        *_arrays(rows), rng=rng, level=LEVEL, items_sampled=is_new_prompts, resamples=RESAMPLES
+        *answer_arrays(rows), rng=rng, level=LEVEL, items_sampled=is_new_prompts, resamples=RESAMPLES
     )
     ranks = found.ranks
     return {
@@ -176,7 +167,7 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
 def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator") -> dict[str, Any]:
     from analysis.stats import leaderboard
 
-    values, systems, prompts, people = _arrays(rows)
+    values, systems, prompts, people = answer_arrays(rows)
     found = leaderboard.equated_scores(
         values,
         systems,
@@ -238,7 +229,7 @@ def _paper_scores(rows: "DataFrame", rng: "np.random.Generator") -> dict[int, di
 
     found = {}
     for system in rows["system"].unique().tolist():
-        values, _, prompts, people = _arrays(rows[rows["system"] == system])
+        values, _, prompts, people = answer_arrays(rows[rows["system"] == system])
         score = leaderboard.system_score_in_points(
             values, prompts, people, rng=rng, mode="paper", level=LEVEL, resamples=RESAMPLES, unit="answer"
         )
