@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from django.db import transaction
 from django.test import TransactionTestCase
 
 from tests import thrift
@@ -74,6 +75,19 @@ def lacking(what: str):
     if IS_ALL_REQUIRED:
         pytest.fail(f"{what}, and HEVAL_REQUIRE=all leaves nothing out", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def module_transaction(django_db_setup, django_db_blocker):
+    """Rows that a module's fixtures write are there for each of its tests, and are rolled back after the last.
+
+    Each test runs in a savepoint of its own, so that it must read such rows anew. A test with ``transactional_db`` cannot be in that module.
+    """
+    with django_db_blocker.unblock():
+        forget_frozen_designs()
+        with transaction.atomic():
+            yield
+            transaction.set_rollback(True)
 
 
 @pytest.fixture

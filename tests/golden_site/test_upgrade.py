@@ -14,6 +14,8 @@ from tests.conftest import ROOT, lacking
 
 from .stored import SECRETS, into_postgres, into_sqlite, scratch
 
+# One worker makes each of the databases; two would make both of them twice.
+pytestmark = pytest.mark.xdist_group("upgrade")
 # What Django itself writes down while it migrates.
 DJANGOS = {"django_migrations", "django_content_type", "auth_permission"}
 # Tables whose rows a later migration changes, and columns (table, column) that one gave up, with the reason.

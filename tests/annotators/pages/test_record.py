@@ -26,7 +26,7 @@ from annotators.pages.record import (
 )
 from annotators.places import assign
 from annotators.views.lookup import get_page_assignment_or_404_and_allow_framing
-from studies.models import Batch
+from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.builders import spa_study
 from tests.players import answered, claimed, form, open_page, plausible, submitted
@@ -34,9 +34,14 @@ from tests.players import answered, claimed, form, open_page, plausible, submitt
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
+@pytest.fixture(scope="module")
+def stored_study(module_transaction) -> int:
+    return spa_study(target_n=3).pk
+
+
 @pytest.fixture
-def study():
-    return spa_study(target_n=3)
+def study(stored_study, db):
+    return Study.objects.get(pk=stored_study)
 
 
 def at_questions(study, person="w"):

@@ -35,9 +35,14 @@ from tests.players import submitted
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
+@pytest.fixture(scope="module")
+def stored_study(module_transaction) -> int:
+    return spa_study().pk
+
+
 @pytest.fixture
-def study():
-    return spa_study()
+def study(stored_study, db):
+    return Study.objects.get(pk=stored_study)
 
 
 @pytest.fixture

@@ -34,17 +34,23 @@ from tests.builders import launched, promised, recruitment, spa_draft, user
 from tests.players import answered, claimed, submitted
 
 
-@pytest.fixture
-def service(monkeypatch):
-    made = Pretend()
-    speaks(monkeypatch, made)
-    monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval", "bonus", "screen_out"}))
-    monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)
-    return made
+@pytest.fixture(scope="module")
+def service():
+    with pytest.MonkeyPatch.context() as patch:
+        made = Pretend()
+        speaks(patch, made)
+        patch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval", "bonus", "screen_out"}))
+        patch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)
+        yield made
 
 
 @pytest.fixture
-def world(service):
+def world(stored_world, db):
+    return tuple(type(row).objects.get(pk=row.pk) for row in stored_world)
+
+
+@pytest.fixture(scope="module")
+def stored_world(service, module_transaction):
     """The study, a link by a panel, and a link whose people are paid by hand in another currency."""
     owner = user("owner")
     draft = spa_draft(
