@@ -1,11 +1,13 @@
-"""Jobs that build reports and export files and screen annotators, and periodic tasks of replacements, screenings and stopping rules."""
+"""Jobs that build reports and export files, screen annotators and compute metrics, and periodic tasks of replacements, screenings and stopping rules."""
 
 from studies.models import Job
 from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
 
 from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
+from .metrics import computed
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -56,3 +58,10 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 def run_export_job_and_delete_old_files(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Write an export table to a file."""
     return parquet.write_export_file_and_delete_old_files(job, progress)
+
+
+@jobs.register(computed.KIND, user_facing_errors=(ActionRefused,))
+def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compute metrics of the outputs of a study and store them."""
+    stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
+    return {"metrics": [metric.pk for metric in stored]}

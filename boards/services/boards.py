@@ -6,9 +6,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.functions import Now
 
+from analysis.metrics.scoring.rows import board_kind, find_scoring_problem
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
-from boards.scoring.rows import board_kind, find_scoring_problem
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.design.seeds import seeded_random

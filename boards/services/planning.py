@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, Sum
 from django.utils import timezone
 
+from analysis.metrics.scoring import SCORERS
 from boards.models import Board, BoardRound, Submission
-from boards.scoring import SCORERS
 from studies.models import Section, System
 from studies.protocols import REGISTRY
 

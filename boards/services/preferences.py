@@ -3,8 +3,8 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from analysis.metrics.scoring.rows import Criterion
 from boards.models import Board, BoardRound, RoundEntry, SubmittedOutput
-from boards.scoring.rows import Criterion
 from studies.models import Output
 from studies.stimuli.texts import word_count
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria
 from boards.models import Board
-from boards.scoring.rows import Criterion, board_kind, find_criteria
 
 from .checks import answer_arrays, audit_of_scores, better_than_best_before, effects_of_days, sensitivity_of_first_place
 from .comparisons import stored_differences

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
+from analysis.metrics.scoring.rows import counted_origins, find_criteria, read_scored_rows
 from annotators.models import Payment
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry
-from boards.scoring.rows import counted_origins, find_criteria, read_scored_rows
 from studies.design.serialization import sha256_of
 from studies.models import Job, Study, audit
 from studies.services import jobs

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Scorer:
-    """What a board needs to know about a protocol. ``boards.scoring`` has one module for each protocol that can have a board."""
+    """How a protocol's answers become scores, for boards and for metrics beside people."""
 
     slug = ""
     # "scores": each answer gives one output a score. "preferences": each answer prefers one of two systems.

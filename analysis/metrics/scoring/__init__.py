@@ -1,4 +1,4 @@
-"""From answers to scores: one module for each protocol that can have a board."""
+"""From answers to scores: one module for each protocol whose answers are scores or preferences."""
 
 from .base import Scorer
 from .rating import RatingScorer

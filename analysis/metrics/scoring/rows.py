@@ -1,11 +1,11 @@
-"""From the answers of a round to rows that boards score: one criterion, system, prompt and annotator each."""
+"""From the answers of a study to rows with scores: one criterion, system, prompt and annotator each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from annotators.models import Assignment
-from studies.models import Exposure, Section, Study
+from studies.models import Exposure, Question, Section, Study
 from studies.protocols import REGISTRY
 
 from . import SCORERS
@@ -90,29 +90,43 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
     """
     import pandas as pd
 
+    criteria = list(criteria)
+    rows, parts = _kept_answers(study), []
+    for section in scored_sections(study):
+        shown = _systems_by_item(section)
+        for question in section.questions.all():
+            scored = _score_question(section, question, rows, shown)
+            parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
+    frame = pd.concat(parts, ignore_index=True)
+    return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
+
+
+def read_answers_of_question(question: Question) -> "DataFrame":
+    """Return one row for each kept answer to a question: the columns of ``read_scored_rows`` without ``criterion``."""
+    section = question.section
+    return _score_question(section, question, _kept_answers(section.study), _systems_by_item(section))
+
+
+def _kept_answers(study: Study) -> "DataFrame":
     from analysis.data.snapshot import database_snapshot
     from analysis.report.report_data import read_report_data
 
-    criteria = list(criteria)
     with database_snapshot():
         data = read_report_data(study, counted_origins(study))
         people = dict(Assignment.objects.filter(study=study).values_list("pk", "annotator_id"))
     rows = data.live_answers()
     rows = rows[rows["is_kept"].astype(bool)]
-    rows = rows.assign(
+    return rows.assign(
         annotator=rows["assignment"].map(people),
         day=rows["received_at"].dt.strftime("%Y-%m-%d"),
     )
-    parts = []
-    for section in scored_sections(study):
-        shown = _systems_by_item(section)
-        of_section = rows[rows["section"] == section.position]
-        for question in section.questions.all():
-            answers = of_section[of_section["question"] == question.key]
-            scored = SCORERS[section.protocol].score_answers(section, question, answers, shown)
-            parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
-    frame = pd.concat(parts, ignore_index=True)
-    return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
+
+
+def _score_question(
+    section: Section, question: Question, rows: "DataFrame", shown: Mapping[str, tuple[str, ...]]
+) -> "DataFrame":
+    answers = rows[(rows["section"] == section.position) & (rows["question"] == question.key)]
+    return SCORERS[section.protocol].score_answers(section, question, answers, shown)
 
 
 def _criterion_key(question: Any, criteria: list[Criterion]) -> str:

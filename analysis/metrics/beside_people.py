@@ -1,0 +1,117 @@
+"""Answers of people and scores of metrics about the same outputs, as rows that the statistics read."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.data.blinding import check_outcomes_visible
+from analysis.models import Metric, MetricScore, PairScore
+from studies.models import Output, Question, Section, Study
+
+from .scoring import SCORERS
+from .scoring.rows import counted_origins, read_answers_of_question
+from .store import metrics_in_use
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PEOPLE_COLUMNS = ["value", "system", "other", "is_first", "prompt", "domain", "annotator", "day"]
+
+
+@dataclass(frozen=True, slots=True)
+class BesidePeople:
+    """One question of a study: the answers of people about it, and the scores that metrics and judges gave.
+
+    ``people``: a row for each kept answer, with ``value`` from 0 to 1 (higher is better for ``system``), ``system``, ``other`` (of a pair, or
+    None), ``is_first``, ``prompt``, ``domain``, ``annotator``. ``scores``: a row for each metric, output and run, with ``metric`` (its id),
+    ``system``, ``prompt``, ``length`` (of the text, in characters), ``run`` and ``value``, turned so that higher is better, and from 0 to 1 if
+    the metric has a scale. ``pair_scores``: likewise, with ``first`` and ``second`` system. ``are_people_known``: whether rows say who answered.
+    """
+
+    study: Study
+    question: Question
+    kind: str
+    metrics: list[Metric]
+    people: "DataFrame"
+    scores: "DataFrame"
+    pair_scores: "DataFrame"
+
+
+def scored_questions(study: Study) -> list[Question]:
+    """Return the live questions whose answers give scores or preferences."""
+    questions = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
+    questions = questions.filter(section__protocol__in=list(SCORERS)).select_related("section")
+    return list(questions.order_by("section__position", "position"))
+
+
+def read_beside_people(study: Study, question: Question) -> BesidePeople:
+    """Read the answers and scores of a question. Raise PermissionDenied while answers by system are hidden.
+
+    A metric about the output as a whole is read for each question.
+    """
+    check_outcomes_visible(study, counted_origins(study))
+    metrics = [metric for metric in metrics_in_use(study) if metric.question_id in (None, question.pk)]
+    return BesidePeople(
+        study,
+        question,
+        SCORERS[question.section.protocol].kind,
+        metrics,
+        read_answers_of_question(question)[PEOPLE_COLUMNS],
+        _output_scores(metrics),
+        _pair_scores(metrics),
+    )
+
+
+def all_outputs(study: Study) -> "DataFrame":
+    """Return all outputs of the judged systems, judged by people or not: ``system``, ``prompt``, ``domain``, ``length``."""
+    import pandas as pd
+
+    rows = Output.objects.filter(system__in=study.systems.judged()).order_by("system__name", "prompt__key", "sample")
+    values = rows.values_list("system__name", "prompt__key", "prompt__domain", "text")
+    return pd.DataFrame(
+        [(system, prompt, domain, len(text)) for system, prompt, domain, text in values.iterator(chunk_size=2000)],
+        columns=["system", "prompt", "domain", "length"],
+    )
+
+
+def scaled(metric: Metric, value: float) -> float:
+    """Return a score turned so that higher is better, and from 0 to 1 if the metric has a scale."""
+    if metric.scale_low is not None and metric.scale_high is not None:
+        share = (value - metric.scale_low) / (metric.scale_high - metric.scale_low)
+        return 1 - share if metric.is_lower_better else share
+    return -value if metric.is_lower_better else value
+
+
+def _output_scores(metrics: list[Metric]) -> "DataFrame":
+    import pandas as pd
+
+    by_id = {metric.pk: metric for metric in metrics}
+    rows = MetricScore.objects.filter(metric__in=by_id).order_by("metric", "output", "run")
+    values = rows.values_list(
+        "metric_id", "output__system__name", "output__prompt__key", "output__text", "run", "value"
+    )
+    return pd.DataFrame(
+        [
+            (pk, system, prompt, len(text), run, scaled(by_id[pk], value))
+            for pk, system, prompt, text, run, value in values.iterator(chunk_size=5000)
+        ],
+        columns=["metric", "system", "prompt", "length", "run", "value"],
+    )
+
+
+def _pair_scores(metrics: list[Metric]) -> "DataFrame":
+    import pandas as pd
+
+    rows = PairScore.objects.filter(metric__in=[metric.pk for metric in metrics]).order_by(
+        "metric", "first", "second", "run"
+    )
+    values = rows.values_list(
+        "metric_id", "first__system__name", "second__system__name", "first__prompt__key", "run", "value"
+    )
+    columns = ["metric", "first", "second", "prompt", "run", "value"]
+    return pd.DataFrame(list(values.iterator(chunk_size=5000)), columns=columns)
+
+
+def score_table(rows: "DataFrame", systems: list[str], prompts: list[str]) -> "DataFrame":
+    """Return the mean values as a table of prompts by systems; NaN where there is none."""
+    table = rows.pivot_table(index="prompt", columns="system", values="value", aggfunc="mean")
+    return table.reindex(index=prompts, columns=systems)

@@ -1,0 +1,290 @@
+"""Read a file of scores: a row for each output or pair of outputs, and a column for each metric or judge."""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.models import LARGEST_SCORE
+from studies.models import Output, Question, Section, Study
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_ROWS = 500_000
+OUTPUT_COLUMNS = ("system", "prompt", "sample", "question", "run", "version")
+PAIR_COLUMNS = ("first", "second")
+LISTED = 5
+
+
+class ScoresRefused(ActionRefused):
+    """A file that cannot be stored. ``problems`` lists the reasons, with rows."""
+
+    def __init__(self, problems: TableProblems):
+        super().__init__("; ".join(str(problem) for problem in problems.first))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnScores:
+    """The scores of one column about one question: output id (or ids of the first and second output of a pair) and run to value."""
+
+    column: str
+    question: Question | None
+    by_output: dict[tuple[int, int], float] = field(default_factory=dict)
+    by_pair: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.by_output) + len(self.by_pair)
+
+
+@dataclass(slots=True)
+class ScoresFile:
+    sha256: str
+    columns: list[ColumnScores] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresFileSettings:
+    """What a person says about a file. ``columns``: those that hold scores; empty means every other column.
+
+    ``question``: the key or criterion that all scores are about, if the file has no column ``question``. ``is_partial``: the
+    file may leave out outputs.
+    """
+
+    columns: tuple[str, ...] = ()
+    question: str = ""
+    scale_low: float | None = None
+    scale_high: float | None = None
+    is_partial: bool = False
+
+
+def find_question(study: Study, name: str) -> Question | None:
+    """Return the live question with this key or criterion, or None. A key comes before a criterion, and the first section first."""
+    live = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
+    by_position = live.order_by("section__position", "position")
+    return by_position.filter(key=name).first() or by_position.filter(criterion=name).first()
+
+
+def question_names(study: Study) -> list[str]:
+    live = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
+    return list(dict.fromkeys(live.order_by("section__position", "position").values_list("key", flat=True)))
+
+
+def read_scores_file(study: Study, filename: str, data: bytes, chosen: ScoresFileSettings) -> ScoresFile:
+    """Read a CSV or JSON-lines file of scores. Raise ScoresRefused with every problem; then nothing is stored.
+
+    Columns: ``system`` and ``prompt`` (or ``first``, ``second`` and ``prompt`` for pairs), optionally ``sample``, ``question``, ``run`` and
+    ``version``; every other column has the scores of one metric or judge. An empty cell has no score.
+    """
+    return _Reader(study, chosen).read(filename, data)
+
+
+class _Reader:
+    def __init__(self, study: Study, chosen: ScoresFileSettings):
+        self.study, self.chosen = study, chosen
+        self.problems = TableProblems()
+        self.found: dict[tuple[str, int | None], ColumnScores] = {}
+        self.row_of: dict[tuple[Any, ...], int] = {}
+        self.version: tuple[str, int] | None = None
+        self.questions: dict[str, Question | None] = {}
+
+    def read(self, filename: str, data: bytes) -> ScoresFile:
+        problems = self.problems
+        if len(data) > MAX_FILE_BYTES:
+            problems.add(None, None, f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+            raise ScoresRefused(problems)
+        outputs = Output.objects.filter(system__study=self.study).values_list(
+            "pk", "system__name", "prompt__key", "sample"
+        )
+        self.outputs = {(system, prompt, sample): pk for pk, system, prompt, sample in outputs}
+        limits = TableLimits(bytes=MAX_FILE_BYTES, rows=MAX_ROWS)
+        rows = read_rows(
+            filename,
+            data,
+            known_columns=(*OUTPUT_COLUMNS, *PAIR_COLUMNS),
+            required_columns=("prompt",),
+            limits=limits,
+            problems=problems,
+        )
+        if self.chosen.question and find_question(self.study, self.chosen.question) is None:
+            self._unknown_question(None, self.chosen.question)
+        for row in rows:
+            self._read_row(row)
+        self._check_columns()
+        if problems:
+            problems.sort_by_row()
+            raise ScoresRefused(problems)
+        return ScoresFile(hashlib.sha256(data).hexdigest(), list(self.found.values()))
+
+    def _read_row(self, row: Row) -> None:
+        self._check_version(row)
+        question = self._question(row)
+        key = self._key(row)
+        names = self.chosen.columns or [
+            name for name in row.values if name and name not in (*OUTPUT_COLUMNS, *PAIR_COLUMNS)
+        ]
+        if not names:
+            self.problems.add(row.number, None, "The row has no column with scores. Add one, named like its metric.")
+        if key is None:
+            return
+        question_id = question.pk if question else None
+        seen = self.row_of.setdefault((key, question_id), row.number)
+        if seen != row.number:
+            text = f"Row {seen} already has scores for the same output, question and run. Keep one of the two rows."
+            self.problems.add(row.number, None, text)
+            return
+        for name in names:
+            value = self._value(row, name, is_pair=len(key) == 3)
+            if value is None:
+                continue
+            scores = self.found.setdefault((name, question_id), ColumnScores(name, question))
+            if len(key) == 3:
+                scores.by_pair[key] = value
+            else:
+                scores.by_output[key] = value
+
+    def _check_version(self, row: Row) -> None:
+        version = _text(row.values.get("version"))
+        if not version:
+            return
+        if self.version is None:
+            self.version = (version, row.number)
+        elif version != self.version[0]:
+            text = f"The version is “{version[:40]}”, and in row {self.version[1]} “{self.version[0][:40]}”. Upload one version at a time."
+            self.problems.add(row.number, "version", text)
+
+    def _question(self, row: Row) -> Question | None:
+        name = _text(row.values.get("question")) or self.chosen.question
+        if not name:
+            return None
+        if name not in self.questions:
+            self.questions[name] = find_question(self.study, name)
+        if self.questions[name] is None and name != self.chosen.question:
+            self._unknown_question(row.number, name)
+        return self.questions[name]
+
+    def _unknown_question(self, row: int | None, name: str) -> None:
+        names = ", ".join(f"“{key}”" for key in question_names(self.study)[:LISTED])
+        self.problems.add(row, "question", f"“{name[:80]}” is not a question of this study. Use one of: {names}.")
+
+    def _key(self, row: Row) -> Any:
+        run = self._number(row, "run", 1, at_least=1)
+        sample = self._number(row, "sample", 0, at_least=0)
+        if run is None or sample is None:
+            return None
+        prompt = _text(row.values.get("prompt"))
+        if "first" in row.values or "second" in row.values:
+            first, second = (self._output(row, column, prompt, sample) for column in PAIR_COLUMNS)
+            if first is None or second is None:
+                return None
+            if first == second:
+                self.problems.add(row.number, "second", "Both outputs of the pair are the same. Name two systems.")
+                return None
+            return first, second, run
+        output = self._output(row, "system", prompt, sample)
+        return None if output is None else (output, run)
+
+    def _output(self, row: Row, column: str, prompt: str, sample: int) -> int | None:
+        system = _text(row.values.get(column))
+        if not system:
+            self.problems.add(row.number, column, "The name of the system is empty. Enter a system of this study.")
+            return None
+        found = self.outputs.get((system, prompt, sample))
+        if found is None:
+            text = (
+                f"“{system[:60]}” has no output for the prompt “{prompt[:60]}”. Correct the names, or remove the row."
+            )
+            self.problems.add(row.number, column, text)
+        return found
+
+    def _number(self, row: Row, column: str, default: int, *, at_least: int) -> int | None:
+        text = _text(row.values.get(column))
+        if not text:
+            return default
+        if text.isascii() and text.isdigit() and at_least <= int(text[:9]) <= 32_767:
+            return int(text)
+        self.problems.add(row.number, column, f"“{text[:40]}” is not a whole number from {at_least} to 32,767.")
+        return None
+
+    def _value(self, row: Row, column: str, *, is_pair: bool) -> float | None:
+        raw = row.values.get(column)
+        text = _text(raw)
+        if not text:
+            return None
+        if is_pair and (named := self._named_verdict(row, text)) is not None:
+            return named
+        try:
+            value = float(text)
+        except ValueError:
+            self.problems.add(
+                row.number, column, f"“{text[:40]}” is not a number. Enter a number, or leave the cell empty."
+            )
+            return None
+        low, high = (0.0, 1.0) if is_pair else (self.chosen.scale_low, self.chosen.scale_high)
+        if not math.isfinite(value) or abs(value) > LARGEST_SCORE:
+            self.problems.add(
+                row.number, column, f"“{text[:40]}” is not a finite number. Leave the cell empty if there is no score."
+            )
+        elif (low is not None and value < low) or (high is not None and value > high):
+            text = (
+                f"{value:g} is outside of the scale from {low:g} to {high:g}. Convert the scores, or correct the scale."
+            )
+            self.problems.add(row.number, column, text)
+        else:
+            return value
+        return None
+
+    @staticmethod
+    def _named_verdict(row: Row, text: str) -> float | None:
+        if text == _text(row.values.get("first")) or text == "first":
+            return 1.0
+        if text == _text(row.values.get("second")) or text == "second":
+            return 0.0
+        return 0.5 if text == "tie" else None
+
+    def _check_columns(self) -> None:
+        for name in self.chosen.columns:
+            if not any(column == name for column, _ in self.found):
+                self.problems.add(None, name, "The file has no scores in this column. Check the name of the column.")
+        if not self.found and not self.problems:
+            self.problems.add(None, None, "The file has no scores. Add a row for each output.")
+        for scores in self.found.values():
+            self._check_column(scores)
+
+    def _check_column(self, scores: ColumnScores) -> None:
+        about = f" for the question “{scores.question.key}”" if scores.question else ""
+        values = {*scores.by_output.values(), *scores.by_pair.values()}
+        if len(values) == 1 and len(scores) > 1:
+            text = (
+                f"All scores{about} are {next(iter(values)):g}, so they distinguish nothing. Check the metric or judge."
+            )
+            self.problems.add(None, scores.column, text)
+        if self.chosen.is_partial or not scores.by_output:
+            return
+        covered = {output for output, _ in scores.by_output}
+        missing = [key for key, pk in self.outputs.items() if pk not in covered]
+        if missing:
+            text = (
+                f"{len(missing):,} of {len(self.outputs):,} outputs have no score{about}: {_listed(missing)}. "
+                "Add them, or say that the file covers a part."
+            )
+            self.problems.add(None, scores.column, text)
+
+
+def _listed(missing: Iterable[tuple[str, str, int]]) -> str:
+    named = [f"“{system[:40]}” for “{prompt[:40]}”" for system, prompt, _ in missing]
+    more = f" and {len(named) - LISTED:,} more" if len(named) > LISTED else ""
+    return ", ".join(named[:LISTED]) + more
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return ""
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def problems_as_rows(problems: TableProblems) -> list[Mapping[str, Any]]:
+    """Return the problems for a REST answer."""
+    return [{"row": problem.row, "column": problem.column, "error": problem.text} for problem in problems]
