@@ -161,7 +161,7 @@ def paired_ratings(
         scores=strengths,
         annotators=ranks.ClusterMoves(_root(covariance[:n_systems, :n_systems]), _root(overlap)),
         items=None,
-        pairs=None,
+        pair_covariance=None,
         is_defined=np.ones(n_systems, dtype=np.bool_),
         n_annotators=n_people,
         n_items=0,

@@ -223,10 +223,7 @@ def _compare(
     if unlinked := [name for name in earlier if linked.group.get(name) != linked.group.get(new)]:
         reason = f"no anchor links the rounds of {new} and {unlinked[0]}"
         return Estimate(status="not_identified", reason=reason, **common)
-    contrasts = np.zeros((len(earlier), len(places)))
-    contrasts[:, places[new]] = 1.0
-    contrasts[np.arange(len(earlier)), [places[name] for name in earlier]] = -1.0
-    apart = spread.combined(contrasts, list(earlier))
+    apart = spread.minus_each(places[new], [places[name] for name in earlier])
     se, df = apart.of_scores()
     best = int(np.argmin(apart.scores))
     named: dict[str, Any] = {**common, "estimate": float(apart.scores[best])}

@@ -24,11 +24,13 @@ from analysis.stats.results import ResultWarning
 
 # A cluster with this share of a system's weight leaves nothing of the system if it is left out.
 WHOLE = 1 - 1e-12
+# A variance below this share of those it was computed from is what rounding left.
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMoves:
-    """What scores become without each cluster of one kind: annotators, items, or pairs of the two.
+    """What scores become without each cluster of one kind: annotators or items.
 
     `moves` (G, K) have the covariance of the scores as their products, moves' moves. `shares` (G, K) are the clusters'
     shares of the weight of each score. Both are arrays, sparse or not.
@@ -52,6 +54,14 @@ class ClusterMoves:
         sizes = np.abs(weights) / np.maximum(np.abs(weights).sum(axis=1, keepdims=True), MIN_SPREAD)
         return ClusterMoves(_dense(self.moves @ weights.T), _dense(self.shares @ sizes.T))
 
+    def minus_each(self, place: int, others: IntArray) -> "ClusterMoves":
+        """Return the moves of the score at `place` minus each of the others."""
+        moves, shares = _dense(self.moves), _dense(self.shares)
+        return ClusterMoves(
+            moves[:, [place]] - moves[:, others],
+            (shares[:, [place]] + shares[:, others]) / 2,
+        )
+
     def in_order(self, order: IntArray) -> "ClusterMoves":
         """Return the moves of some of the scores, in another order."""
         return ClusterMoves(self.moves[:, order], self.shares[:, order])
@@ -61,7 +71,7 @@ class ClusterMoves:
 class ScoreSpread:
     """Scores (K,) of `systems` and their joint spread over annotators, over items, and over pairs of the two.
 
-    `items` and `pairs` are None if the claim is about exactly these items. `is_defined` (K,) is False for a system that
+    `items` and `pair_covariance` (K, K) are None if the claim is about exactly these items. `is_defined` (K,) is False for a system that
     one annotator (or one item) alone gave answers for. `is_contrast` says that the scores are differences themselves.
     """
 
@@ -69,7 +79,7 @@ class ScoreSpread:
     scores: FloatArray
     annotators: ClusterMoves
     items: ClusterMoves | None
-    pairs: ClusterMoves | None
+    pair_covariance: FloatArray | None
     is_defined: BoolArray
     n_annotators: int
     n_items: int
@@ -90,7 +100,7 @@ class ScoreSpread:
             scores=self.scores[order],
             annotators=self.annotators.in_order(order),
             items=None if self.items is None else self.items.in_order(order),
-            pairs=None if self.pairs is None else self.pairs.in_order(order),
+            pair_covariance=None if self.pair_covariance is None else self.pair_covariance[np.ix_(order, order)],
             is_defined=self.is_defined[order],
         )
 
@@ -124,9 +134,42 @@ class ScoreSpread:
             scores=table @ self.scores,
             annotators=self.annotators.combined(table),
             items=None if self.items is None else self.items.combined(table),
-            pairs=None if self.pairs is None else self.pairs.combined(table),
+            pair_covariance=None if self.pair_covariance is None else _sums_covariance(self.pair_covariance, table),
             is_defined=~np.any((np.abs(table) > 0) & ~self.is_defined, axis=1),
             is_contrast=self.is_contrast or bool(np.all(np.abs(totals) < 1e-6)),
+        )
+
+    def minus_each(self, place: int, others: Sequence[int]) -> "ScoreSpread":
+        """Differences of one score from others, with their joint spread: as `combined`, without a product of tables.
+
+        Parameters
+        ----------
+        place : int
+            Number of the system.
+        others : sequence of int, length q
+            Numbers of the systems that it is compared with.
+
+        Returns
+        -------
+        ScoreSpread
+            The differences, named by the other systems.
+        """
+        order = np.asarray(others, dtype=np.int64)
+        by_pair = None
+        if self.pair_covariance is not None:
+            contrasts = np.zeros((len(order), 1 + len(order)))
+            contrasts[:, 0], contrasts[:, 1:] = 1.0, -np.eye(len(order))
+            used = np.concatenate([[place], order])
+            by_pair = _sums_covariance(self.pair_covariance[np.ix_(used, used)], contrasts)
+        return replace(
+            self,
+            systems=tuple(self.systems[i] for i in order),
+            scores=self.scores[place] - self.scores[order],
+            annotators=self.annotators.minus_each(place, order),
+            items=None if self.items is None else self.items.minus_each(place, order),
+            pair_covariance=by_pair,
+            is_defined=self.is_defined[order] & self.is_defined[place],
+            is_contrast=True,
         )
 
     def draws(self, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -135,8 +178,8 @@ class ScoreSpread:
         Negative roots of the covariance count as 0.
         """
         covariance = self.annotators.covariance
-        if self.items is not None and self.pairs is not None:
-            covariance = covariance + self.items.covariance - self.pairs.covariance
+        if self.items is not None and self.pair_covariance is not None:
+            covariance = covariance + self.items.covariance - self.pair_covariance
         roots, directions = np.linalg.eigh(covariance)
         deviations = rng.standard_normal((resamples, len(self.scores))) * np.sqrt(np.maximum(roots, 0.0))
         return np.asarray(self.scores + deviations @ directions.T)
@@ -155,8 +198,8 @@ class ScoreSpread:
             return squares(way.moves), _freedom(1.0, squares(way.shares))
 
         of_items = None
-        if self.items is not None and self.pairs is not None:
-            of_items = (*diagonal(self.items), squares(self.pairs.moves))
+        if self.items is not None and self.pair_covariance is not None:
+            of_items = (*diagonal(self.items), np.diag(self.pair_covariance))
         is_difference = np.full(len(self.scores), self.is_contrast)
         variance, df = _combined(diagonal(self.annotators), of_items, is_difference)
         return np.where(self.is_defined, np.sqrt(variance), np.nan), df
@@ -179,8 +222,8 @@ class ScoreSpread:
             return _of_differences(way.covariance), _freedom(4.0, _of_sums(way.overlap))
 
         of_items = None
-        if self.items is not None and self.pairs is not None:
-            of_items = (*apart(self.items), _of_differences(self.pairs.covariance))
+        if self.items is not None and self.pair_covariance is not None:
+            of_items = (*apart(self.items), _of_differences(self.pair_covariance))
         k = len(self.scores)
         variance, df = _combined(apart(self.annotators), of_items, np.ones((k, k), dtype=np.bool_))
         se = np.sqrt(variance)
@@ -261,14 +304,14 @@ def score_spread(
         is_defined = is_defined & has_items
         pairs, n_pairs = label_codes(people * n_items + things, "pairs", len(observed))
         moves = _table(pairs, columns, weight * (observed - scores[columns]), n_pairs, k)
-        # The variance of pairs needs no degrees of freedom.
-        by_pair = ClusterMoves(moves * math.sqrt(n_pairs / max(1, n_pairs - 1)), moves)
+        # The variance of pairs needs no degrees of freedom, so the many pairs themselves are not kept.
+        by_pair = n_pairs / max(1, n_pairs - 1) * _products(moves)
     return ScoreSpread(
         systems=tuple(np.unique(labels[is_used]).tolist()),
         scores=scores,
         annotators=by_annotator,
         items=by_item,
-        pairs=by_pair,
+        pair_covariance=by_pair,
         is_defined=is_defined,
         n_annotators=n_annotators,
         n_items=n_items,
@@ -305,6 +348,16 @@ def _dense(table: Any) -> FloatArray:
 
 def _products(table: Any) -> FloatArray:
     return _dense(table.T @ table)
+
+
+def _sums_covariance(covariance: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the covariance of weighted sums. A variance that is only what rounding left is 0; `weights` (q, K)."""
+    found = weights @ covariance @ weights.T
+    size = np.abs(weights) @ np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    place = np.arange(len(found))
+    own = found[place, place]
+    found[place, place] = np.where(own > ROUNDING * size**2, own, 0.0)
+    return np.asarray(found)
 
 
 def _of_differences(covariance: FloatArray) -> FloatArray:

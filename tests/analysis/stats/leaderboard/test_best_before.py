@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import leaderboard
+from analysis.stats import leaderboard, ranks
 from tests.analysis.stats.draws import rng
 
 
@@ -161,3 +161,19 @@ def test_rounds_without_an_anchor_are_not_compared():
         values, systems, items, people, new="new", earlier=["old"], rounds=rounds
     )
     assert (found.status, found.reason) == ("not_identified", "no anchor links the rounds of new and old")
+
+
+def test_differences_from_one_system_have_the_spread_of_their_contrasts_and_rounding_is_no_variance():
+    values, systems, items, people = submissions(rng(6), [0.4, 0.5, 0.6])
+    again = systems == 2  # the fourth system repeats every answer of the third
+    columns = [np.r_[part, part[again]] for part in (values, people, np.where(again, 2, systems), items)]
+    columns[2][len(values) :] = 3
+    spread = ranks.score_spread(*columns)
+    found = spread.minus_each(3, [0, 1, 2])
+    contrasts = [[-1, 0, 0, 1], [0, -1, 0, 1], [0, 0, -1, 1]]
+    expected = spread.combined(contrasts, [0, 1, 2])
+    for mine, other in zip((found.scores, *found.of_scores()), (expected.scores, *expected.of_scores()), strict=True):
+        assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+    assert_allclose(found.skewness()[:2], expected.skewness()[:2], rtol=1e-9)
+    assert_allclose(found.of_scores()[0][:2], spread.of_pairs()[0][3, :2], rtol=1e-9)
+    assert found.of_scores()[0][2] == 0
