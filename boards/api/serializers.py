@@ -21,7 +21,7 @@ from boards.services.status import STATES
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 
 PUBLIC_COLUMNS = (
-    "slug", "title", "description", "state", "visibility", "population", "shows_examples", "seed", "labels_per_output", "created_at",
+    "slug", "title", "description", "state", "visibility", "output_kind", "population", "shows_examples", "seed", "labels_per_output", "created_at",
     "opened_at", "closed_at",
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.

@@ -1,0 +1,173 @@
+"""Submissions of images: one ZIP, all its faults at once, nothing half-stored, and rounds that show the same files."""
+
+import os
+import time
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from boards.models import Board, Submission, SubmittedOutput
+from boards.services import boards, images, rounds, submissions
+from boards.services.submissions import SubmissionRefused
+from studies.imports.image_storage import delete_old_orphaned_images
+from studies.models import Job, Output
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+from tests.boards import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.MEDIA_ROOT.mkdir()
+    return settings.MEDIA_ROOT
+
+
+def files(folder):
+    return sorted(path.name for path in folder.glob("??/*"))
+
+
+def faults(board, team, data):
+    with pytest.raises(SubmissionRefused) as refused:
+        images.submit_images(board, team, "good", "a.zip", [data])
+    return [(one.row, one.text) for one in refused.value.problems]
+
+
+@pytest.fixture
+def board():
+    return builders.open_image_board()
+
+
+@pytest.fixture
+def team(board):
+    return builders.team_of(board)[0]
+
+
+def test_names_of_files_are_the_keys_of_prompts(board, team, media):
+    data = builders.images_zip(board)
+    one, is_new = images.submit_images(board, team, "good", "a.zip", [data])
+    assert is_new and one.n_outputs == 3 and one.outputs.exclude(media="").count() == 3
+    assert sorted(one.outputs.values_list("media", flat=True)) == files(media)
+    assert images.submit_images(board, team, "good", "b.zip", [data]) == (one, False)
+    assert not list((media.parent / "uploads").glob("*.data"))
+
+
+def test_a_table_names_images_and_empty_outputs(board, team):
+    table = b"prompt,image,empty\np000,x/one.png,\np001,x/two.png,\np002,,yes\n"
+    data = builders.zipped({"m.csv": table, "x/one.png": builders.png(1), "x/two.png": builders.png(2)})
+    one, _ = images.submit_images(board, team, "good", "a.zip", [data])
+    assert list(one.outputs.filter(is_empty=True).values_list("prompt_key", flat=True)) == ["p002"]
+
+
+def test_all_faults_are_named_at_once_and_nothing_is_stored(board, team, media):
+    data = builders.zipped(
+        {
+            "p000.png": builders.png(1),
+            "b/p000.webp": builders.png(2),
+            "p001.png": b"no image",
+            "zzz.png": builders.png(3),
+        }
+    )
+    found = " | ".join(text for _, text in faults(board, team, data))
+    for words in (
+        "already has an output in “b/p000.webp”",
+        "“p001.png”: This is not an image of a known kind",
+        "“zzz.png”: “zzz” is not a prompt of this board",
+        "1 prompt has no output: “p002”",
+    ):
+        assert words in found, found
+    assert not files(media) and not Submission.objects.filter(team=team).exists()
+    assert not list((media.parent / "uploads").glob("*.data"))
+
+
+def test_faults_of_a_table_have_their_row(board, team):
+    table = b"prompt,image,empty\np000,one.png,\np001,,\np002,one.png,yes\np000,gone.png,\n"
+    data = builders.zipped({"m.csv": table, "one.png": builders.png(1), "more.png": builders.png(2)})
+    found = faults(board, team, data)
+    assert {row for row, _ in found} == {None, 3, 4, 5}
+    assert any("No row names the image “more.png”" in text for _, text in found)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"../p000.png": b""}, "leads out of the archive"),
+        ({"p000.exe": b"x"}, "neither a table nor a PNG"),
+        ({"a.csv": b"prompt,image\n", "b.csv": b"prompt,image\n"}, "exactly one table"),
+        ({"p000.png": b"\0" * 3_000_000}, "-fold when unpacked"),
+    ],
+)
+def test_an_unsafe_archive_is_refused_before_anything_is_read(board, team, members, words):
+    assert any(words in text for _, text in faults(board, team, builders.zipped(members)))
+
+
+def test_what_is_no_archive_is_refused(board, team):
+    assert "is not a zip archive" in faults(board, team, b"prompt,output\n")[0][1]
+
+
+def test_a_board_takes_one_kind_of_outputs(board, team):
+    with pytest.raises(ActionRefused, match="takes images"):
+        submissions.submit_outputs(board, team, "texts", "a.jsonl", b"{}")
+    other = builders.open_board(board.owner)
+    with pytest.raises(ActionRefused, match="takes texts"):
+        images.submit_images(other, builders.team_of(other)[0], "good", "a.zip", [builders.images_zip(board)])
+
+
+def test_a_large_file_is_checked_by_a_job(board, team, media, monkeypatch):
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    data = builders.images_zip(board)
+    job, is_new = images.submit_images(board, team, "good", "a.zip", [data], request_token="t")
+    assert isinstance(job, Job) and is_new and not Submission.objects.filter(team=team).exists()
+    assert images.submit_images(board, team, "good", "a.zip", [data], request_token="t") == (job, False)
+    with pytest.raises(ActionRefused, match="checking another file"):
+        images.submit_images(board, team, "other", "a.zip", [data])
+    assert jobs.run_waiting_jobs() == 1
+    job.refresh_from_db()
+    one = Submission.objects.get(team=team)
+    assert (job.result, job.done, job.total) == ({"submission": one.number}, 3, 3), job.error
+    assert images.run_check(job, lambda *_: None) == {"submission": one.number}
+    assert images.submit_images(board, team, "good", "a.zip", [data], request_token="t") == (one, False)
+    assert not list((media.parent / "uploads").glob("*.data"))
+
+
+def test_a_job_lists_what_is_wrong(board, team, media, monkeypatch):
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 0)
+    job, _ = images.submit_images(board, team, "good", "a.zip", [builders.zipped({"p000.png": b"no image"})])
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert job.result["n_problems"] == 2 and "2 prompts have no output" in job.result["problems"][0][2]
+    assert not files(media) and not Submission.objects.filter(team=team).exists()
+
+
+def test_images_that_wait_for_a_round_are_kept_and_rounds_show_the_same_files(board, team, media):
+    one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
+    stored = files(media)
+    for path in media.glob("??/*"):
+        os.utime(path, (0, 0))
+    assert delete_old_orphaned_images(time.time()) == 0 and files(media) == stored
+    study = rounds.create_round(board, board.owner).study
+    shown = Output.objects.filter(system__study=study, system__name="good").values_list("media", flat=True)
+    assert sorted(shown) == sorted(one.outputs.values_list("media", flat=True))
+    assert files(media) == stored
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [({"text": "A text.", "media": ""}, "Systems of the template have texts"), ({"alt": "A cat"}, "have descriptions")],
+)
+def test_a_template_of_another_kind_is_refused(columns, words):
+    template = builders.rating_template(builders.user(), prompts=3)
+    Output.objects.update(**{"text": "", "media": "0" * 64 + ".webp"} | columns)
+    board = Board(slug="images", title="Images", template=template, output_kind="image")
+    assert any(words in text for text in boards.find_opening_problems(boards.create_board(board, template.owner)))
+
+
+@pytest.mark.postgres
+def test_postgresql_refuses_a_mix(board, team):
+    one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        SubmittedOutput.objects.bulk_create([SubmittedOutput(submission=one, prompt_key="p", text="A text.")])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Board.objects.filter(pk=board.pk).update(output_kind="text")
