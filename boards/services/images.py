@@ -1,5 +1,6 @@
 """Submissions of images: one ZIP, read by the same rules as an import of a study, at once if it is small and otherwise by a job."""
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,6 +113,12 @@ def _find_or_submit_job(
 def checks_of(team: Team) -> QuerySet[Job]:
     """Return the jobs that check files of a team, the newest first."""
     return Job.objects.filter(kind=KIND, arguments__board=team.board_id, arguments__team=team.pk).order_by("-pk")
+
+
+def find_check(board: Board, team: Team | None, code: uuid.UUID) -> Job | None:
+    """Return a job that checks a file of a team. ``team``: None for members, who may know all."""
+    found = Job.objects.filter(kind=KIND, code=code, arguments__board=board.pk)
+    return (found if team is None else found.filter(arguments__team=team.pk)).first()
 
 
 def run_check(job: Job, progress: Progress) -> dict[str, Any]:

@@ -4,10 +4,11 @@ import os
 import time
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError, connection, transaction
 
 from boards.models import Board, Submission, SubmittedOutput
-from boards.services import boards, images, rounds, submissions
+from boards.services import boards, images, rounds, snapshots, submissions
 from boards.services.submissions import SubmissionRefused
 from studies.imports.image_storage import delete_old_orphaned_images
 from studies.models import Job, Output
@@ -166,8 +167,59 @@ def test_a_template_of_another_kind_is_refused(columns, words):
 
 @pytest.mark.postgres
 def test_postgresql_refuses_a_mix(board, team):
+    if connection.vendor != "postgresql":
+        pytest.skip("triggers are PostgreSQL's")
     one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
     with pytest.raises(IntegrityError), transaction.atomic():
         SubmittedOutput.objects.bulk_create([SubmittedOutput(submission=one, prompt_key="p", text="A text.")])
     with pytest.raises(IntegrityError), transaction.atomic():
         Board.objects.filter(pk=board.pk).update(output_kind="text")
+
+
+def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, monkeypatch, client):
+    key = builders.team_of(board, "Team B")[1]
+    data = builders.images_zip(board)
+    headers = {"Authorization": f"Token {key}"}
+    address = f"/api/v1/boards/{board.slug}/"
+
+    def send(name):
+        form = {"name": name, "file": SimpleUploadedFile("a.zip", data)}
+        return client.post(f"{address}submissions/", form, headers=headers)
+
+    assert (send("small").status_code, send("small").status_code) == (201, 200)
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    sent = send("large")
+    assert sent.status_code == 202 and sent.json()["submission"] is None
+    check = f"{address}checks/{sent.json()['check']}/"
+    other = builders.team_of(board, "Team C")[1]
+    assert client.get(check, headers={"Authorization": f"Token {other}"}).status_code == 404
+    jobs.run_waiting_jobs()
+    assert client.get(check, headers=headers).json()["submission"] == Submission.objects.get(name="large").number
+    page = f"/boards/{board.slug}/team/{key}/"
+    bad = SimpleUploadedFile("a.zip", builders.zipped({f"{n}.png": b"x" for n in range(3)}))
+    answer = client.post(page, {"name": "bad", "file": bad})
+    waiting = client.get(answer["Location"])
+    assert waiting["Refresh"] == "3" and "heval is checking" in waiting.content.decode()
+    assert "heval is checking" in client.get(page).content.decode()
+    jobs.run_waiting_jobs()
+    text = client.get(answer["Location"]).content.decode()
+    assert "Nothing was stored" in text and "“0” is not a prompt of this board" in text and 'value="bad"' in text
+
+
+def test_example_images_hide_what_the_page_hides(board, team, client):
+    Board.objects.filter(pk=board.pk).update(shows_examples=True)
+    for number, name in enumerate(("good", "weak")):
+        images.submit_images(
+            board, team, name, "a.zip", [builders.images_zip(board, 1 + 90 * number)], is_anonymous=name == "weak"
+        )
+    round_one = rounds.open_round(board, board.owner)
+    address = f"/boards/{board.slug}/examples/1/{{}}.webp"
+    assert client.get(address.format(1)).status_code == 404
+    builders.finish(round_one.study)
+    snapshots.take_snapshot(board, board.owner)
+    page = client.get(f"/boards/{board.slug}/examples/").content.decode()
+    assert 'alt="Image by good for prompt 1"' in page and "weak" not in page
+    assert [client.get(address.format(n)).status_code for n in (1, 2, 3, "prompt")] == [200, 404, 404, 404]
+    assert client.get(address.format(1))["Content-Type"] == "image/webp"
+    submissions.withdraw(Submission.objects.get(name="good"), by=None)
+    assert client.get(address.format(1)).status_code == 404
