@@ -6,8 +6,8 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import MultiPartParser
 
 from analysis.api.renderers import BodyCompressed, BodyTooLarge, StrictJSONParser
-from boards.services.images import MAX_ARCHIVE_BYTES
 from boards.services.submissions import MAX_FILE_BYTES
+from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
 
 # A form has a few short fields beside its file.
 MAX_FORM_BYTES = MAX_FILE_BYTES + 2**20

@@ -8,7 +8,8 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
@@ -16,9 +17,10 @@ from django.views.decorators.csrf import csrf_exempt
 from boards.access import find_team
 from boards.models import Submission, Team
 from boards.services import images, submissions
-from boards.services.images import MAX_ARCHIVE_BYTES
+from boards.services.prompt_images import has_prompt_images, write_prompts_archive
 from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
+from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 from studies.services.rate_limits import count_and_check_rate_limit
@@ -39,20 +41,24 @@ NO_KEY = (
     "The key in it is wrong, was replaced, or was revoked. Ask the board's owner for a new link.",
 )
 TOO_MANY = ("Too many requests", "This team sent too many requests in this minute. Wait a minute, then try again.")
-NO_FILE = ("There is no such file", "The prompts are a CSV or a JSON-lines file. Go back to the team's page.")
+NO_FILE = (
+    "There is no such file",
+    "The prompts are a CSV, a JSON-lines file, or a ZIP if they have images. Go back to the team's page.",
+)
 NO_SUCH = ("There is no such submission", "This team has no submission with this number. Go back to the team's page.")
 
 
-def team_page_view(*methods: str) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+def team_page_view(*methods: str) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """Return a decorator: find the team before anything of the request is read, and add the headers of a secret address.
 
     No other site can make a browser send a key that it does not know, so that forms need no other token.
     """
 
-    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    def decorate(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @csrf_exempt
         @wraps(view)
-        def wrapped(request: HttpRequest, slug: str, key: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        def wrapped(request: HttpRequest, slug: str, key: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            response: HttpResponseBase
             if request.method not in methods:
                 response = HttpResponse(status=405, headers={"Allow": ", ".join(methods)})
             elif (team := find_team(key)) is None or team.board.slug != slug:
@@ -103,7 +109,7 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
         return _team_page(team, key, typed, problems, status=400)
     try:
         token = typed["request_token"] if _REQUEST_TOKEN.fullmatch(typed["request_token"]) else None
-        how = {
+        how: dict[str, Any] = {
             "description": typed["description"],
             "url": typed["url"],
             "is_anonymous": bool(typed["is_anonymous"]),
@@ -181,6 +187,7 @@ def _team_page(
         "takes_submissions": board.state == board.State.OPEN,
         "n_prompts": len(board.sample_keys),
         "max_megabytes": _max_file_bytes(team) // 2**20,
+        "has_prompt_images": has_prompt_images(board),
         "checks": images.checks_of(team).filter(state__in=(Job.State.WAITING, Job.State.RUNNING)),
         "level": round(100 * snapshot.result["level"]) if snapshot else None,
         "rows": [_row(one, statuses[one.number]) for one in own],
@@ -229,8 +236,11 @@ def _confirmed(
 
 
 @team_page_view("GET", "HEAD")
-def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -> HttpResponse:
+def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -> HttpResponseBase:
     """The prompts that a submission answers, as CSV or JSON lines. The CSV file has a column for the outputs."""
+    if file_format == "zip" and has_prompt_images(team.board):
+        filename = f"{team.board.slug}-prompts.zip"
+        return FileResponse(write_prompts_archive(team.board), as_attachment=True, filename=filename)
     if file_format not in ("csv", "jsonl"):
         return notice(*NO_FILE, status=404)
     rows = prompts_to_answer(team.board)

@@ -1,11 +1,15 @@
 """Submissions of images: one ZIP, all its faults at once, nothing half-stored, and rounds that show the same files."""
 
+import io
+import json
 import os
 import time
+import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, connection, transaction
+from django.test import Client
 
 from boards.models import Board, Submission, SubmittedOutput
 from boards.services import boards, images, rounds, snapshots, submissions
@@ -14,6 +18,7 @@ from studies.imports.image_storage import delete_old_orphaned_images
 from studies.models import Job, Output
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.images import encode_image, store_image
 from tests.boards import builders
 
 pytestmark = pytest.mark.django_db
@@ -223,3 +228,17 @@ def test_example_images_hide_what_the_page_hides(board, team, client):
     assert client.get(address.format(1))["Content-Type"] == "image/webp"
     submissions.withdraw(Submission.objects.get(name="good"), by=None)
     assert client.get(address.format(1)).status_code == 404
+
+
+def test_teams_download_the_images_of_prompts_and_nothing_else(media):
+    template = builders.rating_template(builders.user(), systems=(), prompts=3, m=3)
+    image = encode_image(builders.png(1))
+    store_image(media, image)
+    template.prompts.filter(key="p001").update(media=image.name)
+    board = builders.open_board(template.owner, template, output_kind="image")
+    client, page = Client(), f"/boards/tales/team/{builders.team_of(board)[1]}/"
+    assert "prompts.zip" in client.get(page).content.decode()
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(client.get(f"{page}prompts.zip").streaming_content)))
+    rows = [json.loads(line) for line in archive.read("prompts.jsonl").splitlines()]
+    assert [row["image"] for row in rows] == ["", f"images/{image.name}", ""]
+    assert archive.read(rows[1]["image"]) == image.data and len(archive.namelist()) == 2
