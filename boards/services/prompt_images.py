@@ -30,7 +30,7 @@ def write_prompts_archive(board: Board) -> IO[bytes]:
     names = _names_by_key(board)
     path_of = {key: f"images/{name}" for key, name in names.items()}
     rows = [row | {"image": path_of.get(row["prompt"], "")} for row in prompts_to_answer(board)]
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("prompts.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         for name in sorted(set(names.values())):
