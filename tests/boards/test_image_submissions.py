@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 from boards.models import Board, Submission, SubmittedOutput
@@ -170,10 +170,8 @@ def test_a_template_of_another_kind_is_refused(columns, words):
     assert any(words in text for text in boards.find_opening_problems(boards.create_board(board, template.owner)))
 
 
-@pytest.mark.postgres
+@pytest.mark.only_on("postgresql")
 def test_postgresql_refuses_a_mix(board, team):
-    if connection.vendor != "postgresql":
-        pytest.skip("triggers are PostgreSQL's")
     one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
     with pytest.raises(IntegrityError), transaction.atomic():
         SubmittedOutput.objects.bulk_create([SubmittedOutput(submission=one, prompt_key="p", text="A text.")])
