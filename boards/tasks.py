@@ -5,7 +5,7 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .models import Board
-from .services import rounds, snapshots
+from .services import images, rounds, snapshots
 
 
 @jobs.register(rounds.KIND, user_facing_errors=(ActionRefused,))
@@ -14,6 +14,12 @@ def open_round_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     board = Board.objects.select_related("template").get(pk=job.arguments["board"])
     opened = rounds.open_round(board, job.by, progress)
     return {"round": opened.number, "study": str(opened.study.code)}
+
+
+@jobs.register(images.KIND, user_facing_errors=(ActionRefused,))
+def check_images_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Read the images of a large submission, and store it or list what is wrong."""
+    return images.run_check(job, progress)
 
 
 @jobs.register(snapshots.KIND, user_facing_errors=(ActionRefused,))

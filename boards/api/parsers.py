@@ -7,9 +7,11 @@ from rest_framework.parsers import MultiPartParser
 
 from analysis.api.renderers import BodyCompressed, BodyTooLarge, StrictJSONParser
 from boards.services.submissions import MAX_FILE_BYTES
+from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
 
 # A form has a few short fields beside its file.
 MAX_FORM_BYTES = MAX_FILE_BYTES + 2**20
+MAX_IMAGES_FORM_BYTES = MAX_ARCHIVE_BYTES + 2**20
 
 
 class StrictMultiPartParser(MultiPartParser):
@@ -19,7 +21,9 @@ class StrictMultiPartParser(MultiPartParser):
         meta = parser_context["request"].META
         if meta.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
             raise BodyCompressed
-        if int(meta.get("CONTENT_LENGTH") or 0) > MAX_FORM_BYTES:
+        board = getattr(parser_context["view"], "board", None)
+        limit = MAX_IMAGES_FORM_BYTES if board is not None and board.takes_images else MAX_FORM_BYTES
+        if int(meta.get("CONTENT_LENGTH") or 0) > limit:
             raise BodyTooLarge
         try:
             return super().parse(stream, media_type, parser_context)

@@ -19,9 +19,10 @@ from analysis.api.query import MAX_INTEGER
 from boards.models import Board
 from boards.services.status import STATES
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
+from studies.models import Job
 
 PUBLIC_COLUMNS = (
-    "slug", "title", "description", "state", "visibility", "population", "shows_examples", "seed", "labels_per_output", "created_at",
+    "slug", "title", "description", "state", "visibility", "output_kind", "population", "shows_examples", "seed", "labels_per_output", "created_at",
     "opened_at", "closed_at",
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.
@@ -114,7 +115,8 @@ class SubmissionFormSerializer(SubmissionFieldsSerializer):
         ["true", "false"], default="false", help_text="true: hide the name until it is published."
     )
     file = serializers.FileField(
-        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty."
+        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty. On a board of images: a ZIP. "
+        "A large one is answered with 202 and a check."
     )
 
 
@@ -158,6 +160,27 @@ class SubmissionSerializer(serializers.Serializer):
     filename = serializers.CharField(required=False, help_text="Only for its team and members, as the next two fields.")
     sha256 = serializers.CharField(required=False)
     n_outputs = serializers.IntegerField(required=False)
+
+
+class CheckErrorSerializer(serializers.Serializer):
+    """One problem of a file."""
+
+    row = serializers.IntegerField(allow_null=True)
+    field = serializers.CharField(allow_null=True)
+    message = serializers.CharField()
+
+
+class SubmissionCheckSerializer(serializers.Serializer):
+    """The check of a large ZIP of images, which a job runs. It ends with a submission or with errors."""
+
+    check = serializers.UUIDField()
+    state = serializers.ChoiceField(Job.State.choices)
+    doing = serializers.CharField(allow_blank=True)
+    done = serializers.IntegerField(help_text="Images that are read.")
+    total = serializers.IntegerField()
+    submission = serializers.IntegerField(allow_null=True, help_text="The number of the stored submission.")
+    errors = CheckErrorSerializer(many=True)
+    n_errors = serializers.IntegerField(help_text="The number of all errors; “errors” has the first 100.")
 
 
 class AnchorSerializer(StrictMixin, serializers.Serializer):

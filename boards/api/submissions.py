@@ -21,10 +21,11 @@ from analysis.api.query import (
 from analysis.api.renderers import MAX_ERRORS, RowErrors, flatten_field_errors, row_error
 from boards.access import BoardAction
 from boards.models import Board, Submission, Team
-from boards.services import rounds, submissions
+from boards.services import images, rounds, submissions
 from boards.services.comparisons import compare_submissions
 from boards.services.status import STATES, SubmissionStatus, find_statuses, newest_snapshot, rows_by_submission
 from boards.services.submissions import SubmissionRefused
+from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
@@ -105,6 +106,8 @@ class SubmissionsView(BoardView):
     def post(self, request, slug):
         if not self.caller.is_team_of(self.board):
             self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
+        if self.board.takes_images and isinstance(request.data, QueryDict):
+            return self._post_images(request)
         fields, filename, data = _read_request(request, self.board)
         team = self._team(fields.pop("team", None))
         try:
@@ -118,6 +121,27 @@ class SubmissionsView(BoardView):
             )
         except SubmissionRefused as refused:
             raise RowErrors(_row_errors(refused)) from None
+        return submission_response(stored, status=201 if is_new else 200)
+
+    def _post_images(self, request) -> Response:
+        """Store a ZIP of images, or answer 202 with the check that a job runs."""
+        file = request.FILES.get("file")
+        serializer = shapes.SubmissionFieldsSerializer(data=_form_fields(request))
+        errors = [] if serializer.is_valid() else flatten_field_errors(serializer.errors)
+        errors += [] if file else _uploaded_file(request)[2]
+        if errors:
+            raise RowErrors(errors)
+        fields = dict(serializer.validated_data)
+        team = self._team(fields.pop("team", None))
+        token = hashed_idempotency_key(request, "submit", team.pk)
+        try:
+            stored, is_new = images.submit_images(
+                self.board, team, filename=file.name, chunks=file.chunks(), request_token=token, **fields
+            )
+        except SubmissionRefused as refused:
+            raise RowErrors(_row_errors(refused)) from None
+        if isinstance(stored, Job):
+            return Response(check_json(stored), status=202)
         return submission_response(stored, status=201 if is_new else 200)
 
     def _team(self, name: str | None) -> Team:
@@ -183,6 +207,35 @@ def _row_errors(refused: SubmissionRefused) -> list[dict[str, Any]]:
     if more := refused.problems.count - len(errors):
         errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
     return errors
+
+
+def check_json(job: Job) -> dict[str, Any]:
+    """Return the progress of a check, and when it has ended, the submission's number or the problems."""
+    result = job.result or {}
+    failed = [row_error(None, None, job.error)] if job.error else []
+    return {
+        "check": str(job.code),
+        "state": job.state,
+        "doing": job.doing,
+        "done": job.done,
+        "total": job.total,
+        "submission": result.get("submission"),
+        "errors": [row_error(*problem) for problem in result.get("problems", [])] or failed,
+        "n_errors": result.get("n_problems", len(failed)),
+    }
+
+
+class SubmissionCheckView(BoardView):
+    """The progress of the check of a large submission of images, and its result."""
+
+    readers = "submitters"
+
+    @document_operation("The check of a submission", shapes.SubmissionCheckSerializer, tag=TAG)
+    def get(self, request, slug, job):
+        found = images.find_check(self.board, self.caller.team, job)
+        if found is None:
+            raise Http404
+        return Response(check_json(found))
 
 
 def submission_response(one: Submission, *, is_own: bool = True, status: int = 200) -> Response:

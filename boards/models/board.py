@@ -53,6 +53,10 @@ class Board(models.Model):
         MEMBERS = "members", "private: only members see results"
         PUBLIC = "public", "public: everybody can see results without a login"
 
+    class OutputKind(models.TextChoices):
+        TEXT = "text", "texts"
+        IMAGE = "image", "images"
+
     class Population(models.TextChoices):
         PROMPTS = "prompts", "people and prompts like these"
         SUBSAMPLE = "subsample", "people, for exactly this subsample of prompts (as in the paper)"
@@ -73,6 +77,13 @@ class Board(models.Model):
     )
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
     visibility = models.CharField(max_length=7, choices=Visibility, default=Visibility.MEMBERS)
+    output_kind = models.CharField(
+        "teams submit",
+        max_length=5,
+        choices=OutputKind,
+        default=OutputKind.TEXT,
+        help_text="The outputs of all systems.",
+    )
     population = models.CharField("scores hold for", max_length=9, choices=Population, default=Population.PROMPTS)
     controls_style = models.BooleanField(
         "control for style",
@@ -170,6 +181,7 @@ class Board(models.Model):
                 | Q(state="open", opened_at__isnull=False, closed_at=None)
                 | Q(state="closed", opened_at__isnull=False, closed_at__gte=F("opened_at")),
             ),
+            CheckConstraint(name="board_takes_texts_or_images", condition=Q(output_kind__in=["text", "image"])),
             CheckConstraint(name="board_open_has_a_design", condition=Q(state="draft") | ~Q(design_sha256="")),
             CheckConstraint(
                 name="board_pays_nothing_below_zero",
@@ -186,6 +198,10 @@ class Board(models.Model):
 
     def __str__(self):
         return self.title
+
+    @property
+    def takes_images(self) -> bool:
+        return self.output_kind == self.OutputKind.IMAGE
 
     @property
     def is_public(self) -> bool:

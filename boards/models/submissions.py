@@ -59,11 +59,12 @@ class Submission(models.Model):
 
 
 class SubmittedOutput(AppendOnlyModel):
-    """The output of a submission for one prompt."""
+    """The output of a submission for one prompt. ``media``: the name of the stored image."""
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="outputs")
     prompt_key = models.CharField(max_length=100)
     text = models.TextField(blank=True)
+    media = models.CharField(max_length=80, blank=True, editable=False, db_index=True)
     is_empty = models.BooleanField(default=False)
 
     class Meta:
@@ -71,8 +72,10 @@ class SubmittedOutput(AppendOnlyModel):
         constraints = [
             UniqueConstraint(fields=["submission", "prompt_key"], name="submitted_output_once_per_prompt"),
             CheckConstraint(
-                name="submitted_output_is_text_or_empty",
-                condition=(Q(is_empty=False) & ~Q(text="")) | Q(is_empty=True, text=""),
+                name="submitted_output_is_text_or_image_or_empty",
+                condition=(Q(media="", is_empty=False) & ~Q(text=""))
+                | (Q(text="", is_empty=False) & ~Q(media=""))
+                | Q(text="", media="", is_empty=True),
             ),
         ]
 

@@ -13,8 +13,12 @@ from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.design.seeds import seeded_random
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.models import Batch, Item, Study, audit
+from studies.models import Batch, Item, Output, Study, audit
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.archives import ZipLimits
+
+# One member of the archive may be its table.
+MAX_IMAGES = ZipLimits().members - 1
 
 # What may change after the board is opened: nothing that a score depends on.
 CHANGEABLE_WHEN_OPEN = frozenset(
@@ -84,6 +88,7 @@ def find_opening_problems(board: Board) -> list[str]:
         problems.append(
             "Ratings from preferences hold for people and exactly these prompts. Choose the subsample under “scores hold for”."
         )
+    problems += _find_problems_of_kind(board)
     n = len(_sampleable_keys(board))
     if not n:
         problems.append("The template has no prompt that a system can answer. Import prompts.")
@@ -91,6 +96,29 @@ def find_opening_problems(board: Board) -> list[str]:
         problems.append(
             f"The subsample has {board.sample_size} prompts, but the template has only {n}. Choose fewer, or import more."
         )
+    return problems
+
+
+def _find_problems_of_kind(board: Board) -> list[str]:
+    """Return why systems of the template and submissions would differ in more than what they show."""
+    own = Output.objects.filter(system__in=board.template.systems.judged())
+    if not board.takes_images:
+        if own.exclude(media="").exists():
+            return ["Systems of the template have images, but teams submit texts. Choose images under “teams submit”."]
+        return []
+    problems = []
+    if own.exclude(text="").exists():
+        problems.append(
+            "Systems of the template have texts, but teams submit images. Choose texts under “teams submit”."
+        )
+    if own.exclude(alt="").exists():
+        problems.append(
+            "Images of the template have descriptions, and submitted ones have none, so annotators could tell them apart. Remove the descriptions."
+        )
+    if board.controls_style:
+        problems.append("Length and format are those of texts. Untick “control for style”.")
+    if (board.sample_size or 0) > MAX_IMAGES:
+        problems.append(f"An archive has at most {MAX_IMAGES:,} images. Choose a smaller subsample.")
     return problems
 
 

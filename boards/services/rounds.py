@@ -94,6 +94,7 @@ def _add_entries(board_round: BoardRound, study: Study, submissions, anchors) ->
                 system=system_of[row.submission_id],
                 prompt_id=prompts[row.prompt_key],
                 text=row.text,
+                media=row.media,
                 is_empty=row.is_empty,
             )
             for row in rows.iterator(chunk_size=2000)

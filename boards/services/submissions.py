@@ -34,11 +34,51 @@ class SubmissionRefused(ActionRefused):
 
 @dataclass(slots=True)
 class SubmittedFile:
-    """The outputs of a file by prompt key (an empty text is a declared empty output), and the file's hash."""
+    """The outputs of a file by prompt key, and the file's hash. An empty value is a declared empty output.
+
+    A file has ``texts`` or ``images`` (the names of stored images), and never both.
+    """
 
     filename: str
     sha256: str
     texts: dict[str, str] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
+
+
+class AnsweredPrompts:
+    """Which of the board's prompts have an output so far. Problems go to the list of the file."""
+
+    def __init__(self, keys: list[str], problems: TableProblems):
+        self._keys, self._expected, self._problems = keys, set(keys), problems
+        self._places: dict[str, str] = {}
+
+    def take(self, value: Any, row: int | None, place: str) -> str:
+        """Return the key of a prompt that has its first output at this place, or '' with a problem."""
+        key = _key_of(value)
+        where = "" if row is not None else f"{place}: "
+        if not key:
+            self._problems.add(
+                row, "prompt", "The key of the prompt is empty. Enter the key of one of the board's prompts."
+            )
+        elif key not in self._expected:
+            text = f"{where}“{key[:80]}” is not a prompt of this board. Remove the row or file, or correct the key."
+            self._problems.add(row, "prompt", text)
+        elif key in self._places:
+            text = f"{where}The prompt “{key[:80]}” already has an output in {self._places[key]}. Keep one of the two."
+            self._problems.add(row, "prompt", text)
+        else:
+            self._places[key] = place
+            return key
+        return ""
+
+    def report_missing(self) -> None:
+        """Add a problem for the prompts without an output, unless no row could be read at all."""
+        missing = [key for key in self._keys if key not in self._places]
+        if missing and not (self._problems and not self._places):
+            listed = ", ".join(f"“{key[:80]}”" for key in missing[:LISTED_KEYS])
+            more = f" and {len(missing) - LISTED_KEYS:,} more" if len(missing) > LISTED_KEYS else ""
+            noun = "prompt has" if len(missing) == 1 else "prompts have"
+            self._problems.add(None, None, f"{len(missing):,} {noun} no output: {listed}{more}. Add one for each.")
 
 
 def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) -> SubmittedFile:
@@ -61,31 +101,13 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
         limits=limits,
         problems=problems,
     )
-    expected, rows_by_key = set(keys), dict[str, int]()
+    answered = AnsweredPrompts(keys, problems)
     for row in rows:
-        key = _key_of(row.values.get("prompt"))
-        if not key:
-            problems.add(
-                row.number, "prompt", "The key of the prompt is empty. Enter the key of one of the board's prompts."
-            )
-        elif key not in expected:
-            problems.add(
-                row.number, "prompt", f"“{key[:80]}” is not a prompt of this board. Remove the row, or correct the key."
-            )
-        elif key in rows_by_key:
-            text = f"The prompt “{key[:80]}” already has an output in row {rows_by_key[key]}. Keep one of the two rows."
-            problems.add(row.number, "prompt", text)
-        else:
-            rows_by_key[key] = row.number
+        if key := answered.take(row.values.get("prompt"), row.number, f"row {row.number}"):
             output = _output_text(row.values, row.number, problems)
             if output is not None:
                 read.texts[key] = output
-    missing = [key for key in keys if key not in rows_by_key]
-    if missing and not (problems and not rows_by_key):
-        listed = ", ".join(f"“{key[:80]}”" for key in missing[:LISTED_KEYS])
-        more = f" and {len(missing) - LISTED_KEYS:,} more" if len(missing) > LISTED_KEYS else ""
-        noun = "prompt has" if len(missing) == 1 else "prompts have"
-        problems.add(None, None, f"{len(missing):,} {noun} no output: {listed}{more}. Add a row for each.")
+    answered.report_missing()
     if problems:
         problems.sort_by_row()
         raise SubmissionRefused(problems)
@@ -98,6 +120,10 @@ def _key_of(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def is_declared_empty(values: Mapping[str, Any]) -> bool:
+    return str(values.get("empty") or "").strip().lower() in ("true", "yes", "1", "x")
+
+
 def _output_text(values: Mapping[str, Any], row: int, problems: TableProblems) -> str | None:
     """Return the text of an output, '' if it is declared empty, or None with a problem."""
     try:
@@ -105,7 +131,7 @@ def _output_text(values: Mapping[str, Any], row: int, problems: TableProblems) -
     except TextRefused as refused:
         problems.add(row, "output", str(refused).removeprefix("output: "))
         return None
-    is_declared = str(values.get("empty") or "").strip().lower() in ("true", "yes", "1", "x")
+    is_declared = is_declared_empty(values)
     if is_blank(text):
         if is_declared:
             return ""
@@ -136,58 +162,89 @@ def submit_outputs(
     Raise SubmissionRefused with the problems of the file, ValidationError with those of the other fields, and ActionRefused if the
     board takes no submissions.
     """
-    if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
+    if earlier := find_repeated_request(team, request_token):
         return earlier, False
-    refuse_unless_open(board)
-    name = _cleaned("name", lambda: clean_name(name, max_length=100))
-    limit = MAX_DESCRIPTION_CHARACTERS
-    description = _cleaned("description", lambda: clean_text(description, max_length=limit, field="description"))
+    fields = check_fields(board, Board.OutputKind.TEXT, name, description, url, is_anonymous)
     read = read_outputs_file(filename, file, board.sample_keys)
-    with transaction.atomic():
-        # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
-        board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
-        refuse_unless_open(board)
-        if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
-            return earlier, False
-        same = Submission.objects.filter(board=board, name=name).first()
-        if same is not None:
-            if same.team_id == team.pk and same.sha256 == read.sha256 and not same.withdrawn_at:
-                return same, False
-            raise ValidationError(
-                {
-                    "name": f"This board already has a submission named “{name}”, and submissions are never overwritten. Choose another name."
-                }
-            )
-        submission = Submission(
-            board=board,
-            number=next_submission_number(board),
-            team=team,
-            name=name,
-            description=description,
-            url=url,
-            is_anonymous=is_anonymous,
-            filename=read.filename,
-            sha256=read.sha256,
-            n_outputs=len(read.texts),
-            request_token=request_token or None,
+    return store_submission(board, team, fields, read, request_token)
+
+
+def find_repeated_request(team: Team, request_token: str | None) -> Submission | None:
+    return Submission.objects.filter(team=team, request_token=request_token).first() if request_token else None
+
+
+def check_fields(
+    board: Board, kind: str, name: str, description: str, url: str, is_anonymous: bool
+) -> dict[str, str | bool]:
+    """Return the cleaned fields beside the file. Raise ValidationError, or ActionRefused if the board does not take such a file now."""
+    refuse_unless_open(board)
+    if board.output_kind != kind:
+        raise ActionRefused(
+            "This board takes images. Send a ZIP file with one image for each prompt."
+            if board.takes_images
+            else "This board takes texts. Send CSV or JSON lines with one text for each prompt."
         )
-        submission.full_clean()
-        submission.save(force_insert=True)
-        SubmittedOutput.objects.bulk_create(
-            (
-                SubmittedOutput(submission=submission, prompt_key=key, text=text, is_empty=not text)
-                for key, text in read.texts.items()
-            ),
-            batch_size=2000,
-        )
-        audit.record(
-            "submit to board",
-            by=None,
-            board=board.slug,
-            team=team.name,
-            submission=submission.number,
-            sha256=read.sha256,
-        )
+    limit = MAX_DESCRIPTION_CHARACTERS
+    return {
+        "name": _cleaned("name", lambda: clean_name(name, max_length=100)),
+        "description": _cleaned("description", lambda: clean_text(description, max_length=limit, field="description")),
+        "url": url,
+        "is_anonymous": is_anonymous,
+    }
+
+
+def find_same_submission(board: Board, team: Team, name: str, sha256: str) -> Submission | None:
+    """Return the team's submission of the same file under this name. Raise ValidationError if another one has the name."""
+    same = Submission.objects.filter(board=board, name=name).first()
+    if same is None or (same.team_id == team.pk and same.sha256 == sha256 and not same.withdrawn_at):
+        return same
+    raise ValidationError(
+        {
+            "name": f"This board already has a submission named “{name}”, and submissions are never overwritten. Choose another name."
+        }
+    )
+
+
+@transaction.atomic
+def store_submission(
+    board: Board, team: Team, fields: Mapping[str, Any], read: SubmittedFile, request_token: str | None
+) -> tuple[Submission, bool]:
+    """Store the outputs of a file that was read. Return the submission, and whether it is new. Raise as ``submit_outputs``."""
+    # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
+    board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+    refuse_unless_open(board)
+    earlier = find_repeated_request(team, request_token)
+    if earlier := earlier or find_same_submission(board, team, fields["name"], read.sha256):
+        return earlier, False
+    submission = Submission(
+        **fields,
+        board=board,
+        number=next_submission_number(board),
+        team=team,
+        filename=read.filename,
+        sha256=read.sha256,
+        n_outputs=len(read.texts) + len(read.images),
+        request_token=request_token or None,
+    )
+    submission.full_clean()
+    submission.save(force_insert=True)
+    contents = [(key, text, "") for key, text in read.texts.items()]
+    contents += [(key, "", media) for key, media in read.images.items()]
+    SubmittedOutput.objects.bulk_create(
+        (
+            SubmittedOutput(submission=submission, prompt_key=key, text=text, media=media, is_empty=not (text or media))
+            for key, text, media in contents
+        ),
+        batch_size=2000,
+    )
+    audit.record(
+        "submit to board",
+        by=None,
+        board=board.slug,
+        team=team.name,
+        submission=submission.number,
+        sha256=read.sha256,
+    )
     submission.refresh_from_db()
     return submission, True
 

@@ -15,6 +15,7 @@ GROUPS = (
         "What is scored",
         (
             "template",
+            "output_kind",
             "population",
             "controls_style",
             "sample_size",

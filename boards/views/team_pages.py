@@ -8,21 +8,27 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 
 from boards.access import find_team
 from boards.models import Submission, Team
-from boards.services import submissions
+from boards.services import images, submissions
+from boards.services.prompt_images import has_prompt_images, write_prompts_archive
 from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
+from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
+from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 from studies.services.rate_limits import count_and_check_rate_limit
+from studies.stimuli.rows import TableProblem
 from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 MAX_PER_MINUTE = 60
+CHECK_REFRESH_SECONDS = 3
 # A form has a few short fields beside its file.
 MAX_FORM_BYTES = MAX_FILE_BYTES + 2**20
 _REQUEST_TOKEN = re.compile(r"[0-9a-f]{32}")
@@ -35,20 +41,24 @@ NO_KEY = (
     "The key in it is wrong, was replaced, or was revoked. Ask the board's owner for a new link.",
 )
 TOO_MANY = ("Too many requests", "This team sent too many requests in this minute. Wait a minute, then try again.")
-NO_FILE = ("There is no such file", "The prompts are a CSV or a JSON-lines file. Go back to the team's page.")
+NO_FILE = (
+    "There is no such file",
+    "The prompts are a CSV, a JSON-lines file, or a ZIP if they have images. Go back to the team's page.",
+)
 NO_SUCH = ("There is no such submission", "This team has no submission with this number. Go back to the team's page.")
 
 
-def team_page_view(*methods: str) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+def team_page_view(*methods: str) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """Return a decorator: find the team before anything of the request is read, and add the headers of a secret address.
 
     No other site can make a browser send a key that it does not know, so that forms need no other token.
     """
 
-    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    def decorate(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @csrf_exempt
         @wraps(view)
-        def wrapped(request: HttpRequest, slug: str, key: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        def wrapped(request: HttpRequest, slug: str, key: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            response: HttpResponseBase
             if request.method not in methods:
                 response = HttpResponse(status=405, headers={"Allow": ", ".join(methods)})
             elif (team := find_team(key)) is None or team.board.slug != slug:
@@ -87,27 +97,29 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
     """What a team has submitted, and the form for the next submission."""
     if request.method != "POST":
         return _team_page(team, key, {"request_token": uuid.uuid4().hex})
-    if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_FORM_BYTES:
-        problem = f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file."
+    limit = _max_file_bytes(team)
+    if int(request.META.get("CONTENT_LENGTH") or 0) > limit + MAX_FORM_BYTES - MAX_FILE_BYTES:
+        problem = f"The file is larger than {limit // 2**20} MB. Send a smaller file."
         return _team_page(team, key, {"request_token": uuid.uuid4().hex}, [("file", problem)], status=413)
     typed = {name: request.POST.get(name, "") for name in FIELDS}
     typed["is_anonymous"] = "1" if request.POST.get("is_anonymous") else ""
     file = request.FILES.get("file")
     if file is None:
-        problems = [("file", "No file was chosen. Choose a CSV or JSON-lines file with the outputs.")]
+        problems = [("file", "No file was chosen. Choose the file with the outputs.")]
         return _team_page(team, key, typed, problems, status=400)
     try:
-        one, _ = submissions.submit_outputs(
-            team.board,
-            team,
-            typed["name"],
-            file.name or "",
-            file.read(MAX_FILE_BYTES + 1),
-            description=typed["description"],
-            url=typed["url"],
-            is_anonymous=bool(typed["is_anonymous"]),
-            request_token=typed["request_token"] if _REQUEST_TOKEN.fullmatch(typed["request_token"]) else None,
-        )
+        token = typed["request_token"] if _REQUEST_TOKEN.fullmatch(typed["request_token"]) else None
+        how: dict[str, Any] = {
+            "description": typed["description"],
+            "url": typed["url"],
+            "is_anonymous": bool(typed["is_anonymous"]),
+            "request_token": token,
+        }
+        sent = (team.board, team, typed["name"], file.name or "")
+        if team.board.takes_images:
+            one, _ = images.submit_images(*sent, file.chunks(), **how)
+        else:
+            one, _ = submissions.submit_outputs(*sent, file.read(MAX_FILE_BYTES + 1), **how)
     except SubmissionRefused as refused:
         return _team_page(
             team, key, typed, [("file", str(one)) for one in refused.problems], refused.problems.count, 400
@@ -117,7 +129,39 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
         return _team_page(team, key, typed, [(name, text) for name, texts in found for text in texts], status=400)
     except ActionRefused as refused:
         return _team_page(team, key, typed, [("", str(refused))], status=409)
+    if isinstance(one, Job):
+        return HttpResponseRedirect(reverse("team_check", args=[team.board.slug, key, one.code]))
     return HttpResponseRedirect(f"{_address('team_page', team, key)}#submission-{one.number}")
+
+
+def _max_file_bytes(team: Team) -> int:
+    return MAX_ARCHIVE_BYTES if team.board.takes_images else MAX_FILE_BYTES
+
+
+@team_page_view("GET", "HEAD")
+def check_page(request: HttpRequest, team: Team, key: str, job: uuid.UUID) -> HttpResponse:
+    """The progress of the check of a large file; at its end, the submission or what is wrong with the file."""
+    found = images.find_check(team.board, team, job)
+    if found is None:
+        return notice(*NO_SUCH, status=404)
+    if found.state in (Job.State.WAITING, Job.State.RUNNING):
+        is_refresh_off = request.GET.get("refresh") == "off"
+        context = {"board": team.board, "key": key, "job": found, "is_refresh_off": is_refresh_off}
+        response = _page("boards/team_check.html", context)
+        if not is_refresh_off:
+            response["Refresh"] = str(CHECK_REFRESH_SECONDS)
+        return response
+    result = found.result or {}
+    if "submission" in result:
+        return HttpResponseRedirect(f"{_address('team_page', team, key)}#submission-{result['submission']}")
+    fields = found.arguments["fields"]
+    typed = fields | {"is_anonymous": "1" if fields["is_anonymous"] else "", "request_token": uuid.uuid4().hex}
+    problems = result.get("problems") or [[None, None, found.error or "The check was cancelled. Send the file again."]]
+    listed = [
+        (column, text) if row is None and column in FIELDS else ("file", str(TableProblem(row, column, text)))
+        for row, column, text in problems
+    ]
+    return _team_page(team, key, typed, listed, result.get("n_problems", 1))
 
 
 def _team_page(
@@ -142,7 +186,9 @@ def _team_page(
         "wrong": {field for field, _ in problems},
         "takes_submissions": board.state == board.State.OPEN,
         "n_prompts": len(board.sample_keys),
-        "max_megabytes": MAX_FILE_BYTES // 2**20,
+        "max_megabytes": _max_file_bytes(team) // 2**20,
+        "has_prompt_images": has_prompt_images(board),
+        "checks": images.checks_of(team).filter(state__in=(Job.State.WAITING, Job.State.RUNNING)),
         "level": round(100 * snapshot.result["level"]) if snapshot else None,
         "rows": [_row(one, statuses[one.number]) for one in own],
     }
@@ -190,8 +236,11 @@ def _confirmed(
 
 
 @team_page_view("GET", "HEAD")
-def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -> HttpResponse:
+def prompts_file(request: HttpRequest, team: Team, key: str, file_format: str) -> HttpResponseBase:
     """The prompts that a submission answers, as CSV or JSON lines. The CSV file has a column for the outputs."""
+    if file_format == "zip" and has_prompt_images(team.board):
+        filename = f"{team.board.slug}-prompts.zip"
+        return FileResponse(write_prompts_archive(team.board), as_attachment=True, filename=filename)
     if file_format not in ("csv", "jsonl"):
         return notice(*NO_FILE, status=404)
     rows = prompts_to_answer(team.board)

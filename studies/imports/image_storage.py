@@ -8,12 +8,21 @@ from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Model
 
 from studies.models import Output, Prompt
 from studies.stimuli.images import EXTENSION, TEMPORARY_PREFIX, EncodedImage, image_path, store_image
 
 # No import takes so long from its first image to its rows.
 ORPHAN_AGE_SECONDS = 86_400
+
+_models_with_images: list[type[Model]] = [Prompt, Output]
+
+
+def register_model_with_images(model: type[Model]) -> None:
+    """Keep the images that rows of this model name in ``media``. Apps above studies call it in ready()."""
+    if model not in _models_with_images:
+        _models_with_images.append(model)
 
 
 @contextmanager
@@ -51,9 +60,9 @@ def _names_in_use(names: Collection[str]) -> set[str]:
     listed = list(names)
     return {
         name
-        for model in (Prompt, Output)
+        for model in _models_with_images
         for start in range(0, len(listed), 500)
-        for name in model.objects.filter(media__in=listed[start : start + 500]).values_list("media", flat=True)
+        for name in model._default_manager.filter(media__in=listed[start : start + 500]).values_list("media", flat=True)
     }
 
 

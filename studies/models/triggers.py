@@ -50,6 +50,11 @@ class _OnPostgreSQL(migrations.RunSQL):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
+def only_on_postgresql(sql: str, reverse_sql: str) -> migrations.RunSQL:
+    """Return a migration operation that SQLite skips."""
+    return _OnPostgreSQL(sql, reverse_sql)
+
+
 def append_only_operation(table, exception_sql="") -> migrations.RunSQL:
     """Return a migration operation that forbids UPDATE and DELETE on ``table``. The PL/pgSQL ``exception_sql`` may allow some."""
     return _OnPostgreSQL(

@@ -68,6 +68,10 @@ class Archive:
         """The problems of the archive and of its table, in one list."""
         return self.rows.problems
 
+    @property
+    def has_table(self) -> bool:
+        return bool(self.rows.columns)
+
     def image(self, name: str) -> bytes:
         """Return the bytes of an image by its path in the table. Raise MemberMissing."""
         path = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
@@ -105,8 +109,12 @@ def read_zip(
     required_columns: Collection[str] = (),
     limits: TableLimits | None = None,
     zip_limits: ZipLimits | None = None,
+    needs_table: bool = True,
 ) -> Archive:
-    """Return the table and the images of an archive. Faults are in `problems`; an unsafe archive has no rows."""
+    """Return the table and the images of an archive. Faults are in `problems`; an unsafe archive has no rows.
+
+    `needs_table`: an archive without a table is a fault. Two tables always are.
+    """
     zip_limits = zip_limits or ZipLimits()
     problems = TableProblems()
     stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
@@ -118,7 +126,7 @@ def read_zip(
         return Archive(nothing, (), None)
     try:
         tables, images = _members(file, zip_limits, problems)
-        if not problems and len(tables) != 1:
+        if not problems and len(tables) != 1 and (tables or needs_table):
             table_names = ", ".join(tables[:5]) or "none"
             problems.add(
                 None,
@@ -128,6 +136,8 @@ def read_zip(
         if problems:
             file.close()
             return Archive(nothing, images, None)
+        if not tables:
+            return Archive(nothing, images, file)
         table = _Member(file, tables[0])
     except _DAMAGE:
         file.close()

@@ -1,7 +1,9 @@
 """A small board with a rating template, for tests."""
 
+import io
 import json
 import random
+import zipfile
 
 from annotators.models import Recruitment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
@@ -91,6 +93,34 @@ def outputs_file(board: Board, word: str = "tale", **changed: str | None) -> byt
     texts = {key: f"A {word} about {key}." for key in board.sample_keys} | changed
     rows = [{"prompt": key, "output": text} for key, text in texts.items() if text is not None]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def open_image_board(owner=None, *, prompts=3, **columns) -> Board:
+    """An open board of images without a reference."""
+    owner = owner or user()
+    template = rating_template(owner, systems=(), prompts=prompts, m=prompts)
+    return open_board(owner, template, **{"slug": "images", "output_kind": "image"} | columns)
+
+
+def png(colour: int) -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4), (colour, 80, 160)).save(out, "PNG")
+    return out.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def images_zip(board: Board, first: int = 1) -> bytes:
+    """An archive with one image for each prompt. Another ``first`` gives other images."""
+    return zipped({f"{key}.png": png(first + 20 * place) for place, key in enumerate(board.sample_keys)})
 
 
 def team_of(board: Board, name="Team A"):

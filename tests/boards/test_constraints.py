@@ -34,6 +34,7 @@ def other_study(w):
 
 CASES = {
     "board_state_agrees_with_its_times": lambda w: changed(Board, w["board"], opened_at=None),
+    "board_takes_texts_or_images": lambda w: (Board, {"slug": "draft"}, {"output_kind": "sound"}),
     "board_open_has_a_design": lambda w: changed(Board, w["board"], design_sha256=""),
     "board_pays_nothing_below_zero": lambda w: changed(Board, w["board"], budget_per_month=-1),
     "board_shares_are_shares": lambda w: changed(Board, w["board"], anchor_share=0.95),
@@ -52,7 +53,9 @@ CASES = {
     "submitted_output_once_per_prompt": lambda w: SubmittedOutput(
         submission=w["submission"], prompt_key=w["board"].sample_keys[0], text="again"
     ),
-    "submitted_output_is_text_or_empty": lambda w: SubmittedOutput(submission=w["submission"], prompt_key="p", text=""),
+    "submitted_output_is_text_or_image_or_empty": lambda w: SubmittedOutput(
+        submission=w["submission"], prompt_key="p", text=""
+    ),
     "round_number_once_per_board": lambda w: BoardRound(
         board=w["board"], number=1, study=other_study(w), expected_cost=0
     ),
@@ -83,6 +86,7 @@ CASES = {
 @pytest.fixture
 def world():
     board = builders.open_board()
+    builders.boards.create_board(Board(slug="draft", title="Draft", template=board.template), board.owner)
     team, _ = builders.team_of(board)
     submission = builders.submit(board, team, "good", request_token="first")
     one = rounds.create_round(board, board.owner)

@@ -7,11 +7,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.parsers import MultiPartParser
 
 from boards.models import Board
-from boards.services import boards, submissions
+from boards.services import boards, images, submissions
+from studies.models import Job
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of
 from tests.boards import builders
 from tests.boards.api.rest import api_of_team, body, scored_board
 from tests.builders import user
+from tests.messages.lines import Shown
 from tests.messages.rest.scenarios import shown
 
 API, SERVICES = "boards/api", "boards/services"
@@ -101,6 +105,50 @@ def comparing_unscored():
     return shown(api.get(f"boards/{board.slug}/submissions/4/comparison/?baseline=2"))
 
 
+def send_images(board, data, name="good", api=None):
+    api = api or api_of_team(board)
+    address = f"/api/v1/boards/{board.slug}/submissions/"
+    form = {"name": name, "file": SimpleUploadedFile("a.zip", data)}
+    return api, api.client.post(address, form, headers=api.headers)
+
+
+def images_sent(row):
+    """An archive with two images and a table of one row."""
+
+    def scenario():
+        table = f"prompt,image,empty\n{row}\n".encode()
+        members = {"m.csv": table, "a.png": builders.png(1), "b.png": builders.png(2)}
+        return shown(send_images(builders.open_image_board(), builders.zipped(members))[1])
+
+    return scenario
+
+
+def images_to_texts():
+    board = builders.open_board()
+    try:
+        images.submit_images(board, builders.team_of(board)[0], "good", "a.zip", [])
+    except ActionRefused as refused:
+        return [Shown(str(refused))]
+
+
+def second_check():
+    board = builders.open_image_board()
+    with mock.patch.object(images, "AT_ONCE_IMAGES", 0):
+        api, _ = send_images(board, builders.images_zip(board))
+        return shown(send_images(board, builders.images_zip(board, 5), "other", api)[1])
+
+
+def check_of_lost_file():
+    board = builders.open_image_board()
+    with mock.patch.object(images, "AT_ONCE_IMAGES", 0):
+        api, sent = send_images(board, builders.images_zip(board))
+    job = Job.objects.get(code=sent.json()["check"])
+    images.path_of_file(job.arguments["upload"]).unlink()
+    jobs.run_waiting_jobs()
+    answer = api.get(f"boards/{board.slug}/checks/{job.code}/").json()
+    return [Shown(one["message"]) for one in answer["errors"]]
+
+
 LINES = {
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
@@ -136,12 +184,27 @@ LINES = {
     f"{SERVICES}:compare_submissions": [("has no score of submission 4", "Choose a scored one", comparing_unscored)],
     f"{SERVICES}:read_outputs_file": [
         ("The file is larger than", "Send a smaller file", too_large),
-        ("The key of the prompt is empty", "Enter the key", rows({"prompt": " ", "output": "a"})),
-        ("“zzz” is not a prompt of this board", "Remove the row, or correct the key", rows({"prompt": "zzz", "output": "a"})),
-        ("already has an output in row 1", "Keep one of the two rows", rows({"prompt": "p000", "output": "a"})),
-        ("1 prompt has no output", "Add a row for each", without(1)),
-        ("7 prompts have no output", "Add a row for each", without(7)),
     ],
+    f"{SERVICES}:take": [
+        ("The key of the prompt is empty", "Enter the key", rows({"prompt": " ", "output": "a"})),
+        ("“zzz” is not a prompt of this board", "or correct the key", rows({"prompt": "zzz", "output": "a"})),
+        ("already has an output in row 1", "Keep one of the two", rows({"prompt": "p000", "output": "a"})),
+    ],
+    f"{SERVICES}:report_missing": [
+        ("1 prompt has no output", "Add one for each", without(1)),
+        ("7 prompts have no output", "Add one for each", without(7)),
+    ],
+    f"{SERVICES}:check_fields": [
+        ("This board takes images", "Send a ZIP file", team_sends("submissions/", body, make=builders.open_image_board)),
+        ("This board takes texts", "Send CSV or JSON lines", images_to_texts),
+    ],
+    f"{SERVICES}:_read_images": [("No row names the image “b.png”", "Add a row, or remove", images_sent("p000,a.png,"))],
+    f"{SERVICES}:_rows_of_table": [
+        ("There is no image", "write “yes” in the column “empty”", images_sent("p000,,")),
+        ("is marked as empty, but it has an image", "Remove the mark or the image", images_sent("p000,a.png,yes")),
+    ],
+    f"{SERVICES}:_find_or_submit_job": [("checking another file", "Wait until it has finished", second_check)],
+    f"{SERVICES}:run_check": [("no longer exists", "Upload it again", check_of_lost_file)],
     f"{SERVICES}:_output_text": [
         ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
         ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),

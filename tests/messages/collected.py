@@ -45,7 +45,7 @@ AREAS = {
         "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
         "analysis/report/parameters.py", "heval_site/middleware/errors.py",
     ),
-    "boards": ("boards/api/**/*.py", "boards/services/comparisons.py", "boards/services/submissions.py"),
+    "boards": ("boards/api/**/*.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
         "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",

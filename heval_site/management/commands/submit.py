@@ -9,8 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.management.board_client import BoardClient, NotReachable
+from heval_site.management.board_client import BoardClient, NotReachable, refusal_lines
 
+CHECK_POLL_SECONDS = 3
 NO_REGRESSION, FAILED, REGRESSION, UNDECIDED, TIMED_OUT = 0, 1, 2, 3, 4
 
 
@@ -35,7 +36,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("board", help="The last part of the board's address.")
         parser.add_argument(
-            "file", type=Path, help="CSV or JSON lines with the columns prompt, output and optionally empty."
+            "file",
+            type=Path,
+            help="CSV or JSON lines with the columns prompt, output and optionally empty; or a ZIP of images.",
         )
         parser.add_argument("--name", help="The name of the system (default: the file's name).")
         parser.add_argument("--description", default="", help="A description for the board's page.")
@@ -73,6 +76,8 @@ class Command(BaseCommand):
         client = self.make_client(options["site"] or settings.SITE_URL, board, _read_token(options["token_file"]))
         compared = None if baseline is None else _find_submission(client, baseline)
         stored = client.submit(file, _fields(file, options), options["request_token"] or uuid.uuid4().hex)
+        if "check" in stored:
+            stored = self._wait_for_check(client, stored, timeout * 3600)
         self.stdout.write(f"Submission {stored['number']} “{stored['name']}” is stored: {stored['n_outputs']} outputs.")
         if not wait:
             return
@@ -86,6 +91,22 @@ class Command(BaseCommand):
 
     def make_client(self, site: str, board: str, token: str) -> BoardClient:
         return BoardClient(site, board, token)
+
+    def _wait_for_check(self, client: BoardClient, check: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Wait until the site has read a large file. Return the submission. Raise CommandError with all problems."""
+        end = time.monotonic() + seconds
+        self.stdout.write("The site checks the images.")
+        self.stdout.flush()
+        while check["state"] in ("waiting", "running"):
+            if time.monotonic() > end:
+                text = "The check has not ended yet. Run the same command again to wait on."
+                raise CommandError(text, returncode=TIMED_OUT)
+            client.sleep(CHECK_POLL_SECONDS)
+            check = client.get(f"checks/{check['check']}/")
+        if check["submission"] is None:
+            refusal = {"title": "Nothing was stored.", "errors": check["errors"]}
+            raise CommandError("\n".join(refusal_lines(400, refusal)))
+        return client.get(f"submissions/{check['submission']}/")
 
     def _wait_for_score(self, client: BoardClient, number: int, seconds: float, poll_every: float) -> dict[str, Any]:
         end = time.monotonic() + seconds

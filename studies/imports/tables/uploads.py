@@ -45,7 +45,7 @@ class Upload:
 
     @property
     def path(self) -> Path:
-        return get_or_create_uploads_folder() / f"{self.token}.data"
+        return path_of_file(self.token)
 
     def save(self) -> None:
         """Replace the record in one step, so that readers never see a part of it."""
@@ -88,30 +88,51 @@ def store_upload(
     kind: str = "stimuli",
 ) -> Upload:
     """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
-    token = secrets.token_hex(16)
+    file = store_file(chunks)
     name = PurePosixPath(filename.replace("\\", "/")).name
-    upload = Upload(
-        token, study_id, user_id, "".join(c for c in name if c.isprintable())[:200] or "file", 0, "", options, kind=kind
-    )
-    digest = hashlib.sha256()
+    name = "".join(c for c in name if c.isprintable())[:200] or "file"
+    upload = Upload(file.token, study_id, user_id, name, file.size, file.sha256, options, kind=kind)
+    upload.save()
+    return upload
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the folder of uploads. It has no record of its own."""
+
+    token: str
+    size: int
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        return path_of_file(self.token)
+
+
+def path_of_file(token: str) -> Path:
+    return get_or_create_uploads_folder() / f"{token}.data"
+
+
+def store_file(chunks: Iterable[bytes]) -> StoredFile:
+    """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
+    token, size, digest = secrets.token_hex(16), 0, hashlib.sha256()
+    path = path_of_file(token)
     try:
-        with os.fdopen(os.open(upload.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for chunk in chunks:
-                upload.size += len(chunk)
-                if upload.size > MAX_BYTES:
+                size += len(chunk)
+                if size > MAX_BYTES:
                     raise ActionRefused(
                         f"The file has more than {MAX_BYTES:,} bytes, the maximum. Split it into smaller files."
                     )
                 digest.update(chunk)
                 file.write(chunk)
-        if not upload.size:
+        if not size:
             raise ActionRefused("The file is empty.")
     except BaseException:
-        upload.delete_file()
+        path.unlink(missing_ok=True)
         raise
-    upload.sha256 = digest.hexdigest()
-    upload.save()
-    return upload
+    return StoredFile(token, size, digest.hexdigest())
 
 
 def get_upload(token: str, study_id: int | None) -> Upload | None:

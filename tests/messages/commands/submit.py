@@ -45,6 +45,8 @@ def withdrawing(seconds):
     submissions.withdraw(Submission.objects.get(name="good"), by=None)
 
 
+CHECK = b'{"check": "1", "state": "running", "submission": null, "errors": []}'
+
 LINES = {
     f"{MANAGEMENT}:__post_init__": [
         ("--site eval is not a web address", "Enter one", submitting("--site", "eval")),
@@ -61,6 +63,13 @@ LINES = {
         ("compare with a baseline", "Add --baseline", submitting("--strict")),
         ("not between 0 and 100 points", "Correct it", submitting("--wait", "--baseline", "1", "--max-loss", "101")),
         ("must be greater than 0", "Correct them", submitting("--wait", "--timeout", "0")),
+    ],
+    f"{MANAGEMENT}:_wait_for_check": [
+        (
+            "The check has not ended yet",
+            "Run the same command again",
+            submitting("--timeout", "0.0000001", send=answering(202, CHECK)),
+        ),
     ],
     f"{MANAGEMENT}:_wait_for_score": [
         ("was withdrawn", "Submit it again", submitting("--wait", sleep=withdrawing)),

@@ -144,7 +144,7 @@ LINES = {
         ),
         ("The same file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
-    f"{TABLES}:store_upload": [
+    f"{TABLES}:store_file": [
         ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
         ("The file is empty", FILE, kept(b"")),
     ],
