@@ -11,11 +11,13 @@ from django.db.models import Max
 from django.db.models.functions import Now
 from django.utils.text import capfirst
 
-from boards.models import Board, BoardRound, Submission, SubmittedOutput, Team
+from boards.models import Board, Submission, SubmittedOutput, Team
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+
+from .samples import keys_to_answer
 
 COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -142,13 +144,16 @@ def submit_outputs(
     name = _cleaned("name", lambda: clean_name(name, max_length=100))
     limit = MAX_DESCRIPTION_CHARACTERS
     description = _cleaned("description", lambda: clean_text(description, max_length=limit, field="description"))
-    read = read_outputs_file(filename, file, board.sample_keys)
+    keys = keys_to_answer(board)
+    read = read_outputs_file(filename, file, keys)
     with transaction.atomic():
         # One submission of a board at a time, so that numbers have no gaps and no name is taken twice.
         board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
         refuse_unless_open(board)
         if request_token and (earlier := Submission.objects.filter(team=team, request_token=request_token).first()):
             return earlier, False
+        if keys_to_answer(board) != keys:
+            raise ActionRefused("The board's prompts have changed while the file was read. Get the prompts again.")
         same = Submission.objects.filter(board=board, name=name).first()
         if same is not None:
             if same.team_id == team.pk and same.sha256 == read.sha256 and not same.withdrawn_at:
@@ -231,10 +236,3 @@ def publish(submission: Submission) -> bool:
         return False
     audit.record("publish submission", by=None, board=submission.board.slug, submission=submission.number)
     return True
-
-
-def waiting_submissions(board: Board):
-    """Return the submissions that no round has scored or will score, oldest first."""
-    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
-    submissions = board.submissions.filter(withdrawn_at=None, team__isnull=False)
-    return submissions.exclude(entries__round__in=rounds).order_by("number")

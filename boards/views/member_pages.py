@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import Board, BoardRound, Submission, Team
-from boards.services import boards, bundles, planning, rounds, snapshots, submissions
+from boards.services import boards, bundles, planning, rounds, samples, snapshots
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.models import Job
@@ -85,7 +85,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "plan": planning.plan_round(board) if is_open else None,
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
-        "waiting": submissions.waiting_submissions(board).select_related("team"),
+        "waiting": samples.waiting_submissions(board).select_related("team"),
         "rounds": board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number"),
         "scored": board.submissions.filter(entries__round__cancelled_at=None, entries__isnull=False)
         .select_related("team")

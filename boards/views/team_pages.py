@@ -16,6 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from boards.access import find_team
 from boards.models import Submission, Team
 from boards.services import submissions
+from boards.services.samples import keys_to_answer
 from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
 from studies.services.lifecycle import ActionRefused
@@ -141,7 +142,7 @@ def _team_page(
         "n_more": max(0, n_problems - len(problems)),
         "wrong": {field for field, _ in problems},
         "takes_submissions": board.state == board.State.OPEN,
-        "n_prompts": len(board.sample_keys),
+        "n_prompts": len(keys_to_answer(board)),
         "max_megabytes": MAX_FILE_BYTES // 2**20,
         "level": round(100 * snapshot.result["level"]) if snapshot else None,
         "rows": [_row(one, statuses[one.number]) for one in own],
