@@ -1,7 +1,6 @@
 """Decide which submissions the next round scores, what it costs, and when it opens."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -52,16 +51,14 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
         .order_by("n_rounds", "number")
     )
     fixed = [anchor for anchor in anchors if anchor.team_id is None]
-    # An anchor answers the whole sample by which it is linked: an earlier one's prompts are not scored any more.
-    complete = find_complete(anchors, (sample.previous or sample.sample).keys)
+    # A study shows only prompts that all its systems answer, so an anchor of an earlier sample drops out.
+    complete = find_complete(anchors, sample.keys)
     named = [anchor for anchor in anchors if anchor.team_id is not None and anchor.pk in complete]
-    parts = _parts(sample, [*waiting, *anchors])
     spent = month_cost(board, now=now)
     refusal = ""
     for n in range(len(waiting), 0, -1):
         chosen = [*fixed, *named[: max(0, anchors_needed(board, n) - len(fixed))]]
-        scored = {one.pk for one in (*waiting[:n], *chosen)}
-        places = places_of_round(board, [(n_prompts, len(answering & scored)) for n_prompts, answering in parts])
+        places = places_of_round(board, n + len(chosen), len(sample.keys))
         cost = places * reward_of_place(board)
         refusal = refusal_of_budget(board, cost, n, spent)
         if not refusal:
@@ -71,15 +68,6 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
 
 def _no_round(n_waiting: int, refusal: str) -> RoundPlan:
     return RoundPlan((), (), 0, ZERO, n_waiting, None, refusal)
-
-
-def _parts(sample: RoundSample, submissions: Sequence[Submission]) -> list[tuple[int, set[int]]]:
-    """Return the numbers of prompts that the same submissions answer, and these submissions."""
-    everybody = {one.pk for one in submissions}
-    if sample.previous is None:
-        return [(len(sample.keys), everybody)]
-    changed = [(len(keys), find_complete(submissions, keys)) for keys in (sample.retired, sample.renewed)]
-    return [(len(sample.keys) - len(sample.retired) - len(sample.renewed), everybody), *changed]
 
 
 def anchors_needed(board: Board, n_submissions: int) -> int:
@@ -94,22 +82,17 @@ def reward_of_place(board: Board) -> Decimal:
     return max([board.template.reward or ZERO, *arms])
 
 
-def places_of_round(board: Board, parts: Sequence[tuple[int, int]]) -> int:
-    """Return the places with which each output gets the declared number of labels in each live section.
-
-    ``parts``: numbers of prompts, and the number of systems that answer them.
-    """
+def places_of_round(board: Board, n_systems: int, n_prompts: int) -> int:
+    """Return the places with which each output gets the declared number of labels in each live section."""
     template = board.template
     needed = 1
     sections = template.sections.filter(purpose=Section.Purpose.LIVE, reuses=None, m__gte=1, protocol__in=SCORERS)
     n_references = template.systems.filter(reference=System.Reference.ORDINARY).count()
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
-        scorer = SCORERS[section.protocol]
-        items = sum(
-            n_prompts * scorer.items_per_prompt(settings, n_systems, n_references) for n_prompts, n_systems in parts
-        )
-        needed = max(needed, math.ceil(items * labels_per_output(board) / section.m))
+        per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
+        items = per_prompt * n_prompts * labels_per_output(board)
+        needed = max(needed, math.ceil(items / section.m))
     per_batch = template.annotators_per_batch
     return math.ceil(needed / per_batch) * per_batch
 

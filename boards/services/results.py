@@ -181,8 +181,12 @@ def _equated(
     from analysis.stats import leaderboard
 
     counted, sample_of_row = count_in_samples(rows, samples)
+    values, systems, prompts, people = answer_arrays(counted)
     found = leaderboard.equated_scores(
-        *answer_arrays(counted),
+        values,
+        systems,
+        prompts,
+        people,
         counted["round"].to_numpy(),
         samples=sample_of_row,
         rng=rng,

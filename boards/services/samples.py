@@ -30,10 +30,6 @@ class RoundSample:
         return sorted({*self.sample.keys, *before})
 
     @property
-    def retired(self) -> frozenset[str]:
-        return frozenset(self.previous.keys) - frozenset(self.sample.keys) if self.previous else frozenset()
-
-    @property
     def renewed(self) -> frozenset[str]:
         return frozenset(self.sample.keys) - frozenset(self.previous.keys) if self.previous else frozenset()
 
@@ -60,7 +56,8 @@ def next_round_sample(board: Board) -> RoundSample | None:
     if not samples:
         return None
     newest = samples[0]
-    is_scored = newest.rounds.filter(cancelled_at=None).exists()
+    # A round that is not launched can still be cancelled, and the next one must link the samples then.
+    is_scored = newest.rounds.filter(launched_at__isnull=False).exists()
     return RoundSample(newest, samples[1] if len(samples) > 1 and not is_scored else None)
 
 

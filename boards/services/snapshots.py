@@ -120,7 +120,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
 
 def _sample_facts(of_rounds: Mapping[int, RoundSample]) -> list[dict[str, Any]]:
     """Return what everybody may know of the samples: size, seed, date, how many prompts were new, and in which round both were scored."""
-    found = []
+    found: list[dict[str, Any]] = []
     for number, one in sorted(of_rounds.items()):
         if not found or found[-1]["number"] != one.sample.number:
             found.append(

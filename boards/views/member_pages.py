@@ -22,7 +22,7 @@ from studies.access import check_permission_or_404 as check_study_permission_or_
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
-from .member_forms import BoardBundleForm, BoardForm, MemberFormSet, TeamForm
+from .member_forms import BoardBundleForm, BoardForm, MemberFormSet, RenewalForm, TeamForm
 
 REFRESH_SECONDS = 3
 LISTED_JOBS = 3
@@ -99,6 +99,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "refresh": REFRESH_SECONDS if unfinished else None,
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
+        "samples": list(board.samples.order_by("number")),
+        "renewal_problem": samples.find_renewal_problem(board) if is_open else "",
     }
     return render(request, "boards/manage.html", context)
 
@@ -156,6 +158,24 @@ def open_round(request, slug) -> HttpResponse:
     board = get_board(request.user, BoardAction.RUN, slug)
     token = request.POST.get("token", "")[:64] or None
     return _act(request, slug, lambda: rounds.request_round(board, request.user, token), "The round is being opened.")
+
+
+@login_required
+@require_POST
+def renew_sample(request, slug) -> HttpResponse:
+    board = get_board(request.user, BoardAction.EDIT, slug)
+    form = RenewalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "This share is not between 0 and 1. Enter a number such as 0.25.")
+        return redirect("board_manage", slug)
+
+    def renew() -> None:
+        try:
+            samples.renew_sample(board, request.user, form.cleaned_data["share"], after=form.cleaned_data["after"])
+        except ValidationError as refused:
+            raise ActionRefused(" ".join(refused.messages)) from None
+
+    return _act(request, slug, renew, "The sample is renewed. The next round scores both samples.")
 
 
 @login_required
