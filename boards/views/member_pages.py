@@ -163,6 +163,7 @@ def open_round(request, slug) -> HttpResponse:
 @login_required
 @require_POST
 def renew_sample(request, slug) -> HttpResponse:
+    """Renew a share of the prompts. The next round then scores both samples."""
     board = get_board(request.user, BoardAction.EDIT, slug)
     form = RenewalForm(request.POST)
     if not form.is_valid():

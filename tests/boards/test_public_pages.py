@@ -340,6 +340,6 @@ def test_a_reader_chooses_the_systems_of_the_history(client):
     figure = page.split("<svg")[1].split("</svg>")[0]
     assert "<title>weak</title>" in figure and "<title>good</title>" not in figure
     assert "The sample was renewed." in figure and 'value="4" checked' in page and 'value="2" checked' not in page
-    picture = client.get(f"/boards/{board.slug}/history.svg?system=4").content.decode()
+    picture = client.get(f"/boards/{board.slug}/history/figure.svg?system=4").content.decode()
     assert "<title>weak</title>" in picture and "<title>good</title>" not in picture
     assert "<title>good</title>" in client.get(f"/boards/{board.slug}/history/").content.decode()

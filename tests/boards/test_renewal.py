@@ -6,8 +6,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from boards.models import BoardSample
-from boards.views import sentences
 from boards.services import planning, rounds, samples, snapshots, submissions
+from boards.views import sentences
 from studies.models import Output
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused

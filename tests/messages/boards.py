@@ -101,6 +101,13 @@ def comparing_unscored():
     return shown(api.get(f"boards/{board.slug}/submissions/4/comparison/?baseline=2"))
 
 
+def with_changed_prompts():
+    board = builders.open_board()
+    api, sent = api_of_team(board), body(board)
+    with mock.patch.object(submissions, "keys_to_answer", side_effect=[board.sample_keys, ["another"]]):
+        return shown(api.post(f"boards/{board.slug}/submissions/", sent))
+
+
 LINES = {
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
@@ -142,6 +149,7 @@ LINES = {
         ("1 prompt has no output", "Add a row for each", without(1)),
         ("7 prompts have no output", "Add a row for each", without(7)),
     ],
+    f"{SERVICES}:submit_outputs": [("prompts have changed while", "Get the prompts again", with_changed_prompts)],
     f"{SERVICES}:_output_text": [
         ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
         ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),
