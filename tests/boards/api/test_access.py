@@ -54,6 +54,7 @@ TABLE = (
     ("POST", "{b}/teams/{o}/key/", {}, EDIT),
     ("POST", "{b}/submissions/3/withdraw/", {}, SUBMIT),
     ("POST", "{b}/close/", {}, OWN),
+    ("POST", "{b}/renew/", {"share": "0.25", "after": 1}, OWN),
 )
 
 
