@@ -38,10 +38,20 @@ def test_problems(section) -> Iterator[Problem]:
 
 
 def _fewest_practice_items(section) -> int:
-    """Return how many practice items with an expected answer the arm with the fewest has."""
-    rows = section.items.filter(kind=Item.Kind.PRACTICE, expected__isnull=False).distinct()
-    domains = list(rows.values_list("prompt__domain", flat=True))
-    counts = [sum(not arm.domain or domain in ("", arm.domain) for domain in domains) for arm in arms_of(section)]
+    """Return how many practice items with an expected answer the arm with the fewest has. Its batches show no other systems."""
+    items: dict[int, tuple[str, set[int]]] = {}
+    rows = section.items.filter(kind=Item.Kind.PRACTICE, expected__isnull=False)
+    for pk, domain, system in rows.values_list("pk", "prompt__domain", "exposures__output__system"):
+        items.setdefault(pk, (domain, set()))[1].add(system)
+    counts = []
+    for arm in arms_of(section):
+        shown = {system.pk for system in arm.systems.all()}
+        counts.append(
+            sum(
+                (not arm.domain or domain in ("", arm.domain)) and (not shown or systems <= shown)
+                for domain, systems in items.values()
+            )
+        )
     return min(counts, default=0)
 
 
