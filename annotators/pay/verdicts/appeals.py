@@ -47,7 +47,7 @@ def create_appeal(assignment: Assignment, text: str, is_about_barring: bool = Fa
             lock_annotator(assignment.annotator_id)
             about = _barring_to_appeal(assignment) if is_about_barring else _rejection_to_appeal(assignment)
             appeal = Appeal.objects.create(**about, text=text, due_at=timezone.now() + ANSWER_DEADLINE)
-            audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
+            audit.record("appeal", study=appeal.work.study, by=None, assignment_code=appeal.work.code)
     except IntegrityError:
         raise ActionRefused(
             "You have already sent an objection, and the researchers are reading it. You do not need to send it again."

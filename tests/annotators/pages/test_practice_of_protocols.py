@@ -6,13 +6,9 @@ from django.test import Client
 from annotators.models import Assignment, QualificationAttempt
 from annotators.pages.record import full_page_state
 from studies.models import Section
-from studies.protocols import REGISTRY
-from studies.protocols.base.practice import practice_questions
-from studies.services.lifecycle import ActionRefused
 from studies.services.practice import create_practice_item_and_delete_test_runs
 from tests import builders
-from tests.admin_pages import logged_in
-from tests.players import answered, claimed, form, open_page
+from tests.players import answered, claimed, open_page
 from tests.samples import blocking
 
 pytestmark = pytest.mark.django_db
