@@ -53,9 +53,9 @@ def get_practice_feedback(assignment: Assignment, page: Page) -> tuple[PracticeF
     feedback = []
     for row in expected.order_by("item__number", "question__position"):
         given = answers.get((row.item_id, row.question_id), {})
-        answer = given.get(row.about_id) if row.about_id else next(iter(given.values()), None)
-        if answer is not None:
-            feedback.append(_build_feedback(page, questions[row.question_id], items[row.item_id], row, answer))
+        found = given.get(row.about_id) if row.about_id else next(iter(given.values()), None)
+        if found is not None:
+            feedback.append(_build_feedback(page, questions[row.question_id], items[row.item_id], row, found))
     return tuple(feedback)
 
 

@@ -263,7 +263,11 @@ def test_a_person_barred_in_a_group_objects_on_the_page_of_another_study(played)
         Study._base_manager.filter(pk=one.pk)._update([(Study._meta.get_field("exclusion_group"), None, "tales")])
         one.refresh_from_db()
     there = Assignment.objects.create(
-        study=other, annotator=first.annotator, batch=other.batches.first(), submitted_at=timezone.now(), seed=1
+        study=other,
+        annotator=first.annotator,
+        batch=other.batches.first(),
+        started_at=timezone.now(),
+        submitted_at=timezone.now(),
     )
     barring = bar_annotator(study, first.annotator, "Copies.", researcher)
     assert barring_status(there).may_appeal and barring_status(there).is_of_group
