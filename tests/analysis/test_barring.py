@@ -7,7 +7,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django.utils import timezone
 
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.data.test_answers import read_test_answers
@@ -259,16 +258,10 @@ def test_a_barring_holds_in_the_group_and_costs_a_newcomer_no_query(played):
 def test_a_person_barred_in_a_group_objects_on_the_page_of_another_study(played):
     study, (first, _), link, researcher = played
     other = builders.launched(builders.spa_draft(owner=researcher, title="other"), researcher)
+    there = assign.claim_batch(other, first.annotator).assignment
     for one in (study, other):
         Study._base_manager.filter(pk=one.pk)._update([(Study._meta.get_field("exclusion_group"), None, "tales")])
-        one.refresh_from_db()
-    there = Assignment.objects.create(
-        study=other,
-        annotator=first.annotator,
-        batch=other.batches.first(),
-        started_at=timezone.now(),
-        submitted_at=timezone.now(),
-    )
+    there, study = Assignment.objects.select_related("study").get(pk=there.pk), Study.objects.get(pk=study.pk)
     barring = bar_annotator(study, first.annotator, "Copies.", researcher)
     assert barring_status(there).may_appeal and barring_status(there).is_of_group
     appeal = create_appeal(there, "I did not copy.", is_about_barring=True)
