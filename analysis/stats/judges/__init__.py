@@ -1,0 +1,18 @@
+"""How good a judge (a model or a metric that gives labels) is beside people, and how good it could be.
+
+Rows are labels of people, each beside the judge's label of the same output. People and prompts are samples: intervals
+are about people and prompts like these. If nobody knows which person gave which label, prompts are the only sample and
+each record says so. Weights are inverse probabilities with which the outputs were drawn.
+"""
+
+from analysis.stats.judges._agreement import JudgeAgreement, LabelShares, judge_agreement
+from analysis.stats.judges._rates import TARGETS, JudgeRates, true_positive_and_negative_rates
+
+__all__ = [
+    "TARGETS",
+    "JudgeAgreement",
+    "JudgeRates",
+    "LabelShares",
+    "judge_agreement",
+    "true_positive_and_negative_rates",
+]
