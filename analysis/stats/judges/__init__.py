@@ -6,13 +6,27 @@ each record says so. Weights are inverse probabilities with which the outputs we
 """
 
 from analysis.stats.judges._agreement import JudgeAgreement, LabelShares, judge_agreement
+from analysis.stats.judges._alternative import (
+    ALIGNMENTS,
+    AlternativeAnnotatorTest,
+    ComparedPerson,
+    alternative_annotator_test,
+)
+from analysis.stats.judges._groups import AgreementByGroup, GroupAgreement, agreement_by_group
 from analysis.stats.judges._rates import TARGETS, JudgeRates, true_positive_and_negative_rates
 
 __all__ = [
+    "ALIGNMENTS",
     "TARGETS",
+    "AgreementByGroup",
+    "AlternativeAnnotatorTest",
+    "ComparedPerson",
+    "GroupAgreement",
     "JudgeAgreement",
     "JudgeRates",
     "LabelShares",
+    "agreement_by_group",
+    "alternative_annotator_test",
     "judge_agreement",
     "true_positive_and_negative_rates",
 ]
