@@ -12,7 +12,10 @@ from analysis.stats.judges._alternative import (
     ComparedPerson,
     alternative_annotator_test,
 )
+from analysis.stats.judges._biases import FamilyProbe, family_probe, length_probe
+from analysis.stats.judges._consistency import OrderProbe, RepeatProbe, order_probe, repeat_probe
 from analysis.stats.judges._groups import AgreementByGroup, GroupAgreement, agreement_by_group
+from analysis.stats.judges._possible import PanelAgreement, PossibleAgreement, possible_agreement
 from analysis.stats.judges._rates import TARGETS, JudgeRates, true_positive_and_negative_rates
 
 __all__ = [
@@ -21,12 +24,22 @@ __all__ = [
     "AgreementByGroup",
     "AlternativeAnnotatorTest",
     "ComparedPerson",
+    "FamilyProbe",
     "GroupAgreement",
     "JudgeAgreement",
     "JudgeRates",
     "LabelShares",
+    "OrderProbe",
+    "PanelAgreement",
+    "PossibleAgreement",
+    "RepeatProbe",
     "agreement_by_group",
     "alternative_annotator_test",
+    "family_probe",
     "judge_agreement",
+    "length_probe",
+    "order_probe",
+    "possible_agreement",
+    "repeat_probe",
     "true_positive_and_negative_rates",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.stats import clusters
 from analysis.stats.arrays import FloatArray, IntArray, group_sums
-from analysis.stats.judges._rows import PEOPLE_LEFT_OUT, PROMPTS, ClusteredRows, pair_codes
+from analysis.stats.judges._rows import PROMPTS, ClusteredRows, pair_codes
 from analysis.stats.results import Estimate, ResultWarning
 
 # Takes sums (..., m) and returns values (..., q); NaN is undefined.
@@ -51,7 +51,7 @@ class SumsJackknife:
             max(1.0, clusters.effective_n_clusters(np.bincount(codes, rows.weights)) - 1) if len(codes) else 1.0
             for _, codes in ways
         )
-        of_pairs, warnings = None, (PEOPLE_LEFT_OUT,) if rows.annotators is None else ()
+        of_pairs, warnings = None, rows.population_warnings
         population = clusters.PEOPLE if rows.annotators is not None else PROMPTS
         if len(ways) == 2 and len(rows.prompts):
             pairs = pair_codes(ways[0][1], ways[1][1])

@@ -177,7 +177,7 @@ def _majorities(
     by_item = 2 * votes > n
     one = rows.where(chosen)
     # Of the people, only the majority is left: the prompts are the sample.
-    alone = ClusteredRows(None, one.prompts, one.weights, one.is_weighted, "")
+    alone = ClusteredRows(None, one.prompts, one.weights, one.is_weighted)
     return says[chosen], by_item[items[chosen]], alone, int(np.sum(~has_majority))
 
 

@@ -21,13 +21,15 @@ class ClusteredRows:
     """Codes of each row's annotator (None if nobody knows them) and prompt, from 0, and the weights of the rows.
 
     `weights` are inverse inclusion probabilities. `population` is as in `clusters.annotator_prompt_clustered_mean`.
+    `has_people` says whether people gave labels at all, known or not.
     """
 
     annotators: IntArray | None
     prompts: IntArray
     weights: FloatArray
     is_weighted: bool
-    population: str
+    population: str = ""
+    has_people: bool = True
 
     @classmethod
     def from_arrays(
@@ -37,7 +39,8 @@ class ClusteredRows:
         annotators: npt.ArrayLike | None,
         prompts: npt.ArrayLike,
         weights: npt.ArrayLike | None,
-        population: str,
+        population: str = "",
+        has_people: bool = True,
     ) -> "ClusteredRows":
         if population not in clusters.DECLARED_POPULATIONS:
             allowed = ", ".join(map(repr, clusters.DECLARED_POPULATIONS))
@@ -50,7 +53,13 @@ class ClusteredRows:
             clusters.weights_of_rows(weights, is_used),
             weights is not None,
             population,
+            has_people,
         )
+
+    @property
+    def population_warnings(self) -> tuple[ResultWarning, ...]:
+        """Return the warning that the intervals do not contain the variation between people, if so."""
+        return (PEOPLE_LEFT_OUT,) if self.annotators is None and self.has_people else ()
 
     def where(self, mask: BoolArray) -> "ClusteredRows":
         """Return the rows in a mask."""
@@ -74,7 +83,7 @@ class ClusteredRows:
             found = replace(
                 found,
                 settings={**found.settings, "population": PROMPTS},
-                warnings=(*found.warnings, PEOPLE_LEFT_OUT),
+                warnings=(*found.warnings, *self.population_warnings),
             )
         else:
             found = clusters.annotator_prompt_clustered_mean(
