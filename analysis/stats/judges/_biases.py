@@ -92,9 +92,6 @@ def length_probe(
     )
     x, w = np.log2(columns["lengths"][is_used]), rows.weights
     x -= float(np.average(x, weights=w)) if len(x) else 0.0
-    spread = float(np.ptp(x)) if len(x) else 0.0
-    # Equal lengths differ by rounding at most.
-    x = x if spread > 1e-9 else np.zeros_like(x)
 
     def contributions(y: FloatArray) -> FloatArray:
         centred = y - float(np.average(y, weights=w)) if len(y) else y

@@ -170,7 +170,9 @@ def test_weights_undo_an_unequal_sample():
 def test_a_majority_counts_once_and_a_tie_does_not_count():
     people = np.repeat(np.arange(4), 30)
     items = np.tile(np.arange(30), 4)
-    said = np.where(people < 1 + items % 4, 1, 0)
+    said = np.where(people < 1 + items % 4, 1.0, 0.0)
+    # Of three people, one is no majority.
+    said[(people == 3) & (items % 4 == 0)] = np.nan
     judge = (items % 5 > 0).astype(int)
     options = {"annotators": people, "prompts": items // 2, "items": items, "positive": 1}
     found = judges.true_positive_and_negative_rates(judge, said, target="majority", **options)
@@ -234,6 +236,12 @@ def test_the_joint_test_of_two_groups_by_prompts_is_the_test_of_their_difference
     difference = found.groups[0].difference
     assert_allclose(found.joint.test.statistic, difference.test.statistic**2)
     assert_allclose(found.joint.pvalue, difference.pvalue)
+
+
+def test_as_many_groups_as_people_have_no_joint_test():
+    made = rows(14, n_people=6, n_systems=7)
+    for groups, status in ((made["systems"], "not_identified"), (made["systems"] % 3, "ok")):
+        assert judges.agreement_by_group(**given(made), groups=groups).joint.status == status
 
 
 def test_groups_that_cannot_be_compared():
