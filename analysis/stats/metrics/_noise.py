@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, validate_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
 from analysis.stats.metrics._statistics import divide_by_max_abs
 from analysis.stats.metrics._systems import MIN_SYSTEMS
 from analysis.stats.metrics._tables import ITEMS, ScoreTables, too_few_systems_estimate
@@ -99,10 +99,11 @@ def noise_corrected_correlation(
     x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
     (xx, xx_without), (yy, yy_without), (xy, xy_without) = (_products(*sides) for sides in ((x, x), (y, y), (x, y)))
     observed = [float(np.sum(side.mean(axis=0) ** 2)) for side in (x, y)]
+    if min(observed) < MIN_SPREAD**2:
+        return Estimate(status="not_identified", reason="the scores of the systems are equal", detail=detail, **common)
     for name, value, total in (("human", xx, observed[0]), ("metric", yy, observed[1])):
-        detail[f"{name}_reliability"] = max(0.0, value / total) if total > 0 else None
-    if min(observed) > 0:
-        detail["observed"] = float(np.sum(x.mean(axis=0) * y.mean(axis=0)) / math.sqrt(observed[0] * observed[1]))
+        detail[f"{name}_reliability"] = max(0.0, value / total)
+    detail["observed"] = float(np.sum(x.mean(axis=0) * y.mean(axis=0)) / math.sqrt(observed[0] * observed[1]))
     reason = "the systems cannot be told from noise; no correlation is excluded"
     if min(xx, yy) <= 0 or min(float(xx_without.min()), float(yy_without.min())) <= 0:
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
