@@ -159,9 +159,9 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
                 items=items if has_items else (),
                 questions=questions,
                 exposure_numbers=numbers.get(source, {}),
-                # A test shows the truth only if its second attempt does not ask the same again.
+                # A test shows no truth: people who failed could tell it to the next ones.
                 feedback_pairs=frozenset(practice)  # type: ignore[arg-type]  # practice items are items
-                if section.purpose == Section.Purpose.TRAINING and (not is_test or len(items) >= 2 * section.m)
+                if section.purpose == Section.Purpose.TRAINING and not is_test
                 else frozenset(),
                 pk=section_pks[section.position],
                 pass_mark=section.pass_mark,

@@ -5,7 +5,8 @@ from django.test import Client
 
 from annotators.models import Assignment, QualificationAttempt
 from annotators.pages.record import full_page_state
-from studies.models import Section
+from studies.models import Expected, Section
+from studies.protocols.base.test_questions import practice_answer
 from studies.services.practice import create_practice_item_and_delete_test_runs
 from tests import builders
 from tests.players import answered, claimed, open_page
@@ -51,9 +52,13 @@ def fresh(assignment):
 
 
 def answer_page(assignment, is_right: bool):
-    """Answer one page of the test, rightly or wrongly."""
-    step, page, asks = open_page(assignment)
-    right = next(section for section in _sections(assignment) if section.attempt == step.attempt).planned.right_answers
+    """Answer one page of practice items, rightly or wrongly."""
+    _, page, asks = open_page(assignment)
+    scales = {question.id: question.scale for question in page.questions}
+    right = {
+        (row.item_id, row.question_id): practice_answer(row, scales[row.question_id])
+        for row in Expected.objects.filter(item__in=[item.id for item in page.items])
+    }
     sent = {}
     (item,) = page.items
     letters = {exposure: label for label, exposure in item.exposures}
@@ -78,40 +83,32 @@ def answer_page(assignment, is_right: bool):
     return page.key
 
 
-def _sections(assignment):
-    from annotators.pages.sequence import get_section_itinerary
-
-    return get_section_itinerary(assignment).sections
-
-
 def look(assignment, key):
     return Client().get(f"/p/{assignment.code}/{key}/").content.decode()
 
 
+def begin(assignment):
+    """Go on to the first page of practice items."""
+    while full_page_state(fresh(assignment)).next_key == "start" or not open_page(fresh(assignment))[1].items:
+        answered(fresh(assignment))
+
+
 @pytest.mark.parametrize("protocol", CASES)
-def test_a_person_answers_items_on_the_studys_page_reads_why_and_passes_or_is_screened_out(protocol):
+def test_a_test_asks_practice_items_on_the_studys_page_and_shows_no_truth(protocol):
     study, _ = practised_draft(protocol)
     assert not blocking(study)
     study = builders.launched(study)
     good, bad = claimed(study, "good"), claimed(study, "bad")
     for assignment, is_right in ((good, True), (bad, False)):
-        while (
-            full_page_state(fresh(assignment)).next_key == "start"
-            or not full_page_state(fresh(assignment)).steps[full_page_state(fresh(assignment)).next_key].attempt
-        ):
-            answered(fresh(assignment))
+        begin(assignment)
         for _ in range(4):
             key = full_page_state(fresh(assignment)).next_key
             page = look(assignment, key)
-            assert "gold" not in page and "Because" not in look(assignment, f"{key}t")
-            assert not any(name in page for name in SYSTEMS)
             answer_page(fresh(assignment), is_right)
+            shown = page + look(assignment, f"{key}t") + look(assignment, full_page_state(fresh(assignment)).next_key)
+            assert not any(word in shown for word in (*SYSTEMS, "gold", "Because", "That is right."))
             if fresh(assignment).released_reason:
                 break
-            after = look(assignment, f"{key}t")
-            assert "Because gold" in after and ("That is right." in after) is is_right
-            assert not any(name in after for name in SYSTEMS)
-            answered(fresh(assignment))
             if full_page_state(fresh(assignment)).next_key.endswith("again"):
                 answered(fresh(assignment))
             if not full_page_state(fresh(assignment)).steps[full_page_state(fresh(assignment)).next_key].attempt:
@@ -120,3 +117,18 @@ def test_a_person_answers_items_on_the_studys_page_reads_why_and_passes_or_is_sc
     rows = QualificationAttempt.objects.order_by("pk").values_list("assignment", "number", "n_right", "n_asked")
     assert list(rows) == [(good.pk, 1, n, n), (bad.pk, 1, 0, n), (bad.pk, 2, 0, n)]
     assert fresh(bad).released_reason == "screened_out" and not fresh(good).released_at
+
+
+@pytest.mark.parametrize("protocol", CASES)
+def test_practice_explains_each_page_only_after_its_answer(protocol):
+    study = builders.launched(practised_draft(protocol, pass_mark=None)[0])
+    for name, is_right in (("good", True), ("bad", False)):
+        assignment = claimed(study, name)
+        begin(assignment)
+        key = full_page_state(fresh(assignment)).next_key
+        page = look(assignment, key) + look(assignment, f"{key}t")
+        assert "gold" not in page and "Because" not in page
+        answer_page(fresh(assignment), is_right)
+        after = look(assignment, f"{key}t")
+        assert "Because gold" in after and ("That is right." in after) is is_right
+        assert not any(name in page + after for name in SYSTEMS)

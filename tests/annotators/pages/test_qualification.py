@@ -141,7 +141,7 @@ def test_a_pass_is_valid_in_other_studies_with_the_qualification_as_long_as_it_s
 
 
 @pytest.mark.parametrize(("m", "n_placed"), [(1, 2), (2, 2), (3, 3)])
-def test_practice_items_can_be_the_test_and_show_the_truth_only_if_it_is_not_asked_again(m, n_placed):
+def test_practice_items_can_be_the_test_and_then_show_no_truth(m, n_placed):
     """Three practice items are two sets of one, but not two sets of two or three. Two sets share no item."""
     study = practice_study(m, m)
     robot = Robot(f"/e/{builders.recruitment(study).key}/?who=ann&session=s")
@@ -152,8 +152,7 @@ def test_practice_items_can_be_the_test_and_show_the_truth_only_if_it_is_not_ask
     assert bool(assignment.released_reason) is (attempts[-1][0] == 2 and not attempts[-1][2])
     assert assignment.batch.placements.filter(item__kind="practice").count() == n_placed
     sent = all_bytes(robot.responses)
-    assert (b"wrote this text." in sent) is (n_placed == 2 * m)
-    for word in (b"pass mark", b"is_right", b"qualification"):
+    for word in (b"wrote this text.", b"pass mark", b"is_right", b"qualification"):
         assert word not in sent.lower(), word
 
 
