@@ -2,7 +2,6 @@
 
 from unittest import mock
 
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.parsers import MultiPartParser
 
@@ -165,11 +164,6 @@ LINES = {
     f"{API}:check": [
         ("Only members of the board", "Ask its owner for a role", team_sends("rounds/", {})),
         ("Your role in this board (viewer)", "Ask an owner for another role", member_sends("rounds/", {}, "viewer")),
-    ],
-    f"{API}:parse": [
-        ("have more than 32 MB", "Shorten them", form(error=RequestDataTooBig())),
-        ("too many fields", "Send only the fields of this resource", form(error=TooManyFieldsSent())),
-        ("damaged or is not UTF-8", "Send multipart/form-data as UTF-8", form(error=UnicodeDecodeError("utf-8", b"", 0, 1, ""))),
     ],
     f"{API}:_team": [
         ("belongs to another team", "Leave this field out", team_sends("submissions/", lambda board: body(board, team="Other"))),

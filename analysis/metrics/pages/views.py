@@ -104,7 +104,12 @@ def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str,
         "drawn": drawn,
         "figure": scatter_figure(drawn["systems"]) if drawn else {},
         "pairs": [
-            row | {"label": MEASURES[row["statistic"]], "p": _p_value(row["pvalue_adjusted"])}
+            row
+            | {
+                "label": MEASURES[row["statistic"]],
+                "p": _p_value(row["pvalue_adjusted"]),
+                "difference": UNDEFINED if row["estimate"] is None else _number(row["estimate"]),
+            }
             for row in result["comparisons"]
         ],
     }
