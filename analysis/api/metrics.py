@@ -15,6 +15,7 @@ from analysis.metrics.scoring.rows import counted_origins
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
 from studies.access import Action
+from studies.stimuli import strict_json
 
 from . import serializers as shapes
 from .analyses import accepted_job_response, idempotency_token
@@ -180,9 +181,9 @@ def _read_request(request) -> tuple[dict[str, Any], str, bytes]:
     if file is None:
         raise RowErrors([row_error(None, "file", "The form has no file. Send the scores as a file named “file”.")])
     try:
-        body = json.loads(request.data.get("settings", "{}"))
-    except ValueError:
-        body = None
+        body = strict_json.loads(request.data.get("settings", "{}").encode())
+    except strict_json.BadJson:
+        body = []
     if not isinstance(body, dict):
         raise RowErrors(
             [row_error(None, "settings", "This is not a JSON object. Send the other fields as one object.")]

@@ -1,6 +1,6 @@
 """How metrics and judges agree with people about each question: computed by a job, stored, and shown by pages and REST."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ def is_stale(study: Study, comparisons: list[MetricsComparison]) -> bool:
 
 
 def compare_with_people(
-    study: Study, by, progress: jobs.ProgressReporter = lambda done, total, text: None, resamples: int = 999
+    study: Study, by, progress: Callable[..., None] = lambda done, total, doing="": None, resamples: int = 999
 ) -> list[MetricsComparison]:
     """Compare each metric in use with people, about each question that gives scores, and store the results together."""
     check_outcomes_visible(study, counted_origins(study))

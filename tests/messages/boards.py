@@ -3,7 +3,6 @@
 from unittest import mock
 
 from django.core.files.uploadedfile import SimpleUploadedFile
-from rest_framework.parsers import MultiPartParser
 
 from boards.models import Board
 from boards.services import boards, images, submissions
@@ -41,18 +40,15 @@ def member_sends(path, sent, role="owner", make=builders.open_board):
     return scenario
 
 
-def form(file=None, error=None):
-    """A form with a file, or one that cannot be read."""
+def form(file=None):
+    """A form with a file, or without one."""
 
     def scenario():
         board = builders.open_board()
         api = api_of_team(board)
         sent = {"name": "good"} | ({} if file is None else {"file": SimpleUploadedFile("a.jsonl", file)})
         address = f"/api/v1/boards/{board.slug}/submissions/"
-        if error is None:
-            return shown(api.client.post(address, sent, headers=api.headers))
-        with mock.patch.object(MultiPartParser, "parse", side_effect=error):
-            return shown(api.client.post(address, sent, headers=api.headers))
+        return shown(api.client.post(address, sent, headers=api.headers))
 
     return scenario
 
