@@ -181,7 +181,7 @@ def _read_request(request) -> tuple[dict[str, Any], str, bytes]:
     if file is None:
         raise RowErrors([row_error(None, "file", "The form has no file. Send the scores as a file named “file”.")])
     try:
-        body = strict_json.loads(request.data.get("settings", "{}").encode())
+        body = strict_json.loads(str(request.data.get("settings", "{}")))
     except strict_json.BadJson:
         body = []
     if not isinstance(body, dict):
