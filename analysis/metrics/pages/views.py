@@ -1,6 +1,5 @@
 """The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
 
-import csv
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Output, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
+from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from .figures import scatter_figure
 from .forms import ScoresForm
@@ -203,10 +203,8 @@ def scores_template(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """A CSV file with a row for each output and an empty column for scores."""
     study = get_study(request.user, Action.VIEW, code=code)
     outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="scores-{str(study.code)[:8]}.csv"'
-    writer = csv.writer(response)
-    writer.writerow(("system", "prompt", "sample", "my_metric"))
     rows = outputs.values_list("system__name", "prompt__key", "sample")
-    writer.writerows((*row, "") for row in rows.iterator(chunk_size=5000))
+    lines = (("system", "prompt", "sample", "my_metric"), *((*row, "") for row in rows.iterator(chunk_size=5000)))
+    response = HttpResponse(formula_safe_csv_text(lines), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="scores-{str(study.code)[:8]}.csv"'
     return response
