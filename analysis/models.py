@@ -1,4 +1,4 @@
-"""Models of stored analyses, figures, screenings of annotators, metrics and judges with their scores, and API tokens."""
+"""Models of stored analyses, figures, screenings of annotators, metrics and judges with their scores and agreement with people, and API tokens."""
 
 from django.conf import settings
 from django.db import models
@@ -232,6 +232,30 @@ class PairScore(AppendOnlyModel):
             CheckConstraint(name="pair_score_is_about_two_outputs", condition=~Q(first=F("second"))),
             CheckConstraint(name="pair_run_is_numbered_from_1", condition=Q(run__gte=1)),
         ]
+
+
+class MetricsComparison(AppendOnlyModel):
+    """How the metrics and judges of a study agree with people about one question, as a job computed it.
+
+    ``metrics``: fingerprint and hash of the scores of each metric that it read. ``answers_state``: the submissions and exclusions
+    then (``analysis.metrics.comparison.answers_state``). The page compares both with those of now.
+    """
+
+    study = protected_foreign_key(Study, "metrics_comparisons")
+    question = protected_foreign_key(Question)
+    metrics = models.JSONField(default=list)
+    answers_state = models.JSONField(default=dict)
+    n_answers = models.PositiveIntegerField()
+    result = models.JSONField()
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        base_manager_name = "objects"
+        indexes = [models.Index(fields=["study", "question", "-id"], name="comparison_latest_of_question")]
+
+    def __str__(self):
+        return f"comparison {self.pk}"
 
 
 from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module

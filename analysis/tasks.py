@@ -1,4 +1,6 @@
-"""Jobs that build reports and export files, screen annotators and compute metrics, and periodic tasks of replacements, screenings and stopping rules."""
+"""Jobs that build reports and export files, screen annotators, compute metrics and compare them with people, and periodic tasks of replacements, screenings and stopping rules."""
+
+from django.core.exceptions import PermissionDenied
 
 from studies.models import Job
 from studies.services import jobs
@@ -7,7 +9,7 @@ from studies.services.lifecycle import ActionRefused
 from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
-from .metrics import computed
+from .metrics import comparison, computed
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -65,3 +67,10 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
     stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
     return {"metrics": [metric.pk for metric in stored]}
+
+
+@jobs.register(comparison.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, PermissionDenied))
+def compare_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compare the metrics of a study with its people and store the results."""
+    stored = comparison.compare_with_people(job.study, job.by, progress)
+    return {"comparisons": [row.pk for row in stored]}

@@ -8,6 +8,8 @@ from django.utils import timezone
 from analysis.api.tokens import create_token
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.sampling import draw_coding_sample
+from analysis.metrics.files import ScoresFileSettings
+from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
 from annotators.participation import inquiries, link_actions
@@ -43,6 +45,19 @@ def excluded(owner) -> World:
 def barred(owner) -> World:
     world = collected(owner)
     world.barring = barrings.bar_annotator(world.study, world.done.annotator, "Copies.", owner)
+    return world
+
+
+def upload(w, by):
+    name, prompt = w.study.systems.first().name, w.study.prompts.first().key
+    data = f"system,prompt,length\n{name},{prompt},1\n".encode()
+    described = MetricDescription("metric", "1")
+    return upload_scores(w.study, by, "s.csv", data, ScoresFileSettings(is_partial=True), described)
+
+
+def scored(owner) -> World:
+    world = launched(owner)
+    (world.metric,) = upload(world, owner)
     return world
 
 
@@ -316,6 +331,10 @@ ACTS = {
         collected,
         lambda w, by: run_analysis(w.study, {"resamples": 99}, by=by),
         may_repeat=True,
+    ),
+    "analysis/metrics/store:upload_scores": Act(Action.ANALYSE, "upload scores", launched, upload, may_repeat=True),
+    "analysis/metrics/store:discard": Act(
+        Action.ANALYSE, "discard metric", scored, lambda w, by: discard(w.metric, by), may_repeat=True
     ),
     "analysis/api/tokens:create_token": Act(
         Action.CREATE_TOKEN,

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "annotators/pay/verdicts/appeals:create_appeal": "an annotator acts",
     "annotators/places/barrings:bar_flagged_annotators": "the declared rule acts",
     "annotators/places/top_ups:_top_up": "the site itself acts",
+    "analysis/metrics/store:store_computed_scores": "the job of computed:request_metrics, which checks who asks",
     "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",
     "analysis/report/stopping:apply_stopping_rules": "the stopping rule acts",
     "annotators/pay/verdicts/decisions:reject_work": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",

@@ -6,6 +6,8 @@ from rest_framework import serializers
 from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
 MAX_TEXT = 1_000_000
+# Infinity and NaN are outside.
+LARGEST = 1e12
 
 
 class _Refusals:
@@ -91,6 +93,17 @@ class StrictDecimalField(_Refusals, serializers.DecimalField):
         if isinstance(data, str) and not data.strip():
             self.fail("invalid")
         return super().validate_empty_values(data)
+
+
+class FiniteField(_Refusals, serializers.FloatField):
+    """A JSON number. Infinity and numbers in quotation marks are refused."""
+
+    default_error_messages = {"invalid": "This is not a JSON number. Send a finite number without quotation marks."}
+
+    def to_internal_value(self, data):
+        if isinstance(data, bool) or not isinstance(data, int | float) or not abs(data) < LARGEST:
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
 class StrictBooleanField(_Refusals, serializers.BooleanField):

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import analyses, annotators, answers, exports, pay, schema, stimuli, studies
+from . import analyses, annotators, answers, exports, metrics, pay, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -21,6 +21,10 @@ urlpatterns = [
     path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
     path(f"{study}annotators/<slug:annotator>/bar/", annotators.BarView.as_view(), name="api-annotator-bar"),
     path(f"{study}annotators/<slug:annotator>/lift/", annotators.LiftBarringView.as_view(), name="api-annotator-lift"),
+    path(f"{study}metrics/", metrics.MetricsView.as_view(), name="api-metrics"),
+    path(f"{study}metrics/compute/", metrics.ComputeMetricsView.as_view(), name="api-metrics-compute"),
+    path(f"{study}metrics/comparison/", metrics.MetricsComparisonView.as_view(), name="api-metrics-comparison"),
+    path(f"{study}metrics/<int:metric>/discard/", metrics.DiscardMetricView.as_view(), name="api-metric-discard"),
     path(f"{study}assignments/", answers.AssignmentsView.as_view(), name="api-assignments"),
     path(f"{study}responses/", answers.ResponsesView.as_view(), name="api-responses"),
     path(f"{study}codings/", answers.CodingsView.as_view(), name="api-codings"),

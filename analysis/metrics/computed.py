@@ -18,7 +18,8 @@ from .store import MetricDescription, store_computed_scores
 KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"
 NOT_INSTALLED = (
-    "Automatic metrics need optional packages. Install them in heval's environment: pip install 'heval[metrics]'"
+    "Automatic metrics need optional packages. Install them in heval's environment: "
+    "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
 )
 # Scores of one output at a time are reported this often.
 REPORT_EVERY = 200

@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from analysis.metrics.pages.axes import Axis, at
+
 from . import table
-from .figures import Axis, at
 from .responses import board_response
 from .stored import Shown, get_shown, kept
 

@@ -2,9 +2,7 @@
 
 from unittest import mock
 
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.files.uploadedfile import SimpleUploadedFile
-from rest_framework.parsers import MultiPartParser
 
 from boards.models import Board
 from boards.services import boards, images, submissions
@@ -42,18 +40,15 @@ def member_sends(path, sent, role="owner", make=builders.open_board):
     return scenario
 
 
-def form(file=None, error=None):
-    """A form with a file, or one that cannot be read."""
+def form(file=None):
+    """A form with a file, or without one."""
 
     def scenario():
         board = builders.open_board()
         api = api_of_team(board)
         sent = {"name": "good"} | ({} if file is None else {"file": SimpleUploadedFile("a.jsonl", file)})
         address = f"/api/v1/boards/{board.slug}/submissions/"
-        if error is None:
-            return shown(api.client.post(address, sent, headers=api.headers))
-        with mock.patch.object(MultiPartParser, "parse", side_effect=error):
-            return shown(api.client.post(address, sent, headers=api.headers))
+        return shown(api.client.post(address, sent, headers=api.headers))
 
     return scenario
 
@@ -172,11 +167,6 @@ LINES = {
     f"{API}:check": [
         ("Only members of the board", "Ask its owner for a role", team_sends("rounds/", {})),
         ("Your role in this board (viewer)", "Ask an owner for another role", member_sends("rounds/", {}, "viewer")),
-    ],
-    f"{API}:parse": [
-        ("have more than 32 MB", "Shorten them", form(error=RequestDataTooBig())),
-        ("too many fields", "Send only the fields of this resource", form(error=TooManyFieldsSent())),
-        ("damaged or is not UTF-8", "Send multipart/form-data as UTF-8", form(error=UnicodeDecodeError("utf-8", b"", 0, 1, ""))),
     ],
     f"{API}:_team": [
         ("belongs to another team", "Leave this field out", team_sends("submissions/", lambda board: body(board, team="Other"))),

@@ -15,8 +15,10 @@ from analysis.stats.metrics._systems import (
     soft_pairwise_accuracy,
     system_level_correlations,
 )
+from analysis.stats.metrics._tables import MAX_PAIRS
 
 __all__ = [
+    "MAX_PAIRS",
     "STATISTICS",
     "MetricAgreement",
     "MetricTable",

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows.selection import annotator_pseudonym, assignment_pseudonym
+from analysis.models import Metric
 from annotators.models import Exclusion
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
@@ -30,7 +31,12 @@ WRITE = dict(zip(ACTORS, (401, 404, 403, 403, OK, OK, OK, 403, 404, 401, 401), s
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
-# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file.
+SCORES = {
+    "version": "1",
+    "is_partial": True,
+    "scores": [{"system": "alpha", "prompt": f"p00{number}", "length": number} for number in (1, 2)],
+}
+# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric.
 TABLE = (
     ("GET", "schema/", None, OPEN),
     ("GET", "docs/", None, OPEN),
@@ -51,6 +57,12 @@ TABLE = (
     ("GET", "studies/{s}/annotators/", None, READ),
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
+    ("GET", "studies/{s}/metrics/", None, READ),
+    ("POST", "studies/{s}/metrics/", SCORES, WRITE),
+    ("POST", "studies/{s}/metrics/compute/", {"names": ["exact_match"]}, WRITE),
+    ("GET", "studies/{s}/metrics/comparison/", None, READ),
+    ("POST", "studies/{s}/metrics/comparison/", None, WRITE),
+    ("POST", "studies/{s}/metrics/{m}/discard/", None, WRITE),
     ("GET", "studies/{s}/assignments/", None, READ),
     ("GET", "studies/{s}/responses/", None, READ),
     ("GET", "studies/{s}/codings/", None, READ),
@@ -108,6 +120,7 @@ def world(owner, settings, tmp_path, monkeypatch):
     (tmp_path / "exports" / f"{made.code}.parquet").write_bytes(b"PAR1")
     first = study.assignments.get()
     excluded = Exclusion.objects.create(assignment=first, reason="technical", by=owner)
+    metric = Metric.objects.create(study=study, kind="metric", name="bleu", version="1", source="upload")
     people = {name: user(name) for name in ("other", "viewer", "coder", "editor")}
     for role in ("viewer", "coder", "editor"):
         for each in (study, draft):
@@ -131,6 +144,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "p": made.code,
         "x": excluded.pk,
         "a": assignment_pseudonym(first.code),
+        "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
     }
 
@@ -167,7 +181,8 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
             .replace("{p}", "{job}")
             .replace("/1/", "/{number}/")
             .replace("{x}", "{number}")
-            .replace("{n}", "{annotator}"),
+            .replace("{n}", "{annotator}")
+            .replace("{m}", "{metric}"),
         )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")

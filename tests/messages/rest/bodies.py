@@ -1,6 +1,8 @@
 """The lines of bodies and of the rows in them."""
 
-from tests.messages.rest.scenarios import API, OUTPUT, parsed, patched, posts, refuses
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+
+from tests.messages.rest.scenarios import API, OUTPUT, parsed, patched, posts, refuses, scores_form
 
 ADDED = "Correct the name, or add the system first"
 LINES = {
@@ -76,7 +78,26 @@ LINES = {
             posts("exclusions/", {"assignments": ["0123"], "reason": "too_fast"}),
         ),
     ],
+    f"{API}:_read_request": [
+        ("scores: There are no scores", "Send a list with one object per output", posts("metrics/", {"version": "1"})),
+        ("file: The form has no file", "Send the scores as a file named “file”", scores_form()),
+        ("settings: This is not a JSON object", "as one object", scores_form(b"x", settings="[")),
+    ],
+    f"{API}:_row_errors": [
+        (
+            "There are 3 more errors",
+            "Correct these first",
+            posts("metrics/", {"version": "1", "scores": [{"system": "no", "prompt": "no", "m": 1}] * 102}),
+        ),
+    ],
     f"{API}:parse": [
+        ("have more than 32 MB", "Shorten them", scores_form(error=RequestDataTooBig())),
+        ("too many fields", "Send only the fields of this resource", scores_form(error=TooManyFieldsSent())),
+        (
+            "damaged or is not UTF-8",
+            "Send multipart/form-data as UTF-8",
+            scores_form(error=UnicodeDecodeError("utf-8", b"", 0, 1, "")),
+        ),
         (
             "The body's charset is not UTF-8",
             "Send the body as UTF-8",

@@ -31,6 +31,11 @@ LINES = {
         ("reward: The number has more than 2 decimals", "Round it", patched(reward="1.234")),
         ("more than 5 digits before the point", "Send a smaller one", patched(reward="1234567")),
         ("more than 1000 characters", "Send a shorter one", patched(reward="1" * 1001)),
+        (
+            "scale_low: This is not a JSON number",
+            "Send a finite number",
+            posts("metrics/", {"version": "1", "scores": [], "scale_low": "1"}),
+        ),
         ("replaces_excluded: This is neither true nor false", "Send one of them", patched(replaces_excluded="yes")),
         ("coverage: “all” is not a possible value", "Send one of balanced", patched(coverage="all")),
         ("withdrawal_until: This is not a date", "for example 2026-12-31", patched(withdrawal_until="soon")),

@@ -1,12 +1,14 @@
 """A scenario of REST sends a request, and gives the problem in its answer. Each error is shown with its row and its field."""
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from unittest import mock
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client, RequestFactory, override_settings
 from rest_framework.exceptions import ParseError
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
 from analysis.api.renderers import StrictJSONParser, exception_handler
@@ -55,6 +57,20 @@ def reads(path, make=draft):
 
 def posts(path, body, **options):
     return refuses("POST", path, body, **options)
+
+
+def scores_form(file: bytes | None = None, error: Exception | None = None, **fields):
+    """What a form of scores gets; ``error``: what the framework's parser raises."""
+
+    def scenario():
+        study = draft()
+        api = api_of(study.owner)
+        sent = fields | ({} if file is None else {"file": SimpleUploadedFile("s.csv", file)})
+        address = f"/api/v1/studies/{study.code}/metrics/"
+        with mock.patch.object(MultiPartParser, "parse", side_effect=error) if error else nullcontext():
+            return shown(api.client.post(address, sent or {"none": ""}, headers=api.headers))
+
+    return scenario
 
 
 def patched(**fields):

@@ -1,0 +1,274 @@
+"""How metrics and judges agree with people about each question: computed by a job, stored, and shown by pages and REST."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models import Count, Max
+
+from analysis.data.blinding import check_outcomes_visible
+from analysis.models import Metric, MetricsComparison
+from annotators.models import Assignment, Exclusion
+from studies.access import Action, check_permission_or_404
+from studies.models import Job, Study
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+
+from .beside_people import BesidePeople, read_beside_people, score_table, scored_questions
+from .scoring.rows import counted_origins
+from .store import metrics_in_use
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pandas import DataFrame
+
+KIND = "compare_metrics"
+# Each two metrics are compared by these: one measure of whole systems, one of single outputs.
+COMPARED_BY = ("pearson", "segment_tau")
+SYSTEM_MEASURES = ("pearson", "spearman", "kendall", "pairwise_accuracy", "soft_pairwise_accuracy")
+OUTPUT_MEASURES = ("segment_tau", "tie_calibrated_accuracy")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A metric beside people: tables of prompts by systems, of the systems that both sides scored."""
+
+    metric: Metric
+    people: "DataFrame"
+    scores: "DataFrame"
+    n_scores: int
+
+
+def request_comparison(study: Study, by, request_token: str | None = None) -> Job:
+    """Submit the job that compares metrics with people. Raise PermissionDenied while answers by system are hidden."""
+    check_permission_or_404(by, Action.ANALYSE, study)
+    check_outcomes_visible(study, counted_origins(study))
+    if not metrics_in_use(study).exists():
+        raise ActionRefused("The study has no metric and no judge. Upload scores or compute metrics first.")
+    if not scored_questions(study):
+        raise ActionRefused(
+            "No question of this study gives scores. Compare metrics in a study with ratings, a relative scale or two choices."
+        )
+    return jobs.submit(KIND, study=study, by=by, request_token=request_token)
+
+
+def answers_state(study: Study) -> dict[str, Any]:
+    """Return what changes when answers that count arrive, are withdrawn or are excluded."""
+    own = Assignment.objects.filter(study=study, origin__in=counted_origins(study))
+    found = own.filter(withdrawn_at=None, submitted_at__isnull=False).aggregate(n=Count("pk"), last=Max("submitted_at"))
+    last_exclusion = Exclusion.objects.filter(assignment__study=study).aggregate(last=Max("pk"))["last"]
+    last = found["last"]
+    return {"assignments": found["n"], "last": last.isoformat() if last else None, "exclusion": last_exclusion}
+
+
+def metrics_state(study: Study) -> list[list[Any]]:
+    """Return what changes when metrics are added, discarded or replaced."""
+    return [[metric.fingerprint, metric.file_sha256, metric.question_id] for metric in metrics_in_use(study)]
+
+
+def latest_comparisons(study: Study) -> list[MetricsComparison]:
+    """Return the last comparison of each question, in the order of the questions."""
+    own = MetricsComparison.objects.filter(study=study)
+    latest = own.order_by().values("question").annotate(last=Max("pk")).values("last")
+    rows = own.filter(pk__in=latest).select_related("question", "by")
+    return list(rows.order_by("question__section__position", "question__position"))
+
+
+def is_stale(study: Study, comparisons: list[MetricsComparison]) -> bool:
+    """Return whether answers or metrics changed after the comparisons were computed."""
+    if not comparisons:
+        return False
+    now = (answers_state(study), metrics_state(study))
+    return any((one.answers_state, one.metrics) != now for one in comparisons)
+
+
+def compare_with_people(
+    study: Study, by, progress: Callable[..., None] = lambda done, total, doing="": None, resamples: int = 999
+) -> list[MetricsComparison]:
+    """Compare each metric in use with people, about each question that gives scores, and store the results together."""
+    check_outcomes_visible(study, counted_origins(study))
+    state = {"answers_state": answers_state(study), "metrics": metrics_state(study)}
+    questions, made = scored_questions(study), []
+    for place, question in enumerate(questions):
+        progress(place, len(questions), f"Comparing metrics with people about “{question.key[:40]}”")
+        found = read_beside_people(study, question)
+        result = compare_question(found, resamples)
+        made.append(
+            MetricsComparison(
+                study=study, question=question, by=by, n_answers=len(found.people), result=result, **state
+            )
+        )
+    with transaction.atomic():
+        MetricsComparison.objects.bulk_create(made)
+    progress(len(questions), len(questions), "Stored")
+    return made
+
+
+def people_table(found: BesidePeople) -> "DataFrame":
+    """Return the mean of the people's answers, of prompts by systems. Of preferences: the share of comparisons that a system won."""
+    rows = _of_both_sides(found.people, "system", "other") if found.kind == "preferences" else found.people
+    return score_table(rows, sorted(rows["system"].unique()), sorted(rows["prompt"].unique()))
+
+
+def metric_table(found: BesidePeople, metric: Metric, like: "DataFrame") -> "DataFrame":
+    """Return the mean scores of a metric, shaped as the table of the people. Verdicts on pairs become shares of won pairs."""
+    rows = found.scores[found.scores["metric"] == metric.pk]
+    if rows.empty:
+        pairs = found.pair_scores[found.pair_scores["metric"] == metric.pk]
+        rows = _of_both_sides(pairs.rename(columns={"first": "system"}), "system", "second")
+    return score_table(rows, list(like.columns), list(like.index))
+
+
+def _of_both_sides(rows: "DataFrame", system: str, other: str) -> "DataFrame":
+    import pandas as pd
+
+    turned = rows.assign(**{system: rows[other], other: rows[system], "value": 1 - rows["value"]})
+    return pd.concat([rows, turned], ignore_index=True)
+
+
+def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any]:
+    """Return the agreement of each metric with people about a question, and the comparison of each two metrics.
+
+    The seeds depend on the data only, so that equal data give equal numbers.
+    """
+    from analysis.stats.seeds import seed_hex
+
+    base: dict[str, Any] = {
+        "question": found.question.key,
+        "criterion": found.question.criterion,
+        "kind": found.kind,
+        "n_answers": len(found.people),
+        "n_annotators": int(found.people["annotator"].nunique()),
+        "resamples": resamples,
+    }
+    if found.people.empty:
+        reason = "people have not answered this question yet"
+        return base | {"status": "no_data", "reason": reason, "metrics": [], "comparisons": []}
+    people = people_table(found)
+    seed = seed_hex(str(found.study.code), "metrics", found.question.key, _values(people))
+    scored = []
+    for metric in found.metrics:
+        scores = metric_table(found, metric, people)
+        is_shared = people.notna() & scores.notna()
+        systems = list(people.columns[is_shared.any()])
+        own = people.where(is_shared)[systems], scores.where(is_shared)[systems]
+        scored.append(_Scored(metric, *own, int(is_shared.sum().sum())))
+    return base | {
+        "status": "ok",
+        "reason": "",
+        "seed": seed,
+        "n_systems": people.shape[1],
+        "n_prompts": people.shape[0],
+        "metrics": [_agreement(one, seed, resamples) for one in scored],
+        "comparisons": [
+            row for name in COMPARED_BY for row in _compare_each_two(people, scored, name, seed, resamples)
+        ],
+    }
+
+
+def _values(table: "DataFrame") -> dict[str, Any]:
+    return {"systems": list(table.columns), "prompts": list(table.index), "values": table.to_numpy()}
+
+
+def _identity(metric: Metric) -> dict[str, Any]:
+    return {"metric": metric.pk, "name": metric.name, "version": metric.version, "kind": metric.kind}
+
+
+def _agreement(one: _Scored, seed: str, resamples: int) -> dict[str, Any]:
+    from analysis.stats import metrics
+    from analysis.stats.seeds import seeded_generator
+
+    def rng(measure: str) -> "np.random.Generator":
+        return seeded_generator(seed, one.metric.fingerprint, measure, _values(one.scores))
+
+    people, scores = one.people.to_numpy(), one.scores.to_numpy()
+    options: dict[str, Any] = {"resamples": resamples, "unit": "prompt"}
+    measures: dict[str, Any] = {}
+    if one.n_scores:
+        measures |= metrics.system_level_correlations(people, scores, rng=rng("systems"), **options)
+        measures["pairwise_accuracy"] = metrics.pairwise_accuracy(people, scores, rng=rng("pairs"), **options)
+        measures["soft_pairwise_accuracy"] = metrics.soft_pairwise_accuracy(people, scores, rng=rng("soft"), **options)
+        if not _too_many_pairs(people):
+            measures["segment_tau"] = metrics.segment_level_kendall_tau(people, scores, rng=rng("outputs"), **options)
+            measures["tie_calibrated_accuracy"] = metrics.tie_calibrated_accuracy(
+                people, scores, rng=rng("ties"), **options
+            )
+    reason = "people and the metric scored no output in common" if not one.n_scores else "too many pairs of outputs"
+    undefined = {"status": "no_data", "reason": reason, "estimate": None, "low": None, "high": None, "n": 0}
+    return _identity(one.metric) | {
+        "n_outputs": one.n_scores,
+        "systems": [
+            {
+                "system": system,
+                "people": float(one.people[system].mean()),
+                "metric": float(one.scores[system].mean()),
+                "n": int(one.people[system].count()),
+            }
+            for system in one.people.columns
+        ],
+        "measures": {
+            name: _number(measures[name]) if name in measures else dict(undefined)
+            for name in (*SYSTEM_MEASURES, *OUTPUT_MEASURES)
+        },
+    }
+
+
+def _number(estimate: Any) -> dict[str, Any]:
+    """Return an estimate as the page needs it. Of whole systems: the range over resampled prompts instead of an interval."""
+    found: Mapping[str, Any] = estimate.as_dict()
+    interval, spread = found["interval"], found["detail"].get("item_range")
+    low, high = (interval["low"], interval["high"]) if interval else spread or (None, None)
+    return {
+        "status": found["status"],
+        "reason": found["reason"],
+        "estimate": found["estimate"],
+        "low": low,
+        "high": high,
+        "is_interval": interval is not None,
+        "n": found["n"],
+        "unit": found["unit"],
+        "warnings": [warning["code"] for warning in found["warnings"]],
+    }
+
+
+def _too_many_pairs(table: Any) -> bool:
+    from analysis.stats.metrics import MAX_PAIRS
+
+    n, k = table.shape
+    return bool(n * k * (k - 1) // 2 > MAX_PAIRS)
+
+
+def _compare_each_two(
+    people: "DataFrame", scored: list[_Scored], statistic: str, seed: str, resamples: int
+) -> list[dict[str, Any]]:
+    """Return the comparison of each two metrics by a measure; Holm adjusts the p-values of one question and measure."""
+    from analysis.stats.metrics import compare_metrics
+    from analysis.stats.multiplicity import holm
+    from analysis.stats.seeds import seeded_generator
+
+    rows = []
+    for first, second in combinations((one for one in scored if one.n_scores), 2):
+        systems = [name for name in first.people.columns if name in set(second.people.columns)]
+        own = people[systems].to_numpy()
+        row: dict[str, Any] = {"first": _identity(first.metric), "second": _identity(second.metric)}
+        row |= {"statistic": statistic, "pvalue": None, "pvalue_adjusted": None}
+        if not systems or (statistic == "segment_tau" and _too_many_pairs(own)):
+            reason = "too many pairs of outputs" if systems else "the two metrics scored no system in common"
+            rows.append(row | {"status": "no_data", "reason": reason, "estimate": None, "n": 0})
+            continue
+        found = compare_metrics(
+            own,
+            first.scores[systems].to_numpy(),
+            second.scores[systems].to_numpy(),
+            rng=seeded_generator(seed, statistic, first.metric.fingerprint, second.metric.fingerprint),
+            statistic=statistic,
+            resamples=resamples,
+            unit="prompt",
+        ).as_dict()
+        row |= {name: found[name] for name in ("status", "reason", "estimate", "n")}
+        rows.append(row | {"pvalue": found["test"]["pvalue"] if found["test"] else None})
+    for row, adjusted in zip(rows, holm([row["pvalue"] for row in rows]), strict=True):
+        row["pvalue_adjusted"] = adjusted
+    return rows

@@ -1,0 +1,210 @@
+"""The page of a study's metrics and judges. It shows stored results, computes nothing and never imports numpy."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from analysis.data.blinding import are_outcomes_hidden
+from analysis.metrics import comparison, computed
+from analysis.metrics.files import MAX_FILE_BYTES, ScoresRefused
+from analysis.metrics.scoring.rows import counted_origins
+from analysis.metrics.store import discard, metrics_in_use, upload_scores
+from analysis.models import Metric, MetricsComparison
+from studies.access import Action, get_study, is_allowed
+from studies.models import Job, Output, Study
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.spreadsheet import formula_safe_csv_text
+
+from .figures import scatter_figure
+from .forms import ScoresForm
+
+UNDEFINED = "–"
+MEASURES = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "Kendall",
+    "pairwise_accuracy": "Pairwise accuracy",
+    "soft_pairwise_accuracy": "Soft pairwise accuracy",
+    "segment_tau": "Kendall within prompts",
+    "tie_calibrated_accuracy": "Accuracy with ties",
+}
+
+
+@login_required
+@require_GET
+def metrics_page(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+    """Show the metrics and judges of a study, the forms that add some, and how they agree with people."""
+    study = get_study(request.user, Action.VIEW, code=code)
+    return _render_page(request, study, ScoresForm(study))
+
+
+def _render_page(
+    request: HttpRequest,
+    study: Study,
+    form: ScoresForm,
+    *,
+    problems: Sequence[str] = (),
+    n_problems: int = 0,
+    status: int = 200,
+) -> HttpResponse:
+    is_hidden = are_outcomes_hidden(study, counted_origins(study))
+    comparisons = [] if is_hidden else comparison.latest_comparisons(study)
+    metrics = list(metrics_in_use(study).select_related("by"))
+    latest = Job.objects.filter(study=study, kind__in=(computed.KIND, comparison.KIND)).order_by("-pk")[:10]
+    running = [job for job in latest if job.state in (Job.State.WAITING, Job.State.RUNNING)]
+    chosen = request.GET.get("metric", "")
+    chosen_metric = next((one.pk for one in metrics if str(one.pk) == chosen), metrics[0].pk if metrics else None)
+    context = {
+        "study": study,
+        "metrics": metrics,
+        "discarded": Metric.objects.filter(study=study).exclude(discarded_at=None).count(),
+        "form": form,
+        "problems": problems,
+        "n_more": max(0, n_problems - len(problems)),
+        "available": list(computed.available_metrics().values()),
+        "not_installed": computed.NOT_INSTALLED,
+        "is_hidden": is_hidden,
+        "comparisons": [_comparison_context(one, chosen_metric) for one in comparisons],
+        "is_stale": comparison.is_stale(study, comparisons),
+        "measures": MEASURES,
+        "may_change": is_allowed(request.user, Action.ANALYSE, study),
+        "running": running,
+        "failed": latest[0] if latest and latest[0].state == Job.State.FAILED else None,
+        "is_runner_missing": bool(running) and not jobs.is_runner_alive(),
+        "token": uuid.uuid4().hex,
+    }
+    return render(request, "report/metrics.html", context, status=status)
+
+
+def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str, Any]:
+    result = one.result
+    rows = [
+        row | {"cells": [_cell(row["measures"][name]) for name in MEASURES], "is_chosen": row["metric"] == chosen}
+        for row in result["metrics"]
+    ]
+    reasons = {
+        f"{row['name']} {row['version']}: {row['measures'][name]['reason']}"
+        for row in result["metrics"]
+        for name in MEASURES
+        if row["measures"][name]["reason"]
+    }
+    drawn = next((row for row in rows if row["is_chosen"]), None)
+    return {
+        "row": one,
+        "result": result,
+        "metrics": rows,
+        "reasons": sorted(reasons),
+        "drawn": drawn,
+        "figure": scatter_figure(drawn["systems"]) if drawn else {},
+        "pairs": [
+            row
+            | {
+                "label": MEASURES[row["statistic"]],
+                "p": _p_value(row["pvalue_adjusted"]),
+                "difference": UNDEFINED if row["estimate"] is None else _number(row["estimate"]),
+            }
+            for row in result["comparisons"]
+        ],
+    }
+
+
+def _cell(measure: dict[str, Any]) -> dict[str, Any]:
+    if measure["estimate"] is None:
+        return {"text": UNDEFINED, "range": "", "n": measure["n"]}
+    spread = "" if measure["low"] is None else f"{_number(measure['low'])} to {_number(measure['high'])}"
+    return {"text": _number(measure["estimate"]), "range": spread, "n": measure["n"]}
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return UNDEFINED
+    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+
+
+@login_required
+@require_POST
+def upload_metric_scores(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+    """Store a file of scores, or show every problem of the file and of the form."""
+    study = get_study(request.user, Action.ANALYSE, code=code)
+    form = ScoresForm(study, request.POST, request.FILES)
+    if not form.is_valid():
+        return _render_page(request, study, form, status=400)
+    file = form.cleaned_data["file"]
+    try:
+        upload_scores(
+            study, request.user, file.name, file.read(MAX_FILE_BYTES + 1), form.file_settings, form.description
+        )
+    except ScoresRefused as refused:
+        texts = [str(problem) for problem in refused.problems.first]
+        return _render_page(request, study, form, problems=texts, n_problems=refused.problems.count, status=400)
+    except ValidationError as refused:
+        for name, texts in refused.message_dict.items():
+            form.add_error(name if name in form.fields else None, texts)
+        return _render_page(request, study, form, status=400)
+    except ActionRefused as refused:
+        return _render_page(request, study, form, problems=[str(refused)], n_problems=1, status=409)
+    return redirect("study_metrics", code=study.code)
+
+
+def _request_token(request: HttpRequest, study: Study, kind: str) -> str | None:
+    token = request.POST.get("token", "")
+    return f"{kind}-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
+
+
+@login_required
+@require_POST
+def start_metrics(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+    """Start the job that computes metrics. A form that is sent twice starts one job."""
+    study = get_study(request.user, Action.ANALYSE, code=code)
+    try:
+        computed.request_metrics(
+            study, request.user, request.POST.getlist("names"), _request_token(request, study, computed.KIND)
+        )
+    except ActionRefused as refused:
+        return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
+    return redirect("study_metrics", code=study.code)
+
+
+@login_required
+@require_POST
+def start_comparison(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+    """Start the job that compares metrics with people. A form that is sent twice starts one job."""
+    study = get_study(request.user, Action.ANALYSE, code=code)
+    try:
+        comparison.request_comparison(study, request.user, _request_token(request, study, comparison.KIND))
+    except ActionRefused as refused:
+        return _render_page(request, study, ScoresForm(study), problems=[str(refused)], n_problems=1, status=409)
+    return redirect("study_metrics", code=study.code)
+
+
+@login_required
+@require_POST
+def discard_metric(request: HttpRequest, code: uuid.UUID, metric: int) -> HttpResponse:
+    """Leave a metric out of all pages from now on. Its scores are kept."""
+    study = get_study(request.user, Action.ANALYSE, code=code)
+    discard(get_object_or_404(Metric, study=study, pk=metric), request.user)
+    return redirect("study_metrics", code=study.code)
+
+
+@login_required
+@require_GET
+def scores_template(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
+    """A CSV file with a row for each output and an empty column for scores."""
+    study = get_study(request.user, Action.VIEW, code=code)
+    outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key", "sample")
+    rows = outputs.values_list("system__name", "prompt__key", "sample")
+    lines = (("system", "prompt", "sample", "my_metric"), *((*row, "") for row in rows.iterator(chunk_size=5000)))
+    response = HttpResponse(formula_safe_csv_text(lines), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="scores-{str(study.code)[:8]}.csv"'
+    return response
