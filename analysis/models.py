@@ -234,4 +234,5 @@ class PairScore(AppendOnlyModel):
         ]
 
 
+from .check_models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult  # noqa: E402, F401 - Django finds models only in this module
 from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module
