@@ -8,6 +8,7 @@ from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .metrics import computed
+from .metrics.judge_check import measuring
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -65,3 +66,11 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
     stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
     return {"metrics": [metric.pk for metric in stored]}
+
+
+@jobs.register(measuring.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def check_judge_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compare people with the newest version of the judge and store what was found."""
+    progress(0, 1, "Comparing people and the judge")
+    stored = measuring.compute_result(job.study, by=job.by)
+    return {"result": stored.pk, "verdict": stored.verdict}
