@@ -11,7 +11,7 @@ from analysis.metrics.judge_check.drawing import draw_check, newest_check
 from analysis.metrics.judge_check.measuring import compute_result
 from analysis.metrics.judge_check.sampling import draw_sample, inclusion_probabilities
 from analysis.models import JudgeCheckOutput
-from studies.models import Item, Question, Study
+from studies.models import Item, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
@@ -79,9 +79,10 @@ def test_a_judge_is_good_enough_if_every_interval_ends_above_what_was_declared(j
 
 
 def test_a_newer_judge_or_another_guideline_makes_the_result_stale():
-    study, check = checked_study()
-    study = closed(study)
-    compute_result(study, study.owner)
+    study, check = checked_study(min_agreement=0.4)
+    lifecycle.unblind(study, study.owner, "The judge is checked.")
+    study = Study.objects.get(pk=study.pk)
+    assert compute_result(study, study.owner).verdict == find_state(check).state == "good"
     newer = store_judge(study, replace(JUDGE, version="v2", parameters={"prompt": "Is it?"}), lambda n: 5 - n % 5)
     assert find_state(check).state == "stale" and "newer version, v2" in find_state(check).reason
     assert compute_result(study, study.owner).judge == newer and find_state(check).state == "not_good"
@@ -89,11 +90,9 @@ def test_a_newer_judge_or_another_guideline_makes_the_result_stale():
     assert find_state(check).state == "stale"
     compute_result(study, study.owner)
     assert find_state(check).state == "good"
-    Question._base_manager.filter(pk=check.question_id)
-    check.question.help = "Be strict."
-    Question.objects.none()
-    check.question.section.study.instructions = "Changed."
-    assert find_state(check).reason == "the guideline changed"
+    changes = {"question": {check.question_id: {"help": "Be strict."}}}
+    lifecycle.amend(study, changes, study.owner, "The guideline was unclear.")
+    assert find_state(newest_check(study)).reason == "the guideline changed"
 
 
 REFUSALS = [
