@@ -18,9 +18,14 @@ def _minimum(label: str) -> forms.FloatField:
     )
 
 
+class QuestionField(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return obj.text
+
+
 class DrawForm(forms.Form):
     judge = forms.ModelChoiceField(Metric.objects.none(), help_text="The version whose scores decide what is drawn.")
-    question = forms.ModelChoiceField(
+    question = QuestionField(
         Question.objects.none(), to_field_name="key", help_text="The question that people answer with no or yes."
     )
     threshold = forms.FloatField(
@@ -77,11 +82,10 @@ class DrawForm(forms.Form):
     def __init__(self, study: Study, data=None):
         super().__init__(data)
         judge, question = self.fields["judge"], self.fields["question"]
-        assert isinstance(judge, forms.ModelChoiceField) and isinstance(question, forms.ModelChoiceField)  # noqa: S101 - for the types
+        assert isinstance(judge, forms.ModelChoiceField) and isinstance(question, QuestionField)  # noqa: S101 - for the types
         judge.queryset = judges_of(study)
         keys = [one.pk for one in verdict_questions(study)]
         question.queryset = Question.objects.filter(pk__in=keys).select_related("section")
-        question.label_from_instance = lambda one: one.text  # type: ignore[method-assign]  # Django documents a subclass; one label needs none
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

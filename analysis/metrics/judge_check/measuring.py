@@ -218,13 +218,13 @@ def _verdict(criteria: list[dict[str, Any]], *, is_simulated: bool) -> tuple[str
 def _differences(labels: "DataFrame", n: int = 50) -> list[dict[str, Any]]:
     """Return outputs of the development part on which most people and the judge differ, for changing the judge."""
     found = []
-    for output, rows in labels.groupby("output", sort=False):
+    for _, rows in labels.groupby("output", sort=False):
         n_yes = int((rows["people"] == YES).sum())
         first = rows.iloc[0]
         if first["judge"] is not None and (n_yes * 2 > len(rows)) != (first["judge"] == YES) and n_yes * 2 != len(rows):
             found.append(
                 {
-                    "output": int(output),
+                    "output": int(first["output"]),
                     "prompt": first["prompt"],
                     "system": first["system"],
                     "judge": first["judge"],

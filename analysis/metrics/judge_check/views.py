@@ -154,8 +154,8 @@ def draw_sample(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
 def compute(request: HttpRequest, code: uuid.UUID) -> HttpResponse:
     """Start the job that computes the result. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, code=code)
-    token = request.POST.get("token", "")
-    token = f"judge-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
+    sent = request.POST.get("token", "")
+    token = f"judge-{study.pk}-{sent}" if sent.isalnum() and len(sent) <= 32 else None
     try:
         request_result(study, request.user, token)
     except (ActionRefused, PermissionDenied) as refused:
