@@ -11,7 +11,7 @@ from analysis.metrics.judge_check.drawing import draw_check, newest_check
 from analysis.metrics.judge_check.measuring import compute_result
 from analysis.metrics.judge_check.sampling import draw_sample, inclusion_probabilities
 from analysis.models import JudgeCheckOutput
-from studies.models import Item, Study
+from studies.models import Arm, Batch, Item, Section, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
@@ -107,3 +107,19 @@ def test_what_cannot_be_drawn_is_refused(declared, words):
     with pytest.raises(ActionRefused, match=words):
         draw_check(study, study.owner, chosen(study, store_judge(study), **declared))
     assert newest_check(study) is None
+
+
+def test_a_study_that_cannot_hold_the_sample_is_refused():
+    study = judged_draft(prompts=6)
+    declared = chosen(study, store_judge(study), n_test=5)
+    other = Arm.objects.create(study=study, name="other")
+    with pytest.raises(ActionRefused, match="one arm"):
+        draw_check(study, study.owner, declared)
+    batch = Batch.objects.create(study=study, arm=other, number=0, origin="imported", key="of a file")
+    Arm.objects.filter(name="all").delete()
+    with pytest.raises(ActionRefused, match="ready-made batches of a file"):
+        draw_check(study, study.owner, declared)
+    Batch.objects.filter(pk=batch.pk).delete()
+    Section.objects.create(study=study, position=2, protocol="rating", m=1, settings={})
+    with pytest.raises(ActionRefused, match="Only one section may show outputs"):
+        draw_check(study, study.owner, declared)
