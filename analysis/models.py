@@ -258,4 +258,5 @@ class MetricsComparison(AppendOnlyModel):
         return f"comparison {self.pk}"
 
 
+from .check_models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult  # noqa: E402, F401 - Django finds models only in this module
 from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module

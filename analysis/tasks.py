@@ -10,6 +10,7 @@ from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .metrics import comparison, computed
+from .metrics.judge_check import measuring
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -74,3 +75,11 @@ def compare_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compare the metrics of a study with its people and store the results."""
     stored = comparison.compare_with_people(job.study, job.by, progress)
     return {"comparisons": [row.pk for row in stored]}
+
+
+@jobs.register(measuring.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def check_judge_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compare people with the newest version of the judge and store what was found."""
+    progress(0, 1, "Comparing people and the judge")
+    stored = measuring.compute_result(job.study, by=job.by)
+    return {"result": stored.pk, "verdict": stored.verdict}

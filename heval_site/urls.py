@@ -22,6 +22,7 @@ urlpatterns = [
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
     path("", include("analysis.metrics.pages.urls")),
+    path("", include("analysis.metrics.judge_check.urls")),
 ]
 
 handler400 = errors.bad_request

@@ -1,4 +1,4 @@
-"""Outcome-level absolute assessment: each output gets a rating, on points (Likert) or between two ends.
+"""Outcome-level absolute assessment: each output gets a rating, on points (Likert) or between two ends, and perhaps a reason in words.
 
 Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 """
@@ -86,16 +86,20 @@ class Rating(Protocol):
         return super().draw(section, pool, rng)
 
     def problems(self, section):
-        for question in section.questions.all():
-            if (question.scale or {}).get("kind") not in ("likert", "continuous"):
+        questions = list(section.questions.all())
+        for question in questions:
+            if (question.scale or {}).get("kind") not in ("likert", "continuous", "text"):
                 yield Problem(
-                    f"Question {question.key} must have a scale of points or a number between two ends.", "questions"
+                    f"Question {question.key} must have a scale of points or a number between two ends. A reason may have words.",
+                    "questions",
                 )
             if question.x_id:
                 yield Problem(
                     f"Question {question.key} rates one output, so it cannot name two systems. Leave x and y empty.",
                     "questions",
                 )
+        if questions and all((question.scale or {}).get("kind") == "text" for question in questions):
+            yield Problem("All questions ask for words. Add one with points or a number between two ends.", "questions")
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         yield from self._reference_problems(section)

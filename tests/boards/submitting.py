@@ -8,8 +8,8 @@ import httpx
 from django.core.management import call_command
 from django.test import Client
 
-from heval_site.management.board_client import BoardClient
 from heval_site.management.commands.submit import Command
+from heval_site.management.site_client import BoardClient
 
 
 def through_django(request: httpx.Request) -> httpx.Response:

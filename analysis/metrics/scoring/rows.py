@@ -58,7 +58,7 @@ def find_criteria(template: Study) -> list[Criterion]:
     """Return the columns of the board: the overall score first, then each question."""
     found: dict[str, Criterion] = {}
     for section in scored_sections(template):
-        questions = list(section.questions.order_by("position"))
+        questions = list(section.questions.exclude(scale__kind="text").order_by("position"))
         for question in questions:
             is_overall = OVERALL in (question.key, question.criterion) or (
                 not question.criterion and any(other.criterion for other in questions)
@@ -94,7 +94,7 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
     rows, parts = _kept_answers(study), []
     for section in scored_sections(study):
         shown = _systems_by_item(section)
-        for question in section.questions.all():
+        for question in section.questions.exclude(scale__kind="text"):
             scored = _score_question(section, question, rows, shown)
             parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
     frame = pd.concat(parts, ignore_index=True)

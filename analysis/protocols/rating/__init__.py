@@ -58,7 +58,7 @@ class RatingAnalysis(ProtocolAnalysis):
         for section in sections:
             has_references = planted_references_of(section.study).is_complete
             contrasts = read_contrasts(section)
-            for question in section.questions.all():
+            for question in section.questions.exclude(scale__kind="text"):
                 planned = planned_comparisons_of_question(section, question, contrasts)
                 claims.setdefault(SUPERIORITY_BLOCK, []).extend(planned.superiority)
                 claims.setdefault(DIFFERENCE_BLOCK, []).extend(planned.difference)

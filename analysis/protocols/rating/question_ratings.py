@@ -80,6 +80,8 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
+        if scale.kind == "text":
+            continue
         question_rows = rows[rows["question"] == question.key]
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
         # Round back to the chosen point, so that equal points stay equal.

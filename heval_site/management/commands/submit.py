@@ -1,6 +1,5 @@
 """``heval submit BOARD FILE``: submit outputs to a board of any site, wait for the score, and compare it with a baseline."""
 
-import os
 import time
 import uuid
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.management.board_client import BoardClient, NotReachable, refusal_lines
+from heval_site.management.site_client import BoardClient, NotReachable, read_token, refusal_lines
 
 CHECK_POLL_SECONDS = 3
 NO_REGRESSION, FAILED, REGRESSION, UNDECIDED, TIMED_OUT = 0, 1, 2, 3, 4
@@ -73,7 +72,7 @@ class Command(BaseCommand):
             raise CommandError("--max-loss is not between 0 and 100 points. Correct it.")
         if not (timeout > 0 and poll_every > 0):
             raise CommandError("--timeout and --poll-every must be greater than 0. Correct them.")
-        client = self.make_client(options["site"] or settings.SITE_URL, board, _read_token(options["token_file"]))
+        client = self.make_client(options["site"] or settings.SITE_URL, board, read_token(options["token_file"]))
         compared = None if baseline is None else _find_submission(client, baseline)
         stored = client.submit(file, _fields(file, options), options["request_token"] or uuid.uuid4().hex)
         if "check" in stored:
@@ -167,21 +166,6 @@ def judge(low: float, high: float, max_loss: float) -> tuple[int, str]:
     if low >= -max_loss:
         return NO_REGRESSION, f"No regression: the whole interval excludes a loss of more than {max_loss:g} points."
     return UNDECIDED, f"Undecided: a loss of more than {max_loss:g} points is neither shown nor excluded."
-
-
-def _read_token(path: Path | None) -> str:
-    token = os.environ.get("HEVAL_TOKEN", "")
-    if path is not None:
-        try:
-            token = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise CommandError(f"{path} cannot be read as text. Correct --token-file.") from None
-    token = token.strip()
-    if not token:
-        raise CommandError("There is no token. Set HEVAL_TOKEN to the key of your team, or use --token-file.")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise CommandError("The token has characters that no token has. Copy it again.")
-    return token
 
 
 def _fields(file: Path, options: dict[str, Any]) -> dict[str, str]:

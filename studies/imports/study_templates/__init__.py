@@ -18,6 +18,10 @@ CONSORT = (
     "Piaggio, Elbourne, Pocock, Evans and Altman 2012, Reporting of Noninferiority and Equivalence Randomized Trials: Extension of "
     "the CONSORT 2010 Statement"
 )
+ALTERNATIVE = (
+    "Calderon, Reichart and Dror 2025, The Alternative Annotator Test for LLM-as-a-Judge: How to Statistically Justify Replacing Human "
+    "Annotators with LLMs"
+)
 GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human Evaluations for Text Generation"
 
 
@@ -249,6 +253,29 @@ STUDY_TEMPLATES = (
         (
             "160 prompts with an answer of each system",
             "your margin, the names of your systems, and the two statements, if they do not fit your texts",
+        ),
+        is_from_paper=False,
+    ),
+    StudyTemplate(
+        "judge_check",
+        "Is this judge good enough?",
+        ALTERNATIVE,
+        "section 3",
+        (
+            "Three people judge each output, so that each of them can be compared with the two others.",
+            "Each person judges at least 30 outputs beside other people.",
+            "The judge's answers play no part in what people see.",
+        ),
+        (
+            "A person says yes or no and writes the reason. The wording is ours: replace it by that of the judge's prompt.",
+            "The page of the judge draws the outputs that people judge, and splits them: one part may be used for changing the judge, "
+            "the other part decides.",
+            "The page also compares agreement and the rates of right verdicts with minimums that you declare before the launch.",
+            "$5.00 for 20 outputs in 20 minutes is $15 per hour. The target of 30 places is for 200 outputs; the draw sets yours.",
+        ),
+        (
+            "prompts with the outputs of your systems, and the judge's scores of these outputs",
+            "the question that your judge answers, and your minimums",
         ),
         is_from_paper=False,
     ),

@@ -169,7 +169,8 @@ LINES = {
         ("1 ready-made items have only one output", "/", on(ranking, ready_made(1, 2))),
     ],
     f"{P}/rating:problems": [
-        ("Question overall must have a scale of points", "#questions-group", on(rating, scale(kind="text"))),
+        ("Question overall must have a scale of points", "#questions-group", on(rating, scale(kind="percent"))),
+        ("All questions ask for words", "#questions-group", on(rating, scale(kind="text"))),
         ("Question overall rates one output", "#questions-group", on(rating, names_systems)),
         ("Annotators must see at least one prompt", "#id_m", on(rating, section_with(m=0))),
     ],

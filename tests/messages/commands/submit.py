@@ -75,7 +75,7 @@ LINES = {
         ("was withdrawn", "Submit it again", submitting("--wait", sleep=withdrawing)),
         ("has no score yet", "Run the same command again", submitting("--wait", "--timeout", "0.001")),
     ],
-    f"{MANAGEMENT}:_read_token": [
+    f"{MANAGEMENT}:read_token": [
         ("nothing cannot be read", "Correct --token-file", submitting("--token-file", "{folder}/nothing")),
         ("There is no token", "Set HEVAL_TOKEN", submitting(token="")),
         ("characters that no token has", "Copy it again", submitting(token="heval team")),

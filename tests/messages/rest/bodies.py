@@ -64,6 +64,9 @@ LINES = {
     f"{API}:to_internal_value": [
         ("colour: This resource has no such field", "Remove it", patched(colour="red")),
     ],
+    f"{API}:post": [
+        ("colour: There is no such field", "Leave it out", posts("judge/sample/", {"colour": 1})),
+    ],
     f"{API}:patch": [
         (
             "code: The code of a study cannot be changed",

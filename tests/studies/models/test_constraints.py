@@ -46,6 +46,7 @@ from studies.models import (
     System,
 )
 from tests.studies.models.coding_cases import CODING_AND_TOKEN_CASES
+from tests.studies.models.judge_cases import JUDGE_CASES
 from tests.studies.models.metric_cases import METRIC_CASES
 from tests.studies.models.rows import (
     NOW,
@@ -335,6 +336,7 @@ CASES = {
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
 } | CODING_AND_TOKEN_CASES
 CASES |= METRIC_CASES
+CASES |= JUDGE_CASES
 
 
 def violates(name, error) -> bool:

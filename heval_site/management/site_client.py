@@ -1,11 +1,12 @@
-"""A client of another site's boards, over REST. It needs no database."""
+"""Clients of another site's boards and studies, over REST. They need no database."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -27,11 +28,13 @@ class NotReachable(CommandError):
 
 
 @dataclass
-class BoardClient:
-    """Requests about one board. ``sleep`` and ``transport`` are replaced in tests."""
+class SiteClient:
+    """Requests about one thing below ``root``. ``sleep`` and ``transport`` are replaced in tests."""
+
+    root: ClassVar[str]
 
     site: str
-    board: str
+    name: str
     token: str
     sleep: Callable[[float], object] = time.sleep
     transport: httpx.BaseTransport | None = None
@@ -43,7 +46,7 @@ class BoardClient:
         if parts.scheme == "http" and parts.hostname not in LOCAL_HOSTS:
             raise CommandError(f"--site {self.site} is not encrypted, so others could read the token. Use https.")
         self._http = httpx.Client(
-            base_url=f"{self.site.rstrip('/')}/api/v1/boards/{quote(self.board, safe='')}/",
+            base_url=f"{self.site.rstrip('/')}/api/v1/{self.root}/{quote(self.name, safe='')}/",
             headers={"Authorization": f"Token {self.token}"},
             timeout=TIMEOUT_SECONDS,
             transport=self.transport,
@@ -51,20 +54,6 @@ class BoardClient:
 
     def get(self, path: str, **parameters: Any) -> Any:
         return self._send("GET", path, params=parameters)
-
-    def submit(self, path: Path, fields: Mapping[str, str], request_token: str) -> Any:
-        """Upload a file of outputs. A repeated upload with the same ``request_token`` stores nothing new, so it is tried again."""
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise CommandError(f"{path} cannot be read: {error.strerror}. Name another file.") from None
-        return self._send(
-            "POST",
-            "submissions/",
-            data=dict(fields),
-            files={"file": (path.name, content)},
-            headers={"Idempotency-Key": request_token},
-        )
 
     def _send(self, method: str, path: str, **options: Any) -> Any:
         """Return the JSON of a response. Raise NotReachable after some attempts, and CommandError for a refusal."""
@@ -96,6 +85,50 @@ class BoardClient:
         if response.is_success:
             return body
         raise CommandError("\n".join(refusal_lines(response.status_code, body)))
+
+
+class BoardClient(SiteClient):
+    """Requests about one board."""
+
+    root = "boards"
+
+    def submit(self, path: Path, fields: Mapping[str, str], request_token: str) -> Any:
+        """Upload a file of outputs. A repeated upload with the same ``request_token`` stores nothing new, so it is tried again."""
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}. Name another file.") from None
+        return self._send(
+            "POST",
+            "submissions/",
+            data=dict(fields),
+            files={"file": (path.name, content)},
+            headers={"Idempotency-Key": request_token},
+        )
+
+
+class StudyClient(SiteClient):
+    """Requests about one study, by its code."""
+
+    root = "studies"
+
+
+def read_token(path: Path | None) -> str:
+    """Return the token of a file or of HEVAL_TOKEN. Raise CommandError without one."""
+    token = os.environ.get("HEVAL_TOKEN", "")
+    if path is not None:
+        try:
+            token = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise CommandError(f"{path} cannot be read as text. Correct --token-file.") from None
+    token = token.strip()
+    if not token:
+        raise CommandError(
+            "There is no token. Set HEVAL_TOKEN to the key of your team or to a token of your account, or use --token-file."
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise CommandError("The token has characters that no token has. Copy it again.")
+    return token
 
 
 def refusal_lines(status: int, problem: Mapping[str, Any]) -> list[str]:

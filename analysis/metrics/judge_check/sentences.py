@@ -1,0 +1,117 @@
+"""What a check says, in sentences."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import JudgeCheck
+
+from .binding import CheckState
+
+NAMES = {
+    "agreement": "agreement with people",
+    "true_positive_rate": "true-positive rate",
+    "true_negative_rate": "true-negative rate",
+    "alternative_annotator_test": "alternative annotator test",
+}
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def interval_text(estimate: Mapping[str, Any] | None) -> str:
+    """Return a share with its interval, or why it is undefined."""
+    if not estimate or estimate["estimate"] is None:
+        return f"undefined: {estimate['reason']}" if estimate and estimate["reason"] else "undefined"
+    interval = estimate["interval"]
+    if not interval:
+        return f"{percent(estimate['estimate'])} (no interval: {estimate['reason'] or 'too few people or outputs'})"
+    return f"{percent(estimate['estimate'])} ({percent(interval['low'])} to {percent(interval['high'])})"
+
+
+def headline(found: CheckState) -> str:
+    if found.check is None:
+        return "No sample is drawn, so nothing can be said about a judge."
+    name = found.check.judge.name
+    match found.state:
+        case "good":
+            return f"“{name}” is good enough: it reaches all that was declared."
+        case "not_good":
+            return f"“{name}” is not shown to be good enough."
+        case "stale":
+            return f"The result is stale: {found.reason}. Compute it again."
+    return f"It is open whether “{name}” is good enough: {found.reason}."
+
+
+def criterion_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each declared minimum."""
+    said = []
+    for one in result["criteria"]:
+        name = NAMES[one["name"]].capitalize()
+        if one["is_met"] is None:
+            said.append(f"{name}: undefined, because {one['reason'] or 'there are too few people or outputs'}.")
+        elif one["name"] == "alternative_annotator_test":
+            passed = "passed" if one["is_met"] else "not passed"
+            said.append(f"{name}: {passed}. The judge wins against {percent(one['estimate'])} of the tested people.")
+        else:
+            place = "above" if one["is_met"] else "not above"
+            said.append(
+                f"{name}: {percent(one['estimate'])}, interval {percent(one['low'])} to {percent(one['high'])}. The lower end is {place} "
+                f"the declared {percent(one['minimum'])}."
+            )
+    return said
+
+
+def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]:
+    """Return what a reader needs beside the verdict."""
+    test = result["test"]
+    if not test["agreement"]:
+        return ["No person has judged an output of the test part yet."]
+    agreement = test["agreement"]
+    said = [
+        f"{result['n_people']} people gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
+        f"People say “{agreement['constant']}” most often. A judge that always said so would agree in "
+        f"{interval_text(agreement['constant_agreement'])}.",
+    ]
+    possible = test["possible"]
+    if possible["pair_agreement"]["estimate"] is not None:
+        said.append(
+            f"Two people agree with one another in {interval_text(possible['pair_agreement'])}. No judge can agree with people in more than "
+            f"about {interval_text(possible['best_possible'])}."
+        )
+    n_versions = check.results.values("fingerprint").distinct().count()
+    if n_versions > 1:
+        said.append(
+            f"The test part has now been used for {n_versions} versions of the judge. The best of them by this part "
+            "looks better than it is: choose by the development part."
+        )
+    if result["is_simulated"]:
+        said.append("Robots gave the answers, so nothing is decided.")
+    return said
+
+
+def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
+    said = []
+    if one := probes["repeat"]:
+        said.append(f"Repeated runs give the same verdict in {interval_text(one['identical'])} of pairs of runs.")
+    if one := probes["order"]:
+        said.append(f"The verdict about a pair changes with its order in {interval_text(one['flips'])} of pairs.")
+    if (one := probes["length"]) and one["estimate"] is not None:
+        said.append(
+            f"With each doubling of an output's length, the judge's share of “yes” changes by {100 * one['estimate']:+.1f} points more than "
+            f"people's{_points_interval(one)}."
+        )
+    if (one := probes["family"]) and one["difference"]["estimate"] is not None:
+        difference = one["difference"]
+        said.append(
+            f"Compared with people, the judge's share of “yes” is {100 * difference['estimate']:+.1f} points higher for systems whose name "
+            f"contains “{family}” than for the others{_points_interval(difference)}."
+        )
+    return said or [
+        "The data allow no probe: they need repeated runs, pairs in both orders, texts, or a system of the judge's family."
+    ]
+
+
+def _points_interval(estimate: Mapping[str, Any]) -> str:
+    interval = estimate["interval"]
+    return f" (interval {100 * interval['low']:+.1f} to {100 * interval['high']:+.1f})" if interval else ""

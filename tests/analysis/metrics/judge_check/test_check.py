@@ -1,0 +1,125 @@
+"""A judge's check: what is drawn, what is computed from answers, and when a result is stale."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from analysis.metrics import store
+from analysis.metrics.judge_check.binding import find_state
+from analysis.metrics.judge_check.drawing import draw_check, newest_check
+from analysis.metrics.judge_check.measuring import compute_result
+from analysis.metrics.judge_check.sampling import draw_sample, inclusion_probabilities
+from analysis.models import JudgeCheckOutput
+from studies.models import Arm, Batch, Item, Section, Study
+from studies.services import lifecycle
+from studies.services.lifecycle import ActionRefused
+
+from .builders import JUDGE, checked_study, chosen, judged_draft, store_judge
+
+pytestmark = pytest.mark.django_db
+
+
+def closed(study):
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+def test_each_output_is_drawn_as_often_as_its_probability_says():
+    sizes = {unit: 1 + unit % 4 for unit in range(12)} | {99: 200.0}
+    wanted = inclusion_probabilities(sizes, 5)
+    assert sum(wanted.values()) == pytest.approx(5) and wanted[99] == 1
+    times = dict.fromkeys(sizes, 0)
+    for seed in range(4000):
+        drawn = draw_sample(wanted, 5, Random(seed))
+        assert len(set(drawn)) == 5
+        for unit in drawn:
+            times[unit] += 1
+    assert {unit: n / 4000 for unit, n in times.items()} == pytest.approx(wanted, abs=0.04)
+
+
+def test_only_sampled_outputs_become_items_and_a_new_draw_replaces_them():
+    study = judged_draft()
+    judge = store_judge(study)
+    draw_check(study, study.owner, chosen(study, judge, n_test=30))
+    check = draw_check(study, study.owner, chosen(study, judge, n_test=12, n_development=5, certainty_ratio=4))
+    shown = Item.objects.filter(study=study).values_list("exposures__output", flat=True)
+    sampled = dict(JudgeCheckOutput.objects.filter(judge_check=check).values_list("output", "part"))
+    assert set(shown) == set(sampled) and sorted(sampled.values()) == ["development"] * 5 + ["test"] * 12
+    study.refresh_from_db()
+    assert (study.batches.count(), study.annotators_per_batch, study.target_n) == (2, 3, 6)
+    probabilities = JudgeCheckOutput.objects.filter(judge_check=check).values_list("probability", flat=True)
+    assert len({round(p, 6) for p in probabilities}) > 1 and newest_check(study) == check
+
+
+@pytest.mark.parametrize(
+    "judges_say, verdict",
+    [(lambda output, person, is_yes: is_yes, "good"), (lambda output, person, is_yes: not is_yes, "not_good")],
+)
+def test_a_judge_is_good_enough_if_every_interval_ends_above_what_was_declared(judges_say, verdict):
+    study, check = checked_study(
+        says=lambda output, person, is_yes: judges_say(output, person, is_yes) != ((output + person) % 11 == 0),
+        n_test=35,
+        n_development=5,
+        min_true_positive_rate=0.6,
+        needs_alternative_test=True,
+        certainty_ratio=2,
+    )
+    assert find_state(check).state == "open"
+    result = compute_result(closed(study), study.owner)
+    assert result.verdict == verdict, result.result["criteria"]
+    assert result.n_labels == 35 * 6 and result.result["n_people"] == 6
+    assert result.result["development"]["n_labels"] == 5 * 6
+    assert find_state(check).state == verdict
+    test = result.result["test"]
+    assert test["agreement"]["agreement"]["settings"]["is_weighted"]
+    assert {group["group"] for group in test["groups"]["system"]["groups"]} == {"alpha", "beta"}
+    assert test["probes"]["family"] and test["probes"]["length"] and test["probes"]["repeat"] is None
+
+
+def test_a_newer_judge_or_another_guideline_makes_the_result_stale():
+    study, check = checked_study(min_agreement=0.4)
+    lifecycle.unblind(study, study.owner, "The judge is checked.")
+    study = Study.objects.get(pk=study.pk)
+    assert compute_result(study, study.owner).verdict == find_state(check).state == "good"
+    newer = store_judge(study, replace(JUDGE, version="v2", parameters={"prompt": "Is it?"}), lambda n: 5 - n % 5)
+    assert find_state(check).state == "stale" and "newer version, v2" in find_state(check).reason
+    assert compute_result(study, study.owner).judge == newer and find_state(check).state == "not_good"
+    store.discard(newer, study.owner)
+    assert find_state(check).state == "stale"
+    compute_result(study, study.owner)
+    assert find_state(check).state == "good"
+    changes = {"question": {check.question_id: {"help": "Be strict."}}}
+    lifecycle.amend(study, changes, study.owner, "The guideline was unclear.")
+    assert find_state(newest_check(study)).reason == "the guideline changed"
+
+
+REFUSALS = [
+    ({"n_test": 99}, "The sample has 99 outputs, but the judge scored 40"),
+    ({"threshold": 9}, "Enter a score from 1 to 5"),
+]
+
+
+@pytest.mark.parametrize("declared, words", REFUSALS)
+def test_what_cannot_be_drawn_is_refused(declared, words):
+    study = judged_draft()
+    with pytest.raises(ActionRefused, match=words):
+        draw_check(study, study.owner, chosen(study, store_judge(study), **declared))
+    assert newest_check(study) is None
+
+
+def test_a_study_that_cannot_hold_the_sample_is_refused():
+    study = judged_draft(prompts=6)
+    declared = chosen(study, store_judge(study), n_test=5)
+    other = Arm.objects.create(study=study, name="other")
+    with pytest.raises(ActionRefused, match="one arm"):
+        draw_check(study, study.owner, declared)
+    batch = Batch.objects.create(study=study, arm=other, number=0, origin="imported", key="of a file")
+    Arm.objects.filter(name="all").delete()
+    with pytest.raises(ActionRefused, match="ready-made batches of a file"):
+        draw_check(study, study.owner, declared)
+    Batch.objects.filter(pk=batch.pk).delete()
+    Section.objects.create(study=study, position=2, protocol="rating", m=1, settings={})
+    with pytest.raises(ActionRefused, match="Only one section may show outputs"):
+        draw_check(study, study.owner, declared)

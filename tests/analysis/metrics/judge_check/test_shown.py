@@ -1,0 +1,111 @@
+"""What people, programs and the public learn about a check: the page, REST, the command and the badge."""
+
+import os
+from unittest import mock
+
+import httpx
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from analysis.metrics.judge_check.measuring import compute_result
+from analysis.models import JudgeCheckResult
+from heval_site.management.commands.judge import Command
+from heval_site.management.site_client import StudyClient
+from studies.models import Study
+from studies.services import jobs, lifecycle
+from tests.analysis.api.rest import api_of
+from tests.boards.submitting import through_django
+
+from .builders import checked_study, judged_draft, store_judge
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "question": "verdict",
+    "n_test": 12,
+    "n_development": 4,
+    "people_per_output": 3,
+    "certainty_ratio": 2,
+    "min_agreement": 0.7,
+    "epsilon": 0.1,
+}
+
+
+def logged_in(study):
+    client = Client()
+    client.force_login(study.owner)
+    return client
+
+
+def page_of(client, study, status=200):
+    response = client.get(reverse("judge_check", args=[study.code]))
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def test_a_draft_is_drawn_by_the_form_or_by_rest():
+    study = judged_draft()
+    judge = store_judge(study)
+    client = logged_in(study)
+    assert "Draw the sample" in page_of(client, study)
+    draw = reverse("judge_check_draw", args=[study.code])
+    refused = client.post(draw, FORM | {"judge": judge.pk, "min_agreement": ""})
+    assert refused.status_code == 400 and "Nothing says what is good enough" in refused.content.decode()
+    assert "but the judge scored 40" in client.post(draw, FORM | {"judge": judge.pk, "n_test": 99}).content.decode()
+    assert client.post(draw, FORM | {"judge": judge.pk}).status_code == 302
+    page = page_of(client, study)
+    assert "Draw another sample" in page and "12 outputs decide, 4 are for changing the judge" in page
+    api = api_of(study.owner)
+    sent = api.post(f"studies/{study.code}/judge/sample/", FORM | {"judge": judge.pk})
+    assert sent.status_code == 201 and sent.json()["state"] == "open"
+    wrong = api.post(f"studies/{study.code}/judge/sample/", FORM | {"judge": 0, "colour": 1})
+    assert wrong.status_code == 400 and [one["field"] for one in wrong.json()["errors"]] == ["colour"]
+    assert study.judge_checks.count() == 2
+
+
+def run_command(study, api) -> int:
+    """The exit code of ``heval judge`` with the token of ``api``."""
+
+    def make_client(self, site, code, token):
+        return StudyClient(site, code, token, transport=httpx.MockTransport(through_django))
+
+    token = api.headers["Authorization"].removeprefix("Token ")
+    with mock.patch.dict(os.environ, {"HEVAL_TOKEN": token}), mock.patch.object(Command, "make_client", make_client):
+        try:
+            call_command("judge", str(study.code), site="http://localhost")
+        except SystemExit as ended:
+            return ended.code
+    return 0
+
+
+def test_the_result_is_shown_in_sentences_by_exit_code_and_by_a_badge_that_reveals_nothing_else(capsys):
+    study, check = checked_study(min_agreement=0.4, n_test=30, n_development=10)
+    client, api = logged_in(study), api_of(study.owner)
+    assert client.post(reverse("judge_check_compute", args=[study.code]), follow=True).status_code == 200
+    assert not JudgeCheckResult.objects.exists(), "outcomes are hidden"
+    assert run_command(study, api) == 2
+    lifecycle.unblind(study, study.owner, "The judge is checked.")
+    started = api.post(f"studies/{study.code}/judge/", {})
+    assert started.status_code == 202
+    jobs.run_waiting_jobs()
+    page = page_of(client, study)
+    assert "“strict” is good enough" in page and "The lower end is above the declared 40.0 %" in page
+    assert run_command(study, api) == 0
+    assert "180 verdicts of 6 people about 30 outputs" in capsys.readouterr().out
+    shown = api.get(f"studies/{study.code}/judge/").json()
+    assert (shown["state"], shown["n_verdicts"], shown["criteria"][0]["is_met"]) == ("good", 180, True)
+    badge = Client().get(reverse("judge_badge", args=[check.badge_key]))
+    text = badge.content.decode()
+    assert badge["Content-Type"] == "image/svg+xml" and "judge strict: good enough, " in text and "n = 180" in text
+    assert not [word for word in (study.title, str(study.code), "alpha", "v1", study.owner.username) if word in text]
+    assert Client().get(reverse("judge_badge", args=["x" * 32])).status_code == 404
+
+
+def test_a_judge_that_is_not_good_enough_ends_the_command_with_1():
+    study, check = checked_study(says=lambda output, person, is_yes: (output + person) % 2)
+    lifecycle.unblind(study, study.owner, "The judge is checked.")
+    compute_result(Study.objects.get(pk=study.pk), study.owner)
+    assert run_command(study, api_of(study.owner)) == 1
+    assert "is not shown to be good enough" in page_of(logged_in(study), study)
+    assert "not good enough" in Client().get(reverse("judge_badge", args=[check.badge_key])).content.decode()
