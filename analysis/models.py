@@ -1,4 +1,4 @@
-"""Models of stored analyses, figures, screenings of annotators, metrics and judges with their scores, and API tokens."""
+"""Models of stored analyses, figures, screenings of annotators, metrics and judges with their scores and results, and API tokens."""
 
 from django.conf import settings
 from django.db import models
@@ -232,6 +232,30 @@ class PairScore(AppendOnlyModel):
             CheckConstraint(name="pair_score_is_about_two_outputs", condition=~Q(first=F("second"))),
             CheckConstraint(name="pair_run_is_numbered_from_1", condition=Q(run__gte=1)),
         ]
+
+
+class CalibratedResult(AppendOnlyModel):
+    """Numbers of people about one question, and beside them the numbers that judges make more precise, at one time.
+
+    ``judges``: the fingerprints of the metrics and judges that were combined. ``n_assignments``: submitted assignments that it read.
+    ``options``: what the person who asked said about the sample and about the plan. A newer row of a question replaces an older one on the page.
+    """
+
+    study = protected_foreign_key(Study, "calibrated_results")
+    question = protected_foreign_key(Question)
+    judges = models.JSONField(default=list)
+    options = models.JSONField(default=dict)
+    n_assignments = models.PositiveIntegerField()
+    result = models.JSONField()
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        base_manager_name = "objects"
+        indexes = [models.Index(fields=["study", "question", "-id"], name="calibrated_latest_of_question")]
+
+    def __str__(self):
+        return f"calibrated result {self.pk}"
 
 
 from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module

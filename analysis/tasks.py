@@ -1,4 +1,4 @@
-"""Jobs that build reports and export files, screen annotators and compute metrics, and periodic tasks of replacements, screenings and stopping rules."""
+"""Jobs that build reports and export files, screen annotators, compute metrics and combine judges with people, and periodic tasks of replacements, screenings and stopping rules."""
 
 from studies.models import Job
 from studies.services import jobs
@@ -8,6 +8,8 @@ from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .metrics import computed
+from .metrics.calibrated import run as calibrated
+from .metrics.calibrated.options import CalibrationOptions
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -65,3 +67,11 @@ def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute metrics of the outputs of a study and store them."""
     stored = computed.compute_metrics(job.study, job.by, job.arguments["names"], progress)
     return {"metrics": [metric.pk for metric in stored]}
+
+
+@jobs.register(calibrated.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def calibrate_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Combine the numbers of people with the scores of judges, and store the result of each question."""
+    options = CalibrationOptions.from_json(job.arguments["options"])
+    stored = calibrated.calibrate(job.study, options, job.by, progress)
+    return {"results": [row.pk for row in stored]}
