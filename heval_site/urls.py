@@ -21,6 +21,7 @@ urlpatterns = [
     path("boards/", include("boards.views.urls")),
     path("", include("analysis.report.urls")),
     path("", include("analysis.report.screening.urls")),
+    path("", include("analysis.metrics.calibrated.urls")),
 ]
 
 handler400 = errors.bad_request

@@ -24,12 +24,14 @@ pytestmark = pytest.mark.django_db
 STRENGTHS = {"human": 1.5, "llama-7b": -0.5, "other": 0.0}
 
 
-def closed(template=None, *, origin="live", people=16):
+def closed(template=None, *, people=16):
     study = template or rating_template(user("ada"), prompts=24, m=6, systems=tuple(STRENGTHS))
     study = lifecycle.launch(study, study.owner, [p.key for p in lifecycle.blocking_or_unacknowledged_problems(study)])
-    record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings(), origin=origin)
+    record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings())
     lifecycle.start_closing(study, by=None)
     lifecycle.end_grace_period(study, by=None)
+    study.refresh_from_db()
+    study.assignments.update(origin="live")  # robots count as people here
     return study
 
 
