@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import analyses, annotators, answers, exports, pay, schema, stimuli, studies
+from . import analyses, annotators, answers, calibrated, exports, pay, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -33,6 +33,7 @@ urlpatterns = [
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
     path(f"{study}analyses/", analyses.AnalysesView.as_view(), name="api-analyses"),
     path(f"{study}analyses/<int:number>/", analyses.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}calibrated/", calibrated.CalibratedView.as_view(), name="api-calibrated"),
     path(f"{study}jobs/", analyses.JobsView.as_view(), name="api-jobs"),
     path(f"{study}jobs/<uuid:job>/", analyses.JobDetailView.as_view(), name="api-job"),
     path(f"{study}jobs/<uuid:job>/file/", analyses.JobFileView.as_view(), name="api-job-file"),

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from django.core.exceptions import PermissionDenied
+from django.db import InternalError, transaction
 from django.urls import reverse
 
 from analysis.metrics.calibrated.families import families_by_name
@@ -11,10 +13,13 @@ from analysis.metrics.calibrated.run import calibrate, latest_results, request_c
 from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import CalibratedResult
+from annotators.models import Response
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.models import Job, Output
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
+from tests.analysis.api.rest import api_of
+from tests.analysis.test_screening import client_of
 from tests.boards.builders import choice_template, rating_template
 from tests.builders import user
 
@@ -24,8 +29,10 @@ pytestmark = pytest.mark.django_db
 STRENGTHS = {"human": 1.5, "llama-7b": -0.5, "other": 0.0}
 
 
-def closed(template=None, *, people=16):
-    study = template or rating_template(user("ada"), prompts=24, m=6, systems=tuple(STRENGTHS))
+def closed(template=None, *, people=14):
+    study = template or rating_template(user("ada"), prompts=30, m=5, systems=tuple(STRENGTHS))
+    type(study).objects.filter(pk=study.pk).update(target_n=people)
+    study.refresh_from_db()
     study = lifecycle.launch(study, study.owner, [p.key for p in lifecycle.blocking_or_unacknowledged_problems(study)])
     record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings())
     lifecycle.start_closing(study, by=None)
@@ -35,27 +42,42 @@ def closed(template=None, *, people=16):
     return study
 
 
-def store_judge(study, *, good=True, name="judge", family="Llama"):
-    """Scores near the strength of each system, or at random."""
-    randomness = random.Random(name)
+def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
+    """A judge who knows the answers of people, or one who gives points at random."""
+    given = {}
+    answers = Response.objects.filter(assignment__study=study, item__isnull=False).order_by("pk")
+    for system, prompt, value in answers.values_list("exposure__output__system__name", "exposure__output__prompt__key", "value"):
+        given.setdefault((system, prompt), []).append(value)
+    chance = random.Random(name)
     rows = []
-    for system, prompt in Output.objects.filter(system__study=study).values_list("system__name", "prompt__key"):
-        quality = 3 + STRENGTHS[system] if good else 3
-        rows.append(
-            {"system": system, "prompt": prompt, name: min(5, max(1, round(quality + randomness.gauss(0, 1), 2)))}
-        )
+    outputs = Output.objects.filter(system__study=study).order_by("pk")
+    for system, prompt in outputs.values_list("system__name", "prompt__key"):
+        known = given.get((system, prompt)) if knows else None
+        score = float(sum(known) / len(known)) if known else chance.randint(1, 5)
+        if prompt not in skips:
+            rows.append({"system": system, "prompt": prompt, name: score})
     described = MetricDescription("judge", "v1", family=family, scale_low=1, scale_high=5)
-    chosen = ScoresFileSettings(scale_low=1, scale_high=5)
+    chosen = ScoresFileSettings(scale_low=1, scale_high=5, is_partial=bool(skips))
     return upload_scores(study, study.owner, "scores.csv", table(rows), chosen, described)[0]
 
 
-def test_x():
-    import json, time
-    study = closed()
-    store_judge(study); store_judge(study, good=False, name="noise", family="")
-    t=time.time()
+@pytest.fixture
+def study():
+    return closed()
+
+
+def test_debug(study):
+    print(list(Response.objects.filter(assignment__study=study).values()[:2]))
+    store_judge(study)
+    import time
+    t = time.time()
     (row,) = calibrate(study, CalibrationOptions(), study.owner)
-    print(time.time()-t)
-    print(json.dumps(row.result, indent=1)[:9000])
-    print(len(json.dumps(row.result)), row.result["plan"])
+    print(time.time() - t, row.result["n_labelled"], row.result["n_items"])
+    for one in row.result["systems"]:
+        print(one["result"]["human"], one["result"]["combined"], one["result"]["fallback"], one["result"]["labels_saved"])
+    print(row.result["judges"], row.result["bias_by_system"][0])
+    print(row.result["plan"])
+    client = client_of(study, "editor")
+    text = client.get(reverse("study_calibrated", args=[study.code])).content.decode()
+    open("/tmp/ses9/m3_page.html", "w").write(text)
     assert 0
