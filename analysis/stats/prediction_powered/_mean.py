@@ -75,8 +75,8 @@ def prediction_powered_mean(
     -------
     CombinedEstimate
         The estimate of people alone, the combined one, the labels saved, and each judge's weight and bias. The combined
-        estimate is the human one, with the reason in `fallback`, if the judges do not make the interval narrower or the t distribution is not
-        valid for it. So its interval is never wider.
+        estimate is the human one, with the reason in `fallback`, if its interval would be wider by more than 5 % or the t
+        distribution is not valid for it.
 
     Raises
     ------

@@ -12,10 +12,10 @@ PEOPLE_AND_PROMPTS, PROMPTS, ITEMS = "people and prompts", "prompts", "items"
 class LabelsSaved(Record):
     """What the judges save, in labels and in money.
 
-    `se_ratio` is the standard error of the combined estimate divided by that of people alone, at most 1 (1 if the combined
+    `se_ratio` is the standard error of the combined estimate divided by that of people alone (1 if the combined
     estimate is the human one). `labels_saved` = n_labels (1 / se_ratio^2 - 1): the further labels that people alone would
     need for the combined standard error, if people, prompts and labels grew in proportion. `share_saved` = 1 - se_ratio^2 is
-    their share of all labels that people alone would need. `money_saved` = labels_saved `price`. A number that is undefined is
+    their share of all labels that people alone would need. They are negative if the judges make the estimate less precise. `money_saved` = labels_saved `price`. A number that is undefined is
     None, with a `reason`.
     """
 

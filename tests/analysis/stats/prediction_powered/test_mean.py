@@ -92,7 +92,7 @@ def test_the_first_number_is_the_headline_of_people_alone():
 def test_without_weight_the_combined_estimate_is_the_human_one():
     found = mean_of(rated_items(rng(3)), weights=[0.0])
     assert_allclose(found.combined.estimate, found.human.estimate)
-    assert found.fallback == "the judges do not make the interval narrower"
+    assert found.fallback == "the judges have no weight"
     assert (found.weights, found.saved.se_ratio, found.saved.labels_saved) == ("none", 1.0, 0.0)
 
 
@@ -107,7 +107,7 @@ def test_when_people_labelled_everything_judges_change_nothing():
 @pytest.mark.parametrize("correlation", [0.3, 0.6, 0.8])
 def test_the_standard_errors_ratio_is_that_of_the_theory(correlation):
     draw = rng(5)
-    ratios = [mean_of(correlated(draw, 100, 1000, correlation)).saved.se_ratio for _ in range(60)]
+    ratios = [mean_of(correlated(draw, 100, 1000, correlation)).saved.se_ratio for _ in range(25)]
     assert_allclose(np.mean(ratios), GOLDEN["coverage"][f"rho={correlation}"]["se_ratio_vs_classic"], atol=0.025)
 
 
@@ -144,19 +144,19 @@ def test_as_many_judges_as_items_have_one_weight_together():
 def test_the_estimate_is_unbiased_although_the_weight_is_estimated():
     # The label is a square of the score, so the slope of the same labels would go with their mean.
     draw, estimates, same_labels = rng(10), [], []
-    for _ in range(1000):
-        f = draw.exponential(1, 1000) - 1
+    for _ in range(500):
+        f = draw.exponential(1, 300) - 1
         y = f[:12] ** 2 - 1
         sample = labelled_sample(y, None, np.arange(12), f, prompts=None, inclusion=None, names=None)
         estimates.append(combine(sample, np.ones(1)).estimate)
         same_labels.append(y.mean() - np.polyfit(f[:12], y, 1)[0] * (f[:12].mean() - f.mean()))
-    errors = [np.mean(one) / (np.std(one) / math.sqrt(1000)) for one in (estimates, same_labels)]
-    assert abs(errors[0]) < 3 and abs(errors[1]) > 5
+    errors = [np.mean(one) / (np.std(one) / math.sqrt(500)) for one in (estimates, same_labels)]
+    assert abs(errors[0]) < 3 and abs(errors[1]) > 3.5
 
 
 def test_unequal_declared_probabilities_give_the_mean_of_all_items():
     draw, errors = rng(11), []
-    for _ in range(150):
+    for _ in range(40):
         quality = draw.normal(0, 1, 600)
         chances = np.where(quality > 0, 0.3, 0.1)
         items = np.flatnonzero(draw.random(600) < chances)
@@ -164,7 +164,7 @@ def test_unequal_declared_probabilities_give_the_mean_of_all_items():
         world = {"values": quality[items], "annotators": None, "items": items, "judges": judge}
         errors.append([mean_of(world, inclusion=chances).combined.estimate, mean_of(world).combined.estimate])
     declared, ignored = np.mean(errors, axis=0)
-    assert abs(declared) < 0.03 < ignored
+    assert abs(declared) < 0.05 < ignored
 
 
 def test_the_bias_of_a_judge_is_on_the_human_scale():
@@ -191,10 +191,7 @@ def test_skewed_labels_keep_the_interval_that_is_valid_for_them():
     world = {"values": values, "annotators": np.arange(60) % 15, "items": np.arange(60), "judges": judge}
     found = mean_of(world, bounds=(0, 1))
     assert found.human.settings["method"] == "betting" and found.combined.interval == found.human.interval
-    assert found.fallback in (
-        "the corrected labels are too skewed for a t interval",
-        "the judges do not make the interval narrower",
-    )
+    assert found.fallback == "the corrected labels are too skewed for a t interval"
 
 
 def test_edge_cases_are_reasons():
