@@ -17,6 +17,14 @@ HANNA = ROOT.parent / "shared" / "data" / "hanna_judges.csv.gz"
 CRITERIA = ("relevance", "coherence", "empathy", "surprise")
 PEOPLE = ("human1", "human2", "human3")
 METRICS = ("bleu", "chrf", "rouge_l", "bertscore_f1", "bartscore_sh", "length")
+# What each judge's model was made from.
+FAMILIES = {
+    "beluga_13b": "Llama",
+    "orcaplatypus": "Llama",
+    "mistral_7b": "Mistral",
+    "llama_13b": "Llama",
+    "chatgpt": "GPT",
+}
 KEYS = ("system", "prompt", "criterion")
 
 
@@ -86,14 +94,16 @@ def store_scores(study, rows: list[dict[str, str]]) -> None:
     from analysis.metrics.files import ScoresFileSettings
     from analysis.metrics.store import MetricDescription, upload_scores
 
-    judges = judges_of(rows)
-    sent = [
-        {"system": row["system"], "prompt": f"p{row['prompt']}", "question": row["criterion"]}
-        | {name: str(min(5.0, max(1.0, float(row[name])))) for name in judges}
-        for row in rows
-    ]
-    described = MetricDescription("judge", "HANNA 2024", {"labels": "published"}, scale_low=1, scale_high=5)
-    upload_scores(study, study.owner, "judges.csv", as_csv(sent), ScoresFileSettings(scale_low=1, scale_high=5), described)
+    chosen = ScoresFileSettings(scale_low=1, scale_high=5)
+    for model, family in FAMILIES.items():
+        judges = [name for name in judges_of(rows) if name.startswith(model)]
+        sent = [
+            {"system": row["system"], "prompt": f"p{row['prompt']}", "question": row["criterion"]}
+            | {name: str(min(5.0, max(1.0, float(row[name])))) for name in judges}
+            for row in rows
+        ]
+        described = MetricDescription("judge", "2024", {"model": model}, family=family, scale_low=1, scale_high=5)
+        upload_scores(study, study.owner, "judges.csv", as_csv(sent), chosen, described)
     sent = [
         {"system": row["system"], "prompt": f"p{row['prompt']}"} | {name: row[name] for name in METRICS}
         for row in rows
@@ -102,6 +112,48 @@ def store_scores(study, rows: list[dict[str, str]]) -> None:
     upload_scores(
         study, study.owner, "metrics.csv", as_csv(sent), ScoresFileSettings(), MetricDescription("metric", "published")
     )
+
+
+def print_levels(rows: list[dict[str, str]], criterion: str) -> None:
+    """Print Kendall's tau with people over systems and over stories, and how far each judge favours people's and long stories."""
+    import numpy as np
+    from scipy.stats import kendalltau
+
+    from analysis.stats.prediction_powered import judge_bias_by_group
+
+    own = [row for row in rows if row["criterion"] == criterion]
+    people = np.array([[float(row[place]) for place in PEOPLE] for row in own])
+    systems, prompts = np.array([row["system"] for row in own]), np.array([row["prompt"] for row in own])
+    lengths = np.array([float(row["length"]) for row in own])
+    groups = {
+        "people": np.where(systems == "Human", "yes", "no"),
+        "long": np.where(lengths > np.median(lengths), "yes", "no"),
+    }
+    names = judges_of(rows)
+    for name in (*names, *METRICS):
+        scores = np.array([float(row[name]) for row in own])
+        by_system = [(scores[systems == one].mean(), people[systems == one].mean()) for one in sorted(set(systems))]
+        taus = kendalltau(*zip(*by_system, strict=True)).statistic, kendalltau(scores, people.mean(axis=1)).statistic
+        print(f"   {name:20} tau over systems {taus[0]:5.2f}  over stories {taus[1]:5.2f}", end="")
+        for group, is_in in groups.items() if name in names else ():
+            (found,) = [
+                one
+                for one in judge_bias_by_group(
+                    (people.ravel() - 1) / 4,
+                    None,
+                    np.repeat(np.arange(len(own)), len(PEOPLE)),
+                    judges=np.clip((scores - 1) / 4, 0, 1),
+                    groups=is_in,
+                    prompts=prompts,
+                    bounds=(0, 1),
+                )
+                if one.group == "yes"
+            ]
+            span = found.favour.interval
+            assert span is not None and found.favour.estimate is not None
+            ends = f"{100 * span.low:+.1f} to {100 * span.high:+.1f}"
+            print(f"  favours {group} {100 * found.favour.estimate:+.1f} ({ends})", end="")
+        print()
 
 
 def main(criteria: tuple[str, ...]) -> None:
@@ -130,6 +182,7 @@ def main(criteria: tuple[str, ...]) -> None:
             )
         for sentence in bias_sentences(stored.result):
             print("  ", sentence)
+        print_levels(rows, stored.question.key)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class CalibratedView(StudyView):
 
     @document_operation("Numbers of people and judges", CalibratedResultsSerializer, tag="analyses")
     def get(self, request, code):
-        return Response({"results": [_shown(latest) for latest in latest_results(self.study) if latest.stored]})
+        return Response({"results": [_shown(row) for row in latest_results(self.study) if row.stored]})
 
     @document_operation(
         "Combine people and judges, and plan answers; returns the job to poll",
@@ -82,16 +82,12 @@ class CalibratedView(StudyView):
 
 
 def _shown(latest: LatestResult) -> dict[str, Any]:
-    stored = latest.stored
-    assert stored is not None
+    question, stored = latest.question, latest.stored
     return CalibratedResultSerializer(
         {
-            "question": latest.question.key,
-            "section": latest.question.section.position,
-            "at": stored.at,
+            "question": question.key,
+            "section": question.section.position,
             "is_stale": latest.is_stale,
-            "judges": stored.judges,
-            "options": stored.options,
-            "result": stored.result,
+            **{name: getattr(stored, name) for name in ("at", "judges", "options", "result")},
         }
     ).data

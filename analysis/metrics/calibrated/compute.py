@@ -254,9 +254,7 @@ def _plan(sample: _Sample, widths: list[float], planned: int | None) -> dict[str
     """Return the plan of each system, or pair, and the curve of the system in the middle."""
     plans: list[tuple[str, JudgePlan, Any]] = []
     for name, is_item in sample.groups():
-        plan = plan_labels_with_judge(
-            **sample.arguments(is_item), widths=widths, n_items=planned, price=sample.price
-        )
+        plan = plan_labels_with_judge(**sample.arguments(is_item), widths=widths, n_items=planned, price=sample.price)
         plans.append((name, plan, is_item))
     verdicts: dict[str, int] = {}
     for _, plan, _ in plans:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from annotators.models import Assignment, Recruitment, Response
-from annotators.pay.costs import cached_link_fees
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import CalibratedResult
+from annotators.models import Assignment, Recruitment, Response
+from annotators.pay.costs import cached_link_fees
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Question, Study
 from studies.services import jobs

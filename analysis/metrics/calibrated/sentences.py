@@ -5,16 +5,12 @@ from typing import Any
 
 from .options import CHOSEN, UNKNOWN
 
-UNKNOWN_SAMPLE = (
-    "Nobody said how the labelled outputs were selected. The combined numbers hold only if they are a random part of all outputs."
-)
+UNKNOWN_SAMPLE = "Nobody said how the labelled outputs were selected. The combined numbers hold only if they are a random part of all outputs."
 CHOSEN_SAMPLE = (
     "People judged a chosen part of the outputs. This rules out combined numbers: how far a judge is wrong there says nothing about the other outputs. "
     "The numbers of people are about the chosen part only."
 )
-UNKNOWN_PEOPLE = (
-    "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
-)
+UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
 
 
 def points(value: float | None, digits: int = 1) -> str:
@@ -87,7 +83,9 @@ def verdict(verdicts: Mapping[str, int]) -> str:
         return "Useful: it saves at least a tenth of the answers, for every system."
     if useful:
         return f"Useful for {useful} of {n}. For the others it is useless, or more answers are needed to say."
-    return f"Unclear: it may save a tenth of the answers. Collect more answers to find out (useless for {useless} of {n})."
+    return (
+        f"Unclear: it may save a tenth of the answers. Collect more answers to find out (useless for {useless} of {n})."
+    )
 
 
 def plan_sentences(result: Mapping[str, Any]) -> list[str]:
@@ -96,7 +94,9 @@ def plan_sentences(result: Mapping[str, Any]) -> list[str]:
     if not plan["curve"]:
         return ["There is no plan. Each system needs answers about at least ten prompts, from two or more people."]
     group = next(one for one in plan["groups"] if one["group"] == plan["curve"]["group"])
-    found = [f"The plan assumes that judges score {plan['n_items']:,} outputs of each system. {verdict(plan['verdicts'])}"]
+    found = [
+        f"The plan assumes that judges score {plan['n_items']:,} outputs of each system. {verdict(plan['verdicts'])}"
+    ]
     found.extend(
         f"For an interval of {points(need['width'])} points about “{group['group']}”, people alone need {need['people_alone']:,} answers. "
         f"With the judges they need {need['with_judge']:,} (between {need['with_judge_low']:,} and {need['with_judge_high']:,})."
@@ -112,13 +112,27 @@ def bias_sentences(result: Mapping[str, Any]) -> list[str]:
         if row["is_own_family"]:
             found.append(
                 f"“{row['judge']}” belongs to the family of “{row['group']}”. Its bias there, compared with the other systems: "
-                f"{points(row['favour']['estimate'])} points ({span(row['favour']['interval'])}). Do not rank this system by it."
+                f"{points(row['favour']['estimate'])} points ({_span_in_words(row['favour'])}). Do not rank this system by it."
             )
-    for row in [*result["bias_by_system"], *result["bias_by_domain"]]:
-        interval = row["favour"]["interval_adjusted"]
-        if interval and not interval["low"] <= 0 <= interval["high"] and not row["is_own_family"]:
-            verb = "favours" if row["favour"]["estimate"] > 0 else "disfavours"
-            found.append(
-                f"“{row['judge']}” {verb} “{row['group'] or 'no domain'}” by {points(abs(row['favour']['estimate']))} points, compared with people."
-            )
+    clear = [
+        row
+        for row in [*result["bias_by_system"], *result["bias_by_domain"]]
+        if not row["is_own_family"] and _excludes_zero(row["favour"]["interval_adjusted"])
+    ]
+    clear.sort(key=lambda row: -abs(row["favour"]["estimate"]))
+    for row in clear[:MAX_BIASES]:
+        verb = "favours" if row["favour"]["estimate"] > 0 else "disfavours"
+        found.append(
+            f"“{row['judge']}” {verb} “{row['group'] or 'no domain'}” by {points(abs(row['favour']['estimate']))} points, compared with people."
+        )
+    if len(clear) > MAX_BIASES:
+        found.append(f"The table has {len(clear) - MAX_BIASES} more such differences.")
     return found
+
+
+def _excludes_zero(interval: Mapping[str, Any] | None) -> bool:
+    return interval is not None and not interval["low"] <= 0 <= interval["high"]
+
+
+def _span_in_words(estimate: Mapping[str, Any]) -> str:
+    return span(estimate["interval"]) if estimate["interval"] else "no interval"

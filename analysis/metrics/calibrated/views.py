@@ -93,7 +93,11 @@ def _question(latest: LatestResult) -> dict[str, Any]:
 
 
 def _pair_name(row: dict[str, Any], result: dict[str, Any]) -> str:
-    return f"{row['first']} over {row['second']}" if result["kind"] == "preferences" else f"{row['first']} – {row['second']}"
+    return (
+        f"{row['first']} over {row['second']}"
+        if result["kind"] == "preferences"
+        else f"{row['first']} – {row['second']}"
+    )
 
 
 def _number(name: str, result: dict[str, Any]) -> dict[str, Any]:

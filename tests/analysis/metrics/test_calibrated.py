@@ -51,7 +51,9 @@ def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
     """A judge who knows the answers of people, or one who gives points at random."""
     given = {}
     answers = Response.objects.filter(assignment__study=study, item__isnull=False).order_by("pk")
-    for system, prompt, value in answers.values_list("exposure__output__system__name", "exposure__output__prompt__key", "value"):
+    for system, prompt, value in answers.values_list(
+        "exposure__output__system__name", "exposure__output__prompt__key", "value"
+    ):
         given.setdefault((system, prompt), []).append(value)
     chance = random.Random(name)
     rows = []
@@ -188,7 +190,13 @@ def test_preferences_are_combined_by_pairs_and_a_judge_of_outputs_prefers_the_hi
 
 @pytest.mark.parametrize(
     ("family", "system", "is_own"),
-    [("Llama", "llama-2-7b", True), ("llama", "my llama", True), ("GPT", "chatgpt", False), ("gpt", "gpt-4", True), ("", "a", False)],
+    [
+        ("Llama", "llama-2-7b", True),
+        ("llama", "my llama", True),
+        ("GPT", "chatgpt", False),
+        ("gpt", "gpt-4", True),
+        ("", "a", False),
+    ],
 )
 def test_a_system_belongs_to_a_family_whose_words_its_name_has(family, system, is_own):
     found = families_by_name({"judge": family}, [system])
