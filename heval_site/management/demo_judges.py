@@ -90,11 +90,10 @@ def _points(share: float) -> float:
 def read_texts(study: Study, question_key: str) -> list[JudgedText]:
     """Return the study's outputs with the ratings that they got."""
     ratings: dict[int, list[float]] = {}
-    rows = Response.objects.filter(
-        assignment__study=study, assignment__withdrawn_at=None, question__key=question_key, value__isnull=False
-    )
+    rows = Response.objects.filter(assignment__study=study, assignment__withdrawn_at=None, question__key=question_key)
     for output, value in rows.order_by("pk").values_list("exposure__output", "value"):
-        ratings.setdefault(output, []).append(float(value))
+        if value is not None:
+            ratings.setdefault(output, []).append(float(value))
     outputs = Output.objects.filter(system__study=study).order_by("system__name", "prompt__key")
     return [
         JudgedText(system, prompt, text, tuple(ratings.get(pk, ())))

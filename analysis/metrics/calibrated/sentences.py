@@ -13,6 +13,10 @@ CHOSEN_SAMPLE = (
 UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
 
 
+# More sentences than these hide the largest differences.
+MAX_BIASES = 8
+
+
 def points(value: float | None, digits: int = 1) -> str:
     """Return a value from 0 to 1 as points of 100."""
     return "–" if value is None else f"{100 * value:.{digits}f}"

@@ -34,8 +34,8 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
         check_permission_or_404(request.user, Action.ANALYSE, study)
         form = CalibrationForm(study, request.POST)
         if form.is_valid():
-            token = request.POST.get("token", "")
-            token = f"calibrate-{study.pk}-{token}" if token.isalnum() and len(token) <= 32 else None
+            sent = request.POST.get("token", "")
+            token = f"calibrate-{study.pk}-{sent}" if sent.isalnum() and len(sent) <= 32 else None
             try:
                 request_calibration(study, request.user, form.options(), token)
             except ActionRefused as refused:
