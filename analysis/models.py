@@ -123,7 +123,7 @@ class Metric(models.Model):
 
     A changed prompt, model or setting is another version, never a changed row. ``question`` is the one that the scores are about;
     None means the output as a whole. ``fingerprint``: the hash of name, kind, version and parameters. ``scale_low`` and ``scale_high``: the
-    ends of the scale of a judge who answers as people do. Both are None for a metric on a scale of its own.
+    ends of the scale of a judge who answers as people do. A metric on a scale of its own has neither.
     """
 
     class Kind(models.TextChoices):

@@ -4,14 +4,13 @@ Both give points from 1 to 5. The classifier learns from the ratings of one half
 other way round, so it never judges an output whose ratings it has seen. Docs: tutorial/is-my-judge-good-enough.
 """
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from annotators.models import Response
 from studies.models import Output, Study
+from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 CLASSIFIER, RULE = "word classifier", "length rule"
 LOWEST, HIGHEST = 1, 5
@@ -112,9 +111,7 @@ def store_demo_judges(study: Study, by, question_key: str = "quality") -> None:
         (CLASSIFIER, classifier_points(texts), {"steps": N_STEPS, "rate": RATE, "shrinkage": SHRINKAGE, "halves": 2}),
         (RULE, rule_points(texts), {"words": LONG_TEXT}),
     ):
-        file = io.StringIO()
-        writer = csv.writer(file)
-        writer.writerow(["system", "prompt", name])
-        writer.writerows((one.system, one.prompt, value) for one, value in zip(texts, points, strict=True))
+        rows = [(one.system, one.prompt, value) for one, value in zip(texts, points, strict=True)]
+        file = formula_safe_csv_text([("system", "prompt", name), *rows])
         described = MetricDescription("judge", "1", parameters, scale_low=LOWEST, scale_high=HIGHEST)
-        upload_scores(study, by, f"{name}.csv", file.getvalue().encode(), chosen, described)
+        upload_scores(study, by, f"{name}.csv", file.encode(), chosen, described)

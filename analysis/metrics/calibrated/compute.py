@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.metrics.beside_people import BesidePeople
+from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
 from analysis.stats.prediction_powered import (
     CombinedEstimate,
@@ -113,7 +114,7 @@ def calibrated_result(
         price,
         families,
         beside.kind == "preferences",
-        beside.question.section.protocol != "relative",
+        SCORERS[beside.question.section.protocol].gives_scores_of_one_output,
     )
     together = everyone.of(used)
     say("combining people and judges")

@@ -19,11 +19,10 @@ from studies.models.guards import AppendOnlyViolation
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of
-from tests.analysis.test_screening import client_of
 from tests.boards.builders import choice_template, rating_template
 from tests.builders import user
 
-from .test_store import table
+from .scores import client_of, table
 
 pytestmark = pytest.mark.django_db
 STRENGTHS = {"human": 1.5, "llama-7b": -0.5, "other": 0.0}

@@ -1,7 +1,5 @@
 """Files of scores become whole versions of metrics, or nothing; every fault is named with its row."""
 
-import csv
-import io
 from dataclasses import replace
 
 import pytest
@@ -19,6 +17,8 @@ from studies.services.lifecycle import ActionRefused
 from tests.boards.builders import rating_template
 from tests.builders import user
 
+from .scores import table
+
 pytestmark = pytest.mark.django_db
 JUDGE = MetricDescription("judge", "v1", {"prompt": "Rate it."}, family="acme", scale_low=1, scale_high=5)
 RATED = ScoresFileSettings(scale_low=1, scale_high=5)
@@ -27,15 +27,6 @@ RATED = ScoresFileSettings(scale_low=1, scale_high=5)
 @pytest.fixture
 def study():
     return rating_template(user("ada"), prompts=3, systems=("human", "good"), keys=("clear", "true"))
-
-
-def table(rows):
-    """A CSV file of rows, each a dictionary."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def rows_of(study, **columns):

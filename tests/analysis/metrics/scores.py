@@ -1,0 +1,27 @@
+"""Files of scores, and clients of people with a role, for tests of metrics and judges."""
+
+import csv
+import io
+
+from django.test import Client
+
+from studies.models import StudyMember
+from tests.builders import user
+
+
+def table(rows):
+    """A CSV file of rows, each a dictionary."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def client_of(study, role="viewer"):
+    """A client of a person with this role; the same person each time."""
+    member = user(f"a-{role}")
+    StudyMember.objects.get_or_create(study=study, user=member, defaults={"role": role})
+    client = Client()
+    client.force_login(member)
+    return client
