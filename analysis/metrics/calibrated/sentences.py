@@ -86,10 +86,10 @@ def verdict(verdicts: Mapping[str, int]) -> str:
     if useful == n:
         return "Useful: it saves at least a tenth of the answers, for every system."
     if useful:
-        return f"Useful for {useful} of {n}. For the others it is useless, or more answers are needed to say."
-    return (
-        f"Unclear: it may save a tenth of the answers. Collect more answers to find out (useless for {useless} of {n})."
-    )
+        return (
+            f"Useful for {useful} of {n}. For the others it is useless, or more answers or outputs are needed to say."
+        )
+    return f"Unclear: it may save a tenth of the answers. Collect more answers, or let it score more outputs (useless for {useless} of {n})."
 
 
 def plan_sentences(result: Mapping[str, Any]) -> list[str]:
