@@ -1,4 +1,4 @@
-"""Jobs that build reports and export files, screen annotators, compute metrics and compare them with people, and periodic tasks of replacements, screenings and stopping rules."""
+"""Jobs that build reports and export files, screen annotators, compute metrics and compare and combine them with people; periodic tasks."""
 
 from django.core.exceptions import PermissionDenied
 
@@ -10,6 +10,8 @@ from .data import parquet
 from .data.replacements import create_replacement_places_of_launched_studies
 from .data.snapshot import TooManySnapshots
 from .metrics import comparison, computed
+from .metrics.calibrated import run as calibrated
+from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
 from .report import stopping
 from .report.parameters import BadParameters
@@ -83,3 +85,11 @@ def check_judge_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     progress(0, 1, "Comparing people and the judge")
     stored = measuring.compute_result(job.study, by=job.by)
     return {"result": stored.pk, "verdict": stored.verdict}
+
+
+@jobs.register(calibrated.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def calibrate_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Combine the numbers of people with the scores of judges, and store the result of each question."""
+    options = CalibrationOptions.from_json(job.arguments["options"])
+    stored = calibrated.calibrate(job.study, options, job.by, progress)
+    return {"results": [row.pk for row in stored]}

@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("analysis.report.screening.urls")),
     path("", include("analysis.metrics.pages.urls")),
     path("", include("analysis.metrics.judge_check.urls")),
+    path("", include("analysis.metrics.calibrated.urls")),
 ]
 
 handler400 = errors.bad_request

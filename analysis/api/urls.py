@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import analyses, annotators, answers, exports, judge_check, metrics, pay, schema, stimuli, studies
+from . import analyses, annotators, answers, calibrated, exports, judge_check, metrics, pay, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -39,6 +39,7 @@ urlpatterns = [
     path(f"{study}analyses/<int:number>/", analyses.AnalysisDetailView.as_view(), name="api-analysis"),
     path(f"{study}judge/", judge_check.JudgeCheckView.as_view(), name="api-judge-check"),
     path(f"{study}judge/sample/", judge_check.JudgeSampleView.as_view(), name="api-judge-sample"),
+    path(f"{study}calibrated/", calibrated.CalibratedView.as_view(), name="api-calibrated"),
     path(f"{study}jobs/", analyses.JobsView.as_view(), name="api-jobs"),
     path(f"{study}jobs/<uuid:job>/", analyses.JobDetailView.as_view(), name="api-job"),
     path(f"{study}jobs/<uuid:job>/file/", analyses.JobFileView.as_view(), name="api-job-file"),

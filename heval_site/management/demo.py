@@ -11,6 +11,7 @@ from annotators.models import Recruitment
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, lifecycle
 
+from .demo_judges import store_demo_judges
 from .demo_texts import SYSTEMS, load_demo_texts, study_texts
 
 FINISHED_TITLE = study_texts.TITLE
@@ -52,6 +53,8 @@ def _create_open_study(user) -> Study:
 
 
 def _create_finished_study(user) -> Study:
+    from analysis.metrics.calibrated.options import CalibrationOptions
+    from analysis.metrics.calibrated.run import request_calibration
     from analysis.report.runs import request_analysis
     from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 
@@ -64,8 +67,10 @@ def _create_finished_study(user) -> Study:
         )
         lifecycle.start_closing(study, user, "the demo's robots have finished")
         lifecycle.end_grace_period(study, user)
+        store_demo_judges(study, user)
         # The worker computes the statistics, and the site answers meanwhile.
         request_analysis(study, user, {"origins": ["robot"]})
+        request_calibration(study, user, CalibrationOptions())
     return study
 
 

@@ -38,7 +38,7 @@ AREAS = {
         "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question/__init__.py",
         "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
         "annotators/recruitment/channels/sona/__init__.py", "annotators/recruitment/panels/publishing.py", "annotators/recruitment/panels/reconcile.py",
-        "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py", "annotators/places/barrings.py", "analysis/report/screening/barring.py",
+        "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py", "annotators/places/barrings.py", "analysis/report/screening/barring.py", "analysis/metrics/calibrated/*.py",
         "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/exclusions/rules/test_questions.py", "analysis/report/views.py",
     ),
     "rest": (

@@ -15,6 +15,8 @@ class Scorer:
     slug = ""
     # "scores": each answer gives one output a score. "preferences": each answer prefers one of two systems.
     kind = "scores"
+    # Whether a score is about one output by itself, so that a judge's points for this output are on the same scale.
+    gives_scores_of_one_output = True
 
     def find_problem(self, section: Section, settings: Mapping[str, Any]) -> str:
         """Return why the section's answers cannot be used by a board, or ''."""

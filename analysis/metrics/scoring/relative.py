@@ -7,6 +7,7 @@ from .base import Scorer, other_system
 
 class RelativeScorer(Scorer):
     slug = "relative"
+    gives_scores_of_one_output = False
 
     def find_problem(self, section, settings):
         if settings["pairs"] == "reference":

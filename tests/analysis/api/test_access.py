@@ -75,6 +75,8 @@ TABLE = (
     ("GET", "studies/{s}/analyses/", None, READ),
     ("POST", "studies/{s}/analyses/", {}, WRITE),
     ("GET", "studies/{s}/analyses/1/", None, READ),
+    ("GET", "studies/{s}/calibrated/", None, READ),
+    ("POST", "studies/{s}/calibrated/", {"sample": "random"}, WRITE),
     ("GET", "studies/{s}/jobs/", None, READ),
     ("GET", "studies/{s}/jobs/{j}/", None, READ),
     ("GET", "studies/{s}/jobs/{p}/file/", None, READ),

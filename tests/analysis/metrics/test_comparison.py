@@ -15,7 +15,7 @@ from studies.services.lifecycle import ActionRefused
 from tests.boards.builders import STRENGTHS, choice_template, finish, rating_template
 from tests.builders import launched, user
 
-from .rows import rows_of, table
+from .scores import rows_of, table
 
 pytestmark = pytest.mark.django_db
 NOISE = (0.3, -0.2, 0.1, -0.4, 0.0)

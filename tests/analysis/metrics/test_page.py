@@ -15,7 +15,7 @@ from tests.analysis.api.rest import api_of
 from tests.boards.builders import rating_template
 from tests.builders import user
 
-from .rows import rows_of, table
+from .scores import rows_of, table
 
 pytestmark = pytest.mark.django_db
 SENT = {"kind": "judge", "version": "v1", "prompt": "Rate it.", "scale_low": "1", "scale_high": "5"}

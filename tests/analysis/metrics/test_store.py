@@ -17,7 +17,7 @@ from studies.services.lifecycle import ActionRefused
 from tests.boards.builders import rating_template
 from tests.builders import user
 
-from .rows import rows_of, table
+from .scores import rows_of, table
 
 pytestmark = pytest.mark.django_db
 JUDGE = MetricDescription("judge", "v1", {"prompt": "Rate it."}, family="acme", scale_low=1, scale_high=5)

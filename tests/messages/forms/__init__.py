@@ -3,6 +3,7 @@
 from tests.messages import known_answers
 from tests.messages.forms import (
     barrings,
+    calibrated,
     channels,
     coding,
     families,
@@ -26,6 +27,7 @@ LINES = together(
     files.LINES,
     work.LINES,
     barrings.LINES,
+    calibrated.LINES,
     coding.LINES,
     known_answers.FORMS,
     qualification.LINES,

@@ -1,11 +1,10 @@
-"""Models of stored analyses, figures, screenings of annotators, metrics and judges with their scores and agreement with people, and API tokens."""
+"""Models of metrics and judges, their scores for outputs and pairs, and what they show beside people."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from annotators.models import Assignment
 from studies.models import Output, Question, Study
 from studies.models.fields import (
     SMALLINT_VALIDATORS,
@@ -14,105 +13,6 @@ from studies.models.fields import (
     protected_foreign_key,
 )
 from studies.models.guards import AppendOnlyModel
-
-
-class AnalysisRun(AppendOnlyModel):
-    """A numbered analysis of a study, with its parameters, result, and hashes of its data and code."""
-
-    study = protected_foreign_key(Study, "analyses")
-    number = models.PositiveIntegerField()
-    parameters = models.JSONField(default=dict)
-    responses_n = models.PositiveIntegerField()
-    responses_sha256 = models.CharField(max_length=64)
-    design_sha256s = models.JSONField(default=list)
-    code_version = models.CharField(max_length=80)
-    seed = models.CharField(max_length=64)
-    result = models.JSONField()
-    result_sha256 = models.CharField(max_length=64)
-    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
-    at = models.DateTimeField(db_default=Now())
-    figure_names: list[str]  # set where the API shows a row
-
-    class Meta:
-        ordering = ["-number"]
-        base_manager_name = "objects"
-        constraints = [UniqueConstraint(fields=["study", "number"], name="analysis_number_once_per_study")]
-
-    def __str__(self):
-        return f"analysis {self.number}"
-
-
-class Figure(AppendOnlyModel):
-    """A figure of an analysis as SVG and PDF, drawn once by the job."""
-
-    run = protected_foreign_key(AnalysisRun, "figures")
-    name = models.CharField(max_length=60)
-    svg = models.TextField()
-    pdf = models.BinaryField()
-
-    class Meta:
-        base_manager_name = "objects"
-        constraints = [UniqueConstraint(fields=["run", "name"], name="figure_name_once_per_analysis")]
-
-
-class AnnotatorScreening(AppendOnlyModel):
-    """What the answers to test questions say about each annotator of a study, at one time.
-
-    ``n_assignments``: submitted assignments that it read. ``has_agreement``: whether outcomes were visible then, so that
-    it compares annotators' answers to live items.
-    """
-
-    study = protected_foreign_key(Study, "screenings")
-    origin = models.CharField(max_length=8, choices=Assignment.Origin)
-    n_assignments = models.PositiveIntegerField()
-    n_answers = models.PositiveIntegerField()
-    has_agreement = models.BooleanField()
-    rule_settings = models.JSONField()
-    result = models.JSONField()
-    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
-    at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        base_manager_name = "objects"
-        indexes = [models.Index(fields=["study", "origin", "-id"], name="screening_latest_of_study")]
-
-    def __str__(self):
-        return f"screening {self.pk}"
-
-
-class ApiToken(models.Model):
-    """A token for the REST API. Only its hash is stored."""
-
-    class Scope(models.TextChoices):
-        READ = "read", "read"
-        WRITE = "write", "read and write"
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=100, help_text="The program that uses the token.")
-    hash = models.CharField(max_length=64, editable=False)
-    scope = models.CharField(max_length=5, choices=Scope, default=Scope.READ)
-    study = models.ForeignKey(
-        Study,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="api_tokens",
-        help_text="Only this study. Empty: all studies of the user.",
-    )
-    created_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    used_at = models.DateTimeField(null=True, blank=True, editable=False)
-
-    class Meta:
-        constraints = [
-            UniqueConstraint(fields=["hash"], name="api_token_hash_once"),
-            CheckConstraint(name="api_token_is_hashed", condition=~Q(hash="")),
-        ]
-
-    def __str__(self):
-        return self.name
-
 
 # Infinity and NaN are outside of these bounds, and no metric has larger values.
 LARGEST_SCORE = 1e12
@@ -258,5 +158,25 @@ class MetricsComparison(AppendOnlyModel):
         return f"comparison {self.pk}"
 
 
-from .check_models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult  # noqa: E402, F401 - Django finds models only in this module
-from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module
+class CalibratedResult(AppendOnlyModel):
+    """Numbers of people about one question, and beside them the numbers that judges make more precise, at one time.
+
+    ``judges``: the fingerprints of the metrics and judges that were combined. ``n_assignments``: submitted assignments that it read.
+    ``options``: what the person who asked said about the sample and about the plan. A newer row of a question replaces an older one on the page.
+    """
+
+    study = protected_foreign_key(Study, "calibrated_results")
+    question = protected_foreign_key(Question)
+    judges = models.JSONField(default=list)
+    options = models.JSONField(default=dict)
+    n_assignments = models.PositiveIntegerField()
+    result = models.JSONField()
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        base_manager_name = "objects"
+        indexes = [models.Index(fields=["study", "question", "-id"], name="calibrated_latest_of_question")]
+
+    def __str__(self):
+        return f"calibrated result {self.pk}"

@@ -1,9 +1,12 @@
-"""Rows of scores for the outputs of a study, and files of them."""
+"""Files of scores, and clients of people with a role, for tests of metrics and judges."""
 
 import csv
 import io
 
-from studies.models import Output
+from django.test import Client
+
+from studies.models import Output, StudyMember
+from tests.builders import user
 
 
 def table(rows):
@@ -22,3 +25,12 @@ def rows_of(study, **columns):
         {"system": system, "prompt": prompt} | {name: start + number % 3 for name, start in columns.items()}
         for number, (system, prompt) in enumerate(outputs)
     ]
+
+
+def client_of(study, role="viewer"):
+    """A client of a person with this role; the same person each time."""
+    member = user(f"a-{role}")
+    StudyMember.objects.get_or_create(study=study, user=member, defaults={"role": role})
+    client = Client()
+    client.force_login(member)
+    return client

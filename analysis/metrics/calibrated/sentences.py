@@ -1,0 +1,142 @@
+"""What a result says in words. Values of a result are from 0 to 1, and pages show them as points of 100."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .options import CHOSEN, UNKNOWN
+
+UNKNOWN_SAMPLE = "Nobody said how the labelled outputs were selected. The combined numbers hold only if they are a random part of all outputs."
+CHOSEN_SAMPLE = (
+    "People judged a chosen part of the outputs. This rules out combined numbers: how far a judge is wrong there says nothing about the other outputs. "
+    "The numbers of people are about the chosen part only."
+)
+UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
+
+
+# More sentences than these hide the largest differences.
+MAX_BIASES = 8
+
+
+def points(value: float | None, digits: int = 1) -> str:
+    """Return a value from 0 to 1 as points of 100."""
+    return "–" if value is None else f"{100 * value:.{digits}f}"
+
+
+def span(interval: Mapping[str, Any] | None, digits: int = 1) -> str:
+    """Return the ends of an interval."""
+    return "–" if not interval else f"{points(interval['low'], digits)} to {points(interval['high'], digits)}"
+
+
+def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know first: people's labels, what judges add, and what the sample rules out."""
+    if result["status"] != "ok":
+        return [f"There is no combined number. {result['reason']}"]
+    people = f" of {result['n_people']:,} people" if result["n_people"] is not None else ""
+    found = [
+        f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
+        f"{_named(result['used'])} scored all of them."
+    ]
+    if result["is_ruled_out"]:
+        found.append(CHOSEN_SAMPLE)
+    elif options["sample"] == CHOSEN:
+        found.append("People judged all outputs, so no part was chosen.")
+    else:
+        found.append(_saving(result))
+        if options["sample"] == UNKNOWN and not result["are_all_labelled"]:
+            found.append(UNKNOWN_SAMPLE)
+    if not options["are_people_known"]:
+        found.append(UNKNOWN_PEOPLE)
+    return found
+
+
+def _items(result: Mapping[str, Any]) -> str:
+    return "pairs of outputs" if result["kind"] == "preferences" else "outputs"
+
+
+def _named(names: list[str]) -> str:
+    if len(names) > 3:
+        return f"{len(names)} judges"
+    quoted = [f"“{name}”" for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
+
+
+def _saving(result: Mapping[str, Any]) -> str:
+    if result["are_all_labelled"]:
+        return "People judged every output, so judges add nothing to these numbers. The plan below says what they add to a larger set of outputs."
+    rows = result["systems"] or result["pairs"]
+    saved = [row["result"]["labels_saved"] for row in rows if row["result"]["labels_saved"]]
+    if not saved:
+        return "Judges make no interval narrower, so every combined number is the number of people."
+    money = [row["result"]["money_saved"] for row in rows if row["result"]["money_saved"]]
+    cost = f", or {sum(money):,.2f} in rewards and fees" if money else ""
+    return (
+        f"Judges make the interval narrower for {len(saved)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
+        f"People alone would need {sum(saved):,.0f} more answers for this{cost}."
+    )
+
+
+def verdict(verdicts: Mapping[str, int]) -> str:
+    """Return in words whether a judge saves labels. ``verdicts``: the number of systems, or pairs, with each verdict."""
+    n = sum(verdicts.values())
+    useful, useless, nothing = (verdicts.get(name, 0) for name in ("useful", "useless", "none"))
+    if not n or nothing == n:
+        return "The answers are too few to say whether it helps."
+    if useless == n:
+        return "Useless here: it saves less than a tenth of the answers, for every system. Ask people only."
+    if useful == n:
+        return "Useful: it saves at least a tenth of the answers, for every system."
+    if useful:
+        return (
+            f"Useful for {useful} of {n}. For the others it is useless, or more answers or outputs are needed to say."
+        )
+    return f"Unclear: it may save a tenth of the answers. Collect more answers, or let it score more outputs (useless for {useless} of {n})."
+
+
+def plan_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return the plan of the system in the middle in words."""
+    plan = result["plan"]
+    if not plan["curve"]:
+        return ["There is no plan. Each system needs answers about at least ten prompts, from two or more people."]
+    group = next(one for one in plan["groups"] if one["group"] == plan["curve"]["group"])
+    found = [
+        f"The plan assumes that judges score {plan['n_items']:,} outputs of each system. {verdict(plan['verdicts'])}"
+    ]
+    found.extend(
+        f"For an interval of {points(need['width'])} points about “{group['group']}”, people alone need {need['people_alone']:,} answers. "
+        f"With the judges they need {need['with_judge']:,} (between {need['with_judge_low']:,} and {need['with_judge_high']:,})."
+        for need in group["needs"]
+    )
+    return found
+
+
+def bias_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return which judges favour which groups, where the joint intervals exclude 0; own families first."""
+    found = []
+    for row in result["bias_by_system"]:
+        if row["is_own_family"]:
+            found.append(
+                f"“{row['judge']}” belongs to the family of “{row['group']}”. Its bias there, compared with the other systems: "
+                f"{points(row['favour']['estimate'])} points ({_span_in_words(row['favour'])}). Do not rank this system by it."
+            )
+    clear = [
+        row
+        for row in [*result["bias_by_system"], *result["bias_by_domain"]]
+        if not row["is_own_family"] and _excludes_zero(row["favour"]["interval_adjusted"])
+    ]
+    clear.sort(key=lambda row: -abs(row["favour"]["estimate"]))
+    for row in clear[:MAX_BIASES]:
+        verb = "favours" if row["favour"]["estimate"] > 0 else "disfavours"
+        found.append(
+            f"“{row['judge']}” {verb} “{row['group'] or 'no domain'}” by {points(abs(row['favour']['estimate']))} points, compared with people."
+        )
+    if len(clear) > MAX_BIASES:
+        found.append(f"The table has {len(clear) - MAX_BIASES} more such differences.")
+    return found
+
+
+def _excludes_zero(interval: Mapping[str, Any] | None) -> bool:
+    return interval is not None and not interval["low"] <= 0 <= interval["high"]
+
+
+def _span_in_words(estimate: Mapping[str, Any]) -> str:
+    return span(estimate["interval"]) if estimate["interval"] else "no interval"

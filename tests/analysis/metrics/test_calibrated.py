@@ -1,0 +1,204 @@
+"""Combined numbers of people and judges: what the job stores, what the page says, and what it refuses."""
+
+import random
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+
+from analysis.metrics.calibrated.families import families_by_name
+from analysis.metrics.calibrated.options import CalibrationOptions
+from analysis.metrics.calibrated.run import calibrate, latest_results, request_calibration
+from analysis.metrics.files import ScoresFileSettings
+from analysis.metrics.store import MetricDescription, upload_scores
+from analysis.models import CalibratedResult
+from annotators.models import Response
+from annotators.participation.simulate import CrowdSettings, record_simulated_answers
+from studies.models import Job, Output
+from studies.models.guards import AppendOnlyViolation
+from studies.services import jobs, lifecycle
+from studies.services.lifecycle import ActionRefused
+from tests.analysis.api.rest import api_of
+from tests.boards.builders import choice_template, rating_template
+from tests.builders import user
+
+from .scores import client_of, table
+
+pytestmark = pytest.mark.django_db
+STRENGTHS = {"human": 1.5, "llama-7b": -0.5, "other": 0.0}
+
+
+def collected(template=None, *, people=14):
+    study = template or rating_template(user("ada"), prompts=60, m=5, systems=tuple(STRENGTHS))
+    type(study).objects.filter(pk=study.pk).update(target_n=people)
+    study.refresh_from_db()
+    study = lifecycle.launch(study, study.owner, [p.key for p in lifecycle.blocking_or_unacknowledged_problems(study)])
+    record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings())
+    study.assignments.update(origin="live")  # robots count as people here
+    return study
+
+
+def closed(template=None):
+    study = collected(template)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    study.refresh_from_db()
+    return study
+
+
+def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
+    """A judge who knows the answers of people and gives other outputs points like them, or one who gives points at random."""
+    given, by_system = {}, {}
+    answers = Response.objects.filter(assignment__study=study, item__isnull=False).order_by("pk")
+    for system, prompt, value in answers.values_list(
+        "exposure__output__system__name", "exposure__output__prompt__key", "value"
+    ):
+        given.setdefault((system, prompt), []).append(value)
+        by_system.setdefault(system, []).append(value)
+    chance = random.Random(name)
+    rows = []
+    outputs = Output.objects.filter(system__study=study).order_by("pk")
+    for system, prompt in outputs.values_list("system__name", "prompt__key"):
+        known = given.get((system, prompt)) if knows else None
+        others = by_system[system] if knows else [1, 2, 3, 4, 5]
+        score = float(sum(known) / len(known)) if known else float(chance.choice(others))
+        if prompt not in skips:
+            rows.append({"system": system, "prompt": prompt, name: score})
+    described = MetricDescription("judge", "v1", family=family, scale_low=1, scale_high=5)
+    chosen = ScoresFileSettings(scale_low=1, scale_high=5, is_partial=bool(skips))
+    return upload_scores(study, study.owner, "scores.csv", table(rows), chosen, described)[0]
+
+
+@pytest.fixture
+def study():
+    return closed()
+
+
+def page_of(study, role="viewer"):
+    return client_of(study, role).get(reverse("study_calibrated", args=[study.code])).content.decode()
+
+
+def test_people_come_first_and_a_judge_who_knows_saves_answers(study):
+    store_judge(study)
+    (row,) = calibrate(study, CalibrationOptions(n_outputs=6000), study.owner)
+    by_system = {one["system"]: one["result"] for one in row.result["systems"]}
+    assert row.result["n_labelled"] == 70 and row.result["n_items"] == 180
+    other = by_system["other"]
+    assert other["n_labels"] == other["human"]["n_rows"] == 23
+    assert other["width_ratio"] < 0.9 and other["labels_saved"] > 3 and not other["fallback"]
+    assert other["money_saved"] == pytest.approx(other["labels_saved"] * row.result["price"])
+    assert row.result["price"] == pytest.approx(14 * 1.0 / 70)  # a batch of five answers costs 1.00
+    (judge,) = row.result["judges"]
+    assert judge["correlation"] == pytest.approx(1) and judge["verdicts"] == {"useful": 3}
+    warned = {(pair["first"], pair["second"]) for pair in row.result["pairs"] if pair["own_family"]}
+    assert warned == {("human", "llama-7b"), ("llama-7b", "other")}
+    assert [one["group"] for one in row.result["bias_by_system"] if one["is_own_family"]] == ["llama-7b"]
+    text = page_of(study)
+    assert text.index("People (95 % interval)") < text.index("People and judges (95 % interval)")
+    assert "Judge of the same family: “judge v1” of “llama-7b”" in text
+    assert "Useful: it saves at least a tenth of the answers" in text and "<polyline" in text
+
+
+def test_a_judge_at_random_is_called_useless_and_changes_nothing(study):
+    store_judge(study, knows=False)
+    (row,) = calibrate(study, CalibrationOptions(widths=(20.0, 10.0)), study.owner)
+    for one in row.result["systems"]:
+        assert one["result"]["width_ratio"] > 0.9
+    assert row.result["plan"]["widths"] == [0.2, 0.1]
+    assert set(row.result["judges"][0]["verdicts"]) <= {"useless", "unclear"}
+
+
+def test_a_chosen_part_rules_out_combined_numbers_and_unknown_people_rule_out_other_people(study):
+    store_judge(study)
+    (chosen,) = calibrate(study, CalibrationOptions(sample="chosen"), study.owner)
+    assert all(one["result"]["combined"] is None for one in chosen.result["systems"] + chosen.result["pairs"])
+    assert "People judged a chosen part of the outputs. This rules out combined numbers" in page_of(study)
+    (unknown,) = calibrate(study, CalibrationOptions(sample="unknown", are_people_known=False), study.owner)
+    assert {one["result"]["human"]["unit"] for one in unknown.result["systems"]} == {"prompt"}
+    text = page_of(study)
+    assert "The answers do not say who gave them. This rules out statements about other people" in text
+    assert "Nobody said how the labelled outputs were selected" in text
+
+
+def test_a_judge_without_a_score_of_an_output_is_left_out_with_the_reason(study):
+    store_judge(study, skips=("p003",))
+    (row,) = calibrate(study, CalibrationOptions(), study.owner)
+    assert row.result["status"] == "no_data" and "scored all items" in row.result["reason"]
+    assert row.result["left_out"] == [{"name": "judge v1", "reason": "It has no score for 3 of 180 items."}]
+    assert "No metric or judge scored all items" in page_of(study)
+
+
+def test_the_page_starts_one_job_says_when_it_is_stale_and_refuses_other_values(study):
+    store_judge(study)
+    address = reverse("study_calibrated", args=[study.code])
+    sent = {"sample": "random", "are_people_known": "on", "widths": "20 10", "token": "abc"}
+    assert client_of(study).post(address, sent).status_code == 403
+    assert client_of(study, "coder").get(address).status_code == 403
+    editor = client_of(study, "editor")
+    for changed in ({"widths": "20 wide"}, {"widths": "1 2 3 4 5 6 7"}, {"n_outputs": "3"}, {"sample": "best"}):
+        assert editor.post(address, sent | changed).status_code == 400
+    for _ in range(2):
+        assert editor.post(address, sent).status_code == 302
+    assert Job.objects.filter(kind="calibrate").count() == 1
+    jobs.run_waiting_jobs()
+    assert CalibratedResult.objects.count() == 1
+    assert "Compute again." not in page_of(study)
+    store_judge(study, knows=False, name="another")
+    (latest,) = latest_results(study)
+    assert latest.is_stale and "Compute again." in page_of(study)
+    (shown,) = api_of(study.owner).get(f"studies/{study.code}/calibrated/").json()["results"]
+    assert shown["is_stale"] and shown["result"] == latest.stored.result
+    refused = api_of(study.owner).post(f"studies/{study.code}/calibrated/", {"sample": "random", "widths": [0]})
+    assert refused.status_code == 400 and "is not a width" in refused.content.decode()
+    with pytest.raises(AppendOnlyViolation):
+        CalibratedResult.objects.filter(pk=latest.stored.pk).update(n_assignments=1)
+
+
+def test_while_outcomes_are_hidden_there_is_nothing():
+    study = collected()
+    store_judge(study)
+    lifecycle.unblind(study, None, "a look")
+    study.refresh_from_db()
+    calibrate(study, CalibrationOptions(), study.owner)
+    type(study).objects.filter(pk=study.pk).update(unblinded_at=None)
+    study.refresh_from_db()
+    with pytest.raises(PermissionDenied):
+        request_calibration(study, study.owner, CalibrationOptions())
+    text = page_of(study, "editor")
+    assert "This page is empty until outcomes are shown" in text
+    assert "<form" not in text and not any(name in text for name in STRENGTHS)
+    assert api_of(study.owner).get(f"studies/{study.code}/calibrated/").status_code == 403
+
+
+def test_a_study_without_scores_is_refused(study):
+    with pytest.raises(ActionRefused, match="no scores of a metric or judge"):
+        request_calibration(study, study.owner, CalibrationOptions())
+
+
+def test_preferences_are_combined_by_pairs_and_a_judge_of_outputs_prefers_the_higher_score():
+    study = closed(choice_template(user("ada"), prompts=30, m=5, systems=tuple(STRENGTHS)))
+    rows = []
+    for system, prompt in Output.objects.filter(system__study=study).values_list("system__name", "prompt__key"):
+        rows.append({"system": system, "prompt": prompt, "rule": STRENGTHS[system]})
+    described = MetricDescription("metric", "1")
+    upload_scores(study, study.owner, "scores.csv", table(rows), ScoresFileSettings(), described)
+    (row,) = calibrate(study, CalibrationOptions(), study.owner)
+    assert row.result["left_out"] == [] and row.result["systems"] == []
+    first = {(pair["first"], pair["second"]): pair["result"]["human"]["estimate"] for pair in row.result["pairs"]}
+    assert first["human", "llama-7b"] > 0.7 and len(first) == 3
+    assert "human over llama-7b" in page_of(study)
+
+
+@pytest.mark.parametrize(
+    ("family", "system", "is_own"),
+    [
+        ("Llama", "llama-2-7b", True),
+        ("llama", "my llama", True),
+        ("GPT", "chatgpt", False),
+        ("gpt", "gpt-4", True),
+        ("", "a", False),
+    ],
+)
+def test_a_system_belongs_to_a_family_whose_words_its_name_has(family, system, is_own):
+    found = families_by_name({"judge": family}, [system])
+    assert (found.get(system) is not None and found.get(system) == found.get("judge")) == is_own

@@ -1,0 +1,191 @@
+"""The judges of HANNA beside its three people, as a user would bring them in, and what heval says about each judge.
+
+``python -m tests.hanna [criterion …]`` makes the study in a fresh SQLite database and prints figures for docs: explanation/hanna-judges. The facts
+have the MIT licence and lie beside the project. The texts are not there, so each output is a placeholder.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests import ROOT
+from tests.playing import at_home, timed
+
+HANNA = ROOT.parent / "shared" / "data" / "hanna_judges.csv.gz"
+CRITERIA = ("relevance", "coherence", "empathy", "surprise")
+PEOPLE = ("human1", "human2", "human3")
+METRICS = ("bleu", "chrf", "rouge_l", "bertscore_f1", "bartscore_sh", "length")
+# What each judge's model was made from.
+FAMILIES = {
+    "beluga_13b": "Llama",
+    "orcaplatypus": "Llama",
+    "mistral_7b": "Mistral",
+    "llama_13b": "Llama",
+    "chatgpt": "GPT",
+}
+KEYS = ("system", "prompt", "criterion")
+
+
+def read_rows() -> list[dict[str, str]]:
+    with gzip.open(HANNA, "rt", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def judges_of(rows: list[dict[str, str]]) -> list[str]:
+    return [name for name in rows[0] if name not in (*KEYS, *PEOPLE, *METRICS)]
+
+
+def as_csv(rows: Iterable[dict[str, str]]) -> bytes:
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def make_study(owner, rows: list[dict[str, str]], home: Path):
+    """Make the study with placeholders for texts, and import the answers as those of three places."""
+    from annotators.imports import import_answers_and_close_draft
+    from studies.imports.tables import Options, import_stimuli_file
+    from studies.models import Question, Section, Study
+    from tests.builders import draft_study
+
+    study = draft_study(systems=(), prompts=0, owner=owner)
+    section = Section.objects.create(
+        study=study, position=1, protocol="rating", m=96, settings={"scores": "unit", "shown": "one"}
+    )
+    for position, criterion in enumerate(CRITERIA, 1):
+        Question.objects.create(
+            section=section,
+            position=position,
+            key=criterion,
+            criterion=criterion,
+            text=f"How much {criterion} has text {{label}}?",
+            scale={"kind": "likert", "labels": ["1", "2", "3", "4", "5"]},
+        )
+    outputs = home / "outputs.csv"
+    outputs.write_bytes(
+        as_csv(
+            {"system": row["system"], "prompt_key": f"p{row['prompt']}", "prompt_text": f"Prompt {row['prompt']}",
+             "text": f"Story of {row['system']} for prompt {row['prompt']}."}
+            for row in rows if row["criterion"] == CRITERIA[0]
+        )
+    )  # fmt: skip
+    import_stimuli_file(study, outputs, options=Options(creates_systems=True), by=owner)
+    study = Study.objects.get(pk=study.pk)
+    answers = home / "answers.csv"
+    answers.write_bytes(
+        as_csv(
+            {"annotator": place, "question": row["criterion"], "system": row["system"], "shown:A": row["system"], "prompt_key": f"p{row['prompt']}",
+             "value": row[place].removesuffix(".0")}
+            for row in rows for place in PEOPLE if row[place]
+        )
+    )  # fmt: skip
+    report = import_answers_and_close_draft(study, answers, by=owner)
+    assert report.is_sound, [str(problem) for problem in report.problems.first]
+    return Study.objects.get(pk=study.pk)
+
+
+def store_scores(study, rows: list[dict[str, str]]) -> None:
+    """Upload the judges by criterion and the metrics of the outputs. Some means of runs lie outside of 1 to 5, so they are cut."""
+    from analysis.metrics.files import ScoresFileSettings
+    from analysis.metrics.store import MetricDescription, upload_scores
+
+    chosen = ScoresFileSettings(scale_low=1, scale_high=5)
+    for model, family in FAMILIES.items():
+        judges = [name for name in judges_of(rows) if name.startswith(model)]
+        sent = [
+            {"system": row["system"], "prompt": f"p{row['prompt']}", "question": row["criterion"]}
+            | {name: str(min(5.0, max(1.0, float(row[name])))) for name in judges}
+            for row in rows
+        ]
+        described = MetricDescription("judge", "2024", {"model": model}, family=family, scale_low=1, scale_high=5)
+        upload_scores(study, study.owner, "judges.csv", as_csv(sent), chosen, described)
+    sent = [
+        {"system": row["system"], "prompt": f"p{row['prompt']}"} | {name: row[name] for name in METRICS}
+        for row in rows
+        if row["criterion"] == CRITERIA[0]
+    ]
+    upload_scores(
+        study, study.owner, "metrics.csv", as_csv(sent), ScoresFileSettings(), MetricDescription("metric", "published")
+    )
+
+
+def print_levels(rows: list[dict[str, str]], criterion: str) -> None:
+    """Print Kendall's tau with people over systems and over stories, and how far each judge favours people's and long stories."""
+    import numpy as np
+    from scipy.stats import kendalltau
+
+    from analysis.stats.prediction_powered import judge_bias_by_group
+
+    own = [row for row in rows if row["criterion"] == criterion]
+    people = np.array([[float(row[place]) for place in PEOPLE] for row in own])
+    systems, prompts = np.array([row["system"] for row in own]), np.array([row["prompt"] for row in own])
+    lengths = np.array([float(row["length"]) for row in own])
+    groups = {
+        "people": np.where(systems == "Human", "yes", "no"),
+        "long": np.where(lengths > np.median(lengths), "yes", "no"),
+    }
+    names = judges_of(rows)
+    for name in (*names, *METRICS):
+        scores = np.array([float(row[name]) for row in own])
+        by_system = [(scores[systems == one].mean(), people[systems == one].mean()) for one in sorted(set(systems))]
+        taus = kendalltau(*zip(*by_system, strict=True)).statistic, kendalltau(scores, people.mean(axis=1)).statistic
+        print(f"   {name:20} tau over systems {taus[0]:5.2f}  over stories {taus[1]:5.2f}", end="")
+        for group, is_in in groups.items() if name in names else ():
+            (found,) = [
+                one
+                for one in judge_bias_by_group(
+                    (people.ravel() - 1) / 4,
+                    None,
+                    np.repeat(np.arange(len(own)), len(PEOPLE)),
+                    judges=np.clip((scores - 1) / 4, 0, 1),
+                    groups=is_in,
+                    prompts=prompts,
+                    bounds=(0, 1),
+                )
+                if one.group == "yes"
+            ]
+            span = found.favour.interval
+            assert span is not None and found.favour.estimate is not None
+            ends = f"{100 * span.low:+.1f} to {100 * span.high:+.1f}"
+            print(f"  favours {group} {100 * found.favour.estimate:+.1f} ({ends})", end="")
+        print()
+
+
+def main(criteria: tuple[str, ...]) -> None:
+    home = at_home("hanna")
+    from analysis.metrics.calibrated.options import CalibrationOptions
+    from analysis.metrics.calibrated.run import calibrate
+    from analysis.metrics.calibrated.sentences import bias_sentences, main_sentences, plan_sentences, verdict
+    from tests.builders import user
+
+    rows, owner = read_rows(), user()
+    study = timed("import: 1,056 stories, 12,672 answers", lambda: make_study(owner, rows, home))
+    timed("upload: 20 judges, 6 metrics", lambda: store_scores(study, rows))
+    options = CalibrationOptions(are_people_known=False)
+    for stored in timed("combine and plan", lambda: calibrate(study, options, owner)):
+        if criteria and stored.question.key not in criteria:
+            continue
+        print(f"\n== {stored.question.key}")
+        for sentence in (*main_sentences(stored.result, stored.options), *plan_sentences(stored.result)):
+            print("  ", sentence)
+        for judge in sorted(stored.result["judges"], key=lambda one: -(one["correlation"] or 0)):
+            saved = judge["verdicts"].get("useful", 0)
+            bias = judge["bias"].get("estimate")
+            print(
+                f"   {judge['name']:34} r {judge['correlation']:5.2f}  useful for {saved:2} of 11  "
+                f"bias {'–' if bias is None else format(100 * bias, '+.1f')}  {verdict(judge['verdicts'])}"
+            )
+        for sentence in bias_sentences(stored.result):
+            print("  ", sentence)
+        print_levels(rows, stored.question.key)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(tuple(sys.argv[1:]))
