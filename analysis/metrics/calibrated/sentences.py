@@ -64,14 +64,14 @@ def _saving(result: Mapping[str, Any]) -> str:
     if result["are_all_labelled"]:
         return "People judged every output, so judges add nothing to these numbers. The plan below says what they add to a larger set of outputs."
     rows = result["systems"] or result["pairs"]
-    saved = [row["result"]["labels_saved"] for row in rows if row["result"]["labels_saved"]]
-    if not saved:
-        return "Judges make no interval narrower, so every combined number is the number of people."
-    money = [row["result"]["money_saved"] for row in rows if row["result"]["money_saved"]]
+    narrower = [row["result"] for row in rows if (row["result"]["labels_saved"] or 0) > 0]
+    if not narrower:
+        return "Judges make no interval narrower. Report the numbers of people."
+    money = [one["money_saved"] for one in narrower if one["money_saved"]]
     cost = f", or {sum(money):,.2f} in rewards and fees" if money else ""
     return (
-        f"Judges make the interval narrower for {len(saved)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
-        f"People alone would need {sum(saved):,.0f} more answers for this{cost}."
+        f"Judges make the interval narrower for {len(narrower)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
+        f"For these, people alone would need {sum(one['labels_saved'] for one in narrower):,.0f} more answers{cost}."
     )
 
 
