@@ -122,8 +122,8 @@ class Metric(models.Model):
     """One version of a metric or judge in a study, with everything that its scores depend on.
 
     A changed prompt, model or setting is another version, never a changed row. ``question`` is the one that the scores are about;
-    None means the output as a whole. ``fingerprint``: the hash of name, kind, version and parameters. ``scale_low`` and ``scale_high``: the
-    ends of the scale of a judge who answers as people do. A metric on a scale of its own has neither.
+    without one they are about the output as a whole. ``fingerprint``: the hash of name, kind, version and parameters. ``scale_low`` and
+    ``scale_high``: the ends of the scale of a judge that answers as people do. A metric on a scale of its own has neither.
     """
 
     class Kind(models.TextChoices):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from annotators.models import Response
 from studies.models import Expected, Item, Study
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import TIE
 from studies.protocols.base.test_questions import known_answer
 
 from .flat_rows.selection import annotator_pseudonym
@@ -71,7 +70,7 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         if answer.about is not None and exposure != answer.about:
             continue
         is_right = answer.is_right(
-            value=None if value is None else float(value), exposure=exposure, chosen=chosen, is_tie=choice == TIE
+            value=None if value is None else float(value), exposure=exposure, chosen=chosen, choice=choice
         )
         key = (item, question)
         test_type = row.item.test_type or Item.TestType.GIVEN

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from annotators.models import Assignment, Response
 from studies.models import Expected
 from studies.protocols import REGISTRY, Page, PageItem, PageQuestion
+from studies.protocols.base.fields import Field
+from studies.protocols.base.test_questions import practice_answer
 
 from .presentation import render_cached_markdown
 
@@ -44,18 +46,17 @@ def get_practice_feedback(assignment: Assignment, page: Page) -> tuple[PracticeF
     """Return the feedback on the items of a feedback page, for the questions that this annotator has answered."""
     items = {item.id: item for item in page.items}
     questions = {question.id: question for question in page.questions}
-    answers = {
-        (answer.item_id, answer.question_id): answer
-        for answer in Response.objects.filter(assignment=assignment, item__in=items, question__in=questions)
-    }
+    answers: dict[tuple[int | None, int], dict[int | None, Response]] = {}
+    for answer in Response.objects.filter(assignment=assignment, item__in=items, question__in=questions):
+        answers.setdefault((answer.item_id, answer.question_id), {})[answer.exposure_id] = answer
     expected = Expected.objects.filter(item__in=items, question__in=questions, item__section__purpose="training")
-    return tuple(
-        _build_feedback(
-            page, questions[row.question_id], items[row.item_id], row, answers[row.item_id, row.question_id]
-        )
-        for row in expected.order_by("item__number", "question__position")
-        if (row.item_id, row.question_id) in answers
-    )
+    feedback = []
+    for row in expected.order_by("item__number", "question__position"):
+        given = answers.get((row.item_id, row.question_id), {})
+        found = given.get(row.about_id) if row.about_id else next(iter(given.values()), None)
+        if found is not None:
+            feedback.append(_build_feedback(page, questions[row.question_id], items[row.item_id], row, found))
+    return tuple(feedback)
 
 
 def _build_feedback(
@@ -65,29 +66,37 @@ def _build_feedback(
     protocol = REGISTRY[page.step]
     truth: str | tuple[float, float]
     if expected.exposure_id or expected.low is None or expected.high is None:
-        truth, is_right = labels[expected.exposure_id or 0], answer.chosen_id == expected.exposure_id
+        truth = labels[expected.exposure_id or 0]
     else:
         truth = (expected.low, expected.high)
-        is_right = answer.value is not None and expected.low <= answer.value <= expected.high
+    is_right = practice_answer(expected, question.scale).is_right(
+        value=None if answer.value is None else float(answer.value),
+        exposure=answer.exposure_id,
+        chosen=answer.chosen_id,
+        choice=answer.choice,
+    )
     quotes = tuple(match[1] or match[2] for match in QUOTED_TEXT.finditer(expected.explanation))
     return PracticeFeedback(
         item.position,
-        _answer_text(page, question, labels, answer),
+        _answer_text(page, question, labels, answer, protocol.page_fields(page)[answer.slot].field),
         protocol.expected_answer_text(page, question, truth),
-        is_right,
+        bool(is_right),
         render_cached_markdown(expected.explanation) if expected.explanation else "",
         quotes,
     )
 
 
-def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response) -> str:
+def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, asked: Field) -> str:
     if answer.skip_reason:
         return dict(question.skip_reasons).get(answer.skip_reason, "")
     if answer.chosen_id:
         return f"{str(page.section.settings.get('noun') or 'text').capitalize()} {labels.get(answer.chosen_id, '')}".strip()
-    if answer.value is None:
+    if answer.choice:
+        return getattr(asked, "tie", "") or answer.choice
+    if answer.value is None or question.scale.kind == "number":
         return answer.text
-    labels_by_value = {point.key: point.label for point in question.scale.points}
+    # The field knows the letters that the page put into the words of its points.
+    labels_by_value = {point.key: point.label for point in getattr(asked, "points", question.scale.points)}
     value = f"{answer.value.normalize():f}"
     return labels_by_value.get(value) or value
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from studies.design.seeds import seeded_random
-from studies.protocols import REGISTRY
+from studies.protocols import REGISTRY, PageField
+from studies.protocols.base.test_questions import KnownAnswer
 
 if TYPE_CHECKING:
     from .sequence import OrderedSection
@@ -60,11 +61,23 @@ def score_attempt(section: "OrderedSection", answers: Mapping[str, Any]) -> Atte
     for page in protocol.pages(section.section, section.items, answers):
         for slot, ask in protocol.page_fields(page).items():
             right = planned.right_answers.get((ask.item_id, ask.question_id))
-            if right is None:
+            if right is None or (right.about is not None and right.about != ask.exposure_id):
                 continue
             if slot not in answers:
                 return None
             n_asked += 1
-            n_right += right.is_given_by(answers[slot])
+            n_right += _is_right(right, ask, answers[slot])
     is_passed = planned.pass_mark is not None and n_right >= planned.pass_mark
     return AttemptScore(planned.pk, section.attempt, n_right, n_asked, is_passed)
+
+
+def _is_right(right: KnownAnswer, ask: PageField, value: Any) -> bool:
+    """Return whether an answer, as protocols see it, is the right one. A skipped question is not answered right."""
+    given: dict[str, Any] = {"value": None}
+    if isinstance(value, str):
+        given["choice"] = value
+    elif ask.answer_column == "chosen":
+        given["chosen"] = value
+    elif value is not None:
+        given["value"] = float(value)
+    return right.is_right(exposure=ask.exposure_id, **given) is True

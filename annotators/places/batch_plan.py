@@ -14,24 +14,9 @@ from annotators.models import Assignment
 from studies.design.wording import QuestionWording, Wording, wording_of
 from studies.models import Batch, Design, Expected, Exposure, Section
 from studies.protocols import REGISTRY
+from studies.protocols.base.test_questions import KnownAnswer, practice_answer
 
 from .offers import Offer, arm_offer
-
-
-@dataclass(frozen=True, slots=True)
-class RightAnswer:
-    """The right answer to a question of a test: the key of an option, the id of an exposure, or a range of values."""
-
-    key: str = ""
-    exposure: int | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def is_given_by(self, value: Any) -> bool:
-        """Return whether an answer, as protocols see it, is the right one."""
-        if self.key or self.exposure:
-            return value == (self.key or self.exposure)
-        return value is not None and self.low is not None and self.high is not None and self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +40,7 @@ class PlannedSection:
     pk: int = 0
     pass_mark: int | None = None
     accepts_earlier_pass: bool = False
-    right_answers: Mapping[tuple[int | None, int], RightAnswer] = field(default_factory=dict)
+    right_answers: Mapping[tuple[int | None, int], KnownAnswer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +115,18 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         study=batch.study_id, questions__isnull=False
     ).values_list("position", "pk", "questions__key", "questions__pk"):
         ids[position, key], section_pks[position] = pk, section_pk
-    practice: dict[tuple[int | None, int], RightAnswer] = {}
+    practice: dict[tuple[int | None, int], KnownAnswer] = {}
     if any(section.purpose == Section.Purpose.TRAINING for section in wording.sections):
         expected = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
+        scales = {
+            ids[section.position, question.key]: question.scale
+            for section in wording.sections
+            for question in section.questions
+        }
         practice = {
-            (item, question): RightAnswer("", exposure, low, high)
-            for item, question, exposure, low, high in expected.values_list(
-                "item_id", "question_id", "exposure_id", "low", "high"
-            )
+            (row.item_id, row.question_id): practice_answer(row, scales[row.question_id])
+            for row in expected
+            if row.question_id in scales
         }
     has_all_sections = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
@@ -154,8 +143,8 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
         has_items = REGISTRY[section.protocol].has_items
         is_test = section.pass_mark is not None
         questions = tuple((ids[section.position, question.key], question) for question in section.questions)
-        keyed: dict[tuple[int | None, int], RightAnswer] = {
-            (None, pk): RightAnswer(wording.scale.right_key) for pk, wording in questions if wording.scale.right_key
+        keyed: dict[tuple[int | None, int], KnownAnswer] = {
+            (None, pk): KnownAnswer(key=wording.scale.right_key) for pk, wording in questions if wording.scale.right_key
         }
         if (has_items and not items) or (not has_items and not has_all_sections):
             continue  # a top-up batch has items of one section only
@@ -170,7 +159,7 @@ def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
                 items=items if has_items else (),
                 questions=questions,
                 exposure_numbers=numbers.get(source, {}),
-                # A test does not show the truth, because its second attempt may ask the same again.
+                # A test shows no truth: people who failed could tell it to the next ones.
                 feedback_pairs=frozenset(practice)  # type: ignore[arg-type]  # practice items are items
                 if section.purpose == Section.Purpose.TRAINING and not is_test
                 else frozenset(),

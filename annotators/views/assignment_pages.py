@@ -269,7 +269,7 @@ def appeal_page(request, code) -> HttpResponse:
     error, text = "", request.POST.get("text", "")
     study_wording = wording_of(assignment.study, assignment.design_id).study
     if objection is None or not objection.may_appeal:
-        is_about = Q(verdict__assignment=assignment) | Q(assignment=assignment)
+        is_about = Q(verdict__assignment=assignment) | Q(barring__annotator=assignment.annotator_id)
         is_stored = Appeal.objects.filter(is_about, text=text.strip()).exists()
         if is_blank(text) or is_stored:
             return HttpResponseRedirect(f"/p/{code}/done/")

@@ -9,7 +9,7 @@ from analysis.api.query import Parameter, page_parameters, page_response, parse_
 from analysis.api.renderers import RowErrors, row_error
 from boards.access import BoardAction, boards_of
 from boards.models import Board
-from boards.services import boards
+from boards.services import boards, samples
 from boards.services.status import prompts_to_answer
 from studies.models import Study
 
@@ -108,6 +108,28 @@ class CloseBoardView(BoardView):
     @document_operation("Close a board", shapes.BoardSerializer, request={}, tag=TAG)
     def post(self, request, slug):
         return board_response(boards.close_board(self.board, self.caller.user))
+
+
+class RenewSampleView(BoardView):
+    """Renew a share of the board's prompts. The next round scores both samples, so that scores stay comparable."""
+
+    write_action = BoardAction.EDIT
+
+    @document_operation(
+        "Renew a share of the prompts", shapes.SampleSerializer, request=shapes.RenewalSerializer, status=201, tag=TAG
+    )
+    def post(self, request, slug):
+        form = shapes.RenewalSerializer(data=require_json_object(request))
+        form.is_valid(raise_exception=True)
+        made = samples.renew_sample(self.board, self.caller.user, **form.validated_data)
+        fields = {
+            "number": made.number,
+            "prompts": len(made.keys),
+            "seed": made.seed,
+            "share": made.share,
+            "at": made.at,
+        }
+        return Response(shapes.SampleSerializer(fields).data, status=201)
 
 
 class BoardPromptsView(BoardView):

@@ -76,6 +76,27 @@ def board_json(board: Board, *, is_member: bool) -> dict[str, Any]:
     )
 
 
+class RenewalSerializer(StrictMixin, serializers.Serializer):
+    """How much of the sample is renewed."""
+
+    share = StrictDecimalField(max_digits=3, decimal_places=2, help_text="Between 0 and 1.")
+    after = StrictIntegerField(
+        min_value=1,
+        max_value=MAX_INTEGER,
+        help_text="The number of the newest sample, so that a repeated request draws nothing.",
+    )
+
+
+class SampleSerializer(serializers.Serializer):
+    """A version of the board's prompts."""
+
+    number = serializers.IntegerField()
+    prompts = serializers.IntegerField()
+    seed = serializers.IntegerField()
+    share = serializers.DecimalField(max_digits=3, decimal_places=2, allow_null=True)
+    at = serializers.DateTimeField()
+
+
 class PromptToAnswerSerializer(serializers.Serializer):
     prompt = serializers.CharField(help_text="The key of the prompt, which an output names.")
     text = serializers.CharField(allow_blank=True)

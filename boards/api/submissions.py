@@ -23,6 +23,7 @@ from boards.access import BoardAction
 from boards.models import Board, Submission, Team
 from boards.services import images, rounds, submissions
 from boards.services.comparisons import compare_submissions
+from boards.services.samples import keys_to_answer
 from boards.services.status import STATES, SubmissionStatus, find_statuses, newest_snapshot, rows_by_submission
 from boards.services.submissions import SubmissionRefused
 from studies.models import Job
@@ -167,7 +168,7 @@ def _read_request(request, board: Board) -> tuple[dict[str, Any], str, bytes]:
         errors = [*flatten_field_errors(serializer.errors), *errors]
         if data:
             try:
-                submissions.read_outputs_file(filename, data, board.sample_keys)
+                submissions.read_outputs_file(filename, data, keys_to_answer(board))
             except SubmissionRefused as refused:
                 errors += _row_errors(refused)
     if errors:

@@ -12,6 +12,7 @@ urlpatterns = [
     path(board, boards.BoardDetailView.as_view(), name="api-board"),
     path(f"{board}open/", boards.OpenBoardView.as_view(), name="api-board-open"),
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
+    path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),
     path(f"{board}checks/<uuid:job>/", submissions.SubmissionCheckView.as_view(), name="api-submission-check"),

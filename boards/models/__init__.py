@@ -2,6 +2,7 @@
 
 from .board import Board, BoardMember, Team
 from .rounds import BoardRound, RoundEntry
+from .samples import BoardSample
 from .snapshots import BoardSnapshot
 from .submissions import Submission, SubmittedOutput
 
@@ -9,6 +10,7 @@ __all__ = [
     "Board",
     "BoardMember",
     "BoardRound",
+    "BoardSample",
     "BoardSnapshot",
     "RoundEntry",
     "Submission",

@@ -41,7 +41,7 @@ def validate_slug_is_free(slug: str) -> None:
 class Board(models.Model):
     """A task with a template study. Each round of the board is a clone of the template with the submitted outputs.
 
-    ``sample_keys``: the prompts that all submissions answer. They are drawn once, when the board is opened.
+    Its prompts are in ``samples``: a fixed subsample, of which an owner can renew a share.
     """
 
     class State(models.TextChoices):
@@ -103,7 +103,6 @@ class Board(models.Model):
         validators=[MinValueValidator(1)],
         help_text="Empty: all prompts of the template.",
     )
-    sample_keys = models.JSONField(default=list, blank=True, editable=False)
     design_sha256 = models.CharField(max_length=64, blank=True, editable=False)
     labels_per_output = models.PositiveSmallIntegerField(
         "labels per output",
@@ -202,6 +201,11 @@ class Board(models.Model):
     @property
     def takes_images(self) -> bool:
         return self.output_kind == self.OutputKind.IMAGE
+
+    @property
+    def sample_keys(self) -> list[str]:
+        """Return the prompts of the newest sample; none before the board is opened."""
+        return self.samples.order_by("-number").values_list("keys", flat=True).first() or []
 
     @property
     def is_public(self) -> bool:

@@ -13,18 +13,21 @@ from studies.models.fields import (
 )
 
 from .board import Board
+from .samples import BoardSample
 from .submissions import Submission
 
 
 class BoardRound(models.Model):
     """A round of a board. Its study is a clone of the template with the outputs of new submissions and of anchors.
 
+    ``sample``: the prompts that it scores. The first round of a renewed sample also scores those of the sample before.
     ``problem``: why the round could not be launched. ``expected_cost``: the cost by the plan, without panels' fees.
     """
 
     board = models.ForeignKey(Board, models.PROTECT, related_name="rounds")
     number = models.PositiveIntegerField()
     study = models.OneToOneField(Study, models.PROTECT, related_name="board_round")
+    sample = models.ForeignKey(BoardSample, models.PROTECT, related_name="rounds")
     expected_cost = models.DecimalField(max_digits=11, decimal_places=2, validators=NONNEGATIVE_VALIDATORS)
     problem = models.TextField(blank=True)
     planned_at = models.DateTimeField(db_default=Now(), editable=False)

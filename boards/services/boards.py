@@ -11,11 +11,12 @@ from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
-from studies.design.seeds import seeded_random
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
-from studies.models import Batch, Item, Output, Study, audit
+from studies.models import Batch, Output, Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import ZipLimits
+
+from .samples import draw_first_sample, sampleable_keys
 
 # One member of the archive may be its table.
 MAX_IMAGES = ZipLimits().members - 1
@@ -89,7 +90,7 @@ def find_opening_problems(board: Board) -> list[str]:
             "Ratings from preferences hold for people and exactly these prompts. Choose the subsample under “scores hold for”."
         )
     problems += _find_problems_of_kind(board)
-    n = len(_sampleable_keys(board))
+    n = len(sampleable_keys(template))
     if not n:
         problems.append("The template has no prompt that a system can answer. Import prompts.")
     elif board.sample_size and board.sample_size > n:
@@ -122,16 +123,6 @@ def _find_problems_of_kind(board: Board) -> list[str]:
     return problems
 
 
-def _sampleable_keys(board: Board) -> list[str]:
-    """Return the keys of prompts that rounds can show: no manually made item shows them, and each system of the template has an output."""
-    template = board.template
-    by_hand = template.items.filter(kind__in=[Item.Kind.PRACTICE])
-    prompts = template.prompts.exclude(pk__in=by_hand.values("prompt"))
-    for system in template.systems.judged():
-        prompts = prompts.filter(outputs__system=system)
-    return sorted(set(prompts.order_by().values_list("key", flat=True)))
-
-
 @transaction.atomic
 def open_board(board: Board, by) -> Board:
     """Draw the subsample, fix the template's design by its hash, and take submissions from now on. Raise ActionRefused with all problems."""
@@ -141,18 +132,16 @@ def open_board(board: Board, by) -> Board:
         raise ActionRefused("The board is open already.")
     if problems := find_opening_problems(board):
         raise ActionRefused(" ".join(problems))
-    keys = _sampleable_keys(board)
-    size = board.sample_size or len(keys)
-    chosen = sorted(seeded_random(board.seed, "board", "subsample").sample(keys, size))
+    sample = draw_first_sample(board, by)
     Board.objects.filter(pk=board.pk).update(
-        state=Board.State.OPEN, opened_at=Now(), sample_keys=chosen, design_sha256=template_sha256(board.template)
+        state=Board.State.OPEN, opened_at=Now(), design_sha256=template_sha256(board.template)
     )
     systems = board.template.systems.judged().order_by("name")
     Submission.objects.bulk_create(
         Submission(board=board, number=number, name=system.name, is_human=system.is_human, is_anchor=True)
         for number, system in enumerate(systems, 1)
     )
-    audit.record("open board", by=by, board=board.slug, prompts=size, seed=board.seed)
+    audit.record("open board", by=by, board=board.slug, prompts=len(sample.keys), seed=board.seed)
     board.refresh_from_db()
     return board
 

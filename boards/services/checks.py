@@ -4,9 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from boards.models import Board
+
+from .samples import samples_of_rounds
+
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
     from pandas import DataFrame
+
+# The samples that each round scored: their numbers and prompts.
+Samples = Mapping[int, Sequence[tuple[int, Sequence[str]]]]
 
 ALPHA = 0.05
 RESAMPLES = 1999
@@ -22,11 +30,51 @@ def answer_arrays(rows: "DataFrame") -> tuple[Any, ...]:
     )
 
 
+def renewed_samples(board: Board) -> Samples | None:
+    """Return the samples that each round scored, by number and with their prompts; None if no sample was renewed."""
+    of_rounds = samples_of_rounds(board)
+    if not any(one.previous for one in of_rounds.values()):
+        return None
+    return {
+        number: [(sample.number, sample.keys) for sample in (one.previous, one.sample) if sample is not None]
+        for number, one in of_rounds.items()
+    }
+
+
+def count_in_samples(rows: "DataFrame", samples: Samples | None) -> tuple["DataFrame", "npt.NDArray[np.int64] | None"]:
+    """Return the rows as often as samples count them, and the sample of each; the rows as they are, if none was renewed."""
+    from analysis.stats import leaderboard
+
+    if samples is None:
+        return rows, None
+    places, numbers = leaderboard.rows_of_samples(
+        rows["system"].to_numpy(), rows["prompt"].to_numpy(), rows["round"].to_numpy(), samples
+    )
+    return rows.iloc[places], numbers
+
+
+def _with_occasions(rows: "DataFrame", samples: Samples | None) -> tuple["DataFrame", "npt.NDArray[np.int64]"]:
+    """Return the rows as samples count them, and a number for each pair of round and sample, in their order."""
+    import numpy as np
+
+    counted, numbers = count_in_samples(rows, samples)
+    of_rows = counted["round"].to_numpy(dtype=np.int64)
+    return counted, of_rows if numbers is None else of_rows * (int(numbers.max(initial=0)) + 1) + numbers
+
+
+def _on_common_prompts(rows: "DataFrame", samples: Samples | None) -> "DataFrame":
+    if samples is None:
+        return rows
+    common = set.intersection(*(set(keys) for of_round in samples.values() for _, keys in of_round))
+    return rows[rows["prompt"].isin(common)]
+
+
 def better_than_best_before(
     rows: "DataFrame",
     new_in_round: Mapping[int, int],
     is_new_prompts: bool,
     decided: Sequence[Mapping[str, Any]] = (),
+    samples: Samples | None = None,
 ) -> list[dict[str, Any]]:
     """Return, for each submission in the order of rounds and numbers, whether it is better than the best before it.
 
@@ -36,10 +84,11 @@ def better_than_best_before(
     """
     from analysis.stats import leaderboard
 
+    rows, occasions = _with_occasions(rows, samples)
     found = [dict(one) for one in decided]
     known = {one["submission"] for one in found}
     for number in sorted(set(new_in_round.values())):
-        until = rows[rows["round"] <= number]
+        until, of_rows = rows[rows["round"] <= number], occasions[(rows["round"] <= number).to_numpy()]
         scored = set(until["system"].unique().tolist())
         new = sorted(one for one in scored - known if new_in_round.get(one) == number)
         # Systems of the template and other anchors that no round scored as new were there before.
@@ -54,7 +103,7 @@ def better_than_best_before(
             earlier=earlier,
             was_better=[one["is_better"] for one in found],
             alpha=ALPHA,
-            rounds=until["round"].to_numpy() if until["round"].nunique() > 1 else None,
+            rounds=of_rows if len(set(of_rows.tolist())) > 1 else None,
             items_sampled=is_new_prompts,
         )
         found += [
@@ -78,18 +127,22 @@ def better_than_best_before(
     return found
 
 
-def audit_of_scores(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator") -> list[dict[str, Any]]:
+def audit_of_scores(
+    rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator", samples: Samples | None = None
+) -> list[dict[str, Any]]:
     """Return the probes of a board of scores, each with its verdict, its number and its limit."""
     from analysis.stats import board_audit
 
     if rows.empty:
         return []
+    rows, sample_of_row = count_in_samples(rows, samples)
     positions = rows["is_first"]
     probes = board_audit.audit_scores(
         *answer_arrays(rows),
         rng=rng,
         positions=positions.astype(float).to_numpy() if positions.notna().all() else None,
         rounds=rows["round"].to_numpy() if rows["round"].nunique() > 1 else None,
+        samples=sample_of_row,
         alpha=ALPHA,
         items_sampled=is_new_prompts,
         resamples=RESAMPLES,
@@ -114,10 +167,14 @@ def probe_fields(probe: Any) -> dict[str, Any]:
     }
 
 
-def sensitivity_of_first_place(rows: "DataFrame") -> dict[str, Any] | None:
-    """Return how few answers, and how few people, decide the first place; None with one system."""
+def sensitivity_of_first_place(rows: "DataFrame", samples: Samples | None = None) -> dict[str, Any] | None:
+    """Return how few answers, and how few people, decide the first place; None with one system.
+
+    After a renewal it is about prompts that all samples have: elsewhere the systems have answered different prompts.
+    """
     from analysis.stats import first_place
 
+    rows = _on_common_prompts(rows, samples)
     if rows.empty or rows["system"].nunique() < 2:
         return None
     return sensitivity_fields(first_place.first_place_sensitivity(*answer_arrays(rows)))
@@ -149,10 +206,14 @@ def sensitivity_fields(found: Any, systems: Sequence[int] | None = None) -> dict
     }
 
 
-def effects_of_days(rows: "DataFrame", rng: "np.random.Generator") -> dict[str, Any]:
-    """Return how answers about the same systems differ between days, and between weekdays, each with a joint test."""
+def effects_of_days(rows: "DataFrame", rng: "np.random.Generator", samples: Samples | None = None) -> dict[str, Any]:
+    """Return how answers about the same systems differ between days, and between weekdays, each with a joint test.
+
+    After a renewal they are those on prompts that all samples have, because days differ in the others.
+    """
     from analysis.stats import leaderboard
 
+    rows = _on_common_prompts(rows, samples)
     known = rows[rows["day"].notna()]
     found: dict[str, Any] = {}
     for name, labels in (("day", known["day"].astype(str)), ("weekday", known["day"].map(_weekday))):

@@ -20,6 +20,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.images import ImageRefused
 
+from .samples import keys_to_answer
 from .submissions import (
     AnsweredPrompts,
     SubmissionRefused,
@@ -159,8 +160,8 @@ def _check_and_store(
     progress: Progress = lambda *_: None,
 ) -> tuple[Submission, bool]:
     with _opened(filename, path) as archive, ImportedImages(archive, stores=True) as images:
-        read = SubmittedFile(filename[:200], sha256)
-        read.images = _read_images(archive, images, board.sample_keys, progress)
+        read = SubmittedFile(filename[:200], sha256, keys_to_answer(board))
+        read.images = _read_images(archive, images, read.keys, progress)
         with images.storing_used_images():
             return store_submission(board, team, fields, read, request_token)
 

@@ -14,14 +14,14 @@ from boards.models import Board, BoardRound, Submission
 from studies.models import Section, System
 from studies.protocols import REGISTRY
 
-from .submissions import waiting_submissions
+from .samples import RoundSample, find_complete, next_round_sample, waiting_submissions
 
 ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """The next round: its submissions, its anchors, its places for annotators, and its cost without panels' fees.
+    """The next round: its submissions, its anchors, its places for annotators, its cost without panels' fees, and its prompts.
 
     ``n_waiting``: submissions that wait, with those that this round leaves for later. ``refusal``: why no round can open now;
     then ``submissions`` is empty.
@@ -32,6 +32,7 @@ class RoundPlan:
     places: int
     cost: Decimal
     n_waiting: int
+    sample: RoundSample | None
     refusal: str = ""
 
 
@@ -39,7 +40,8 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
     """Return the next round as it would open now. Submissions come in the order of their arrival, as many as the budget allows."""
     waiting = list(waiting_submissions(board)[: board.max_submissions_per_round])
     n_waiting = waiting_submissions(board).count()
-    if not waiting:
+    sample = next_round_sample(board)
+    if sample is None or not waiting:
         return _no_round(0, "No submission waits for a round.")
     # A submission that waits is not scored yet, so it comes in as a new one even if it is an anchor.
     anchors = list(
@@ -49,21 +51,23 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
         .order_by("n_rounds", "number")
     )
     fixed = [anchor for anchor in anchors if anchor.team_id is None]
-    named = [anchor for anchor in anchors if anchor.team_id is not None]
+    # A study shows only prompts that all its systems answer, so an anchor of an earlier sample drops out.
+    complete = find_complete(anchors, sample.keys)
+    named = [anchor for anchor in anchors if anchor.team_id is not None and anchor.pk in complete]
     spent = month_cost(board, now=now)
     refusal = ""
     for n in range(len(waiting), 0, -1):
         chosen = [*fixed, *named[: max(0, anchors_needed(board, n) - len(fixed))]]
-        places = places_of_round(board, n + len(chosen))
+        places = places_of_round(board, n + len(chosen), len(sample.keys))
         cost = places * reward_of_place(board)
         refusal = refusal_of_budget(board, cost, n, spent)
         if not refusal:
-            return RoundPlan(tuple(waiting[:n]), tuple(chosen), places, cost, n_waiting)
+            return RoundPlan(tuple(waiting[:n]), tuple(chosen), places, cost, n_waiting, sample)
     return _no_round(n_waiting, refusal)
 
 
 def _no_round(n_waiting: int, refusal: str) -> RoundPlan:
-    return RoundPlan((), (), 0, ZERO, n_waiting, refusal)
+    return RoundPlan((), (), 0, ZERO, n_waiting, None, refusal)
 
 
 def anchors_needed(board: Board, n_submissions: int) -> int:
@@ -78,7 +82,7 @@ def reward_of_place(board: Board) -> Decimal:
     return max([board.template.reward or ZERO, *arms])
 
 
-def places_of_round(board: Board, n_systems: int) -> int:
+def places_of_round(board: Board, n_systems: int, n_prompts: int) -> int:
     """Return the places with which each output gets the declared number of labels in each live section."""
     template = board.template
     needed = 1
@@ -87,7 +91,7 @@ def places_of_round(board: Board, n_systems: int) -> int:
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
         per_prompt = SCORERS[section.protocol].items_per_prompt(settings, n_systems, n_references)
-        items = per_prompt * len(board.sample_keys) * labels_per_output(board)
+        items = per_prompt * n_prompts * labels_per_output(board)
         needed = max(needed, math.ceil(items / section.m))
     per_batch = template.annotators_per_batch
     return math.ceil(needed / per_batch) * per_batch

@@ -11,12 +11,13 @@ from boards.models import Board
 from studies.models import Prompt
 from studies.stimuli.images import image_path
 
+from .samples import keys_to_answer
 from .status import prompts_to_answer
 
 
 def _names_by_key(board: Board) -> dict[str, str]:
     """Return the stored images of the board's prompts. Prompts outside the subsample are not for teams."""
-    keys = set(board.sample_keys)
+    keys = set(keys_to_answer(board))
     rows = Prompt.objects.filter(study=board.template_id).exclude(media="").values_list("key", "media")
     return {key: media for key, media in rows if key in keys}
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria
 from boards.models import Board
 
-from .checks import answer_arrays, audit_of_scores, better_than_best_before, effects_of_days, sensitivity_of_first_place
+from .checks import (
+    Samples,
+    answer_arrays,
+    audit_of_scores,
+    better_than_best_before,
+    count_in_samples,
+    effects_of_days,
+    renewed_samples,
+    sensitivity_of_first_place,
+)
 from .comparisons import stored_differences
 from .paper_studies import double_labels, paper_studies
 from .preferences import add_preferences, audit_of_preferences, read_styles, sensitivity_of_preferences
@@ -35,6 +44,7 @@ def compute_board_result(
     from analysis.stats.seeds import seed_hex, seeded_generator
 
     criteria = find_criteria(board.template)
+    samples = renewed_samples(board)
     seed = seed_hex("board", board.slug, board.seed, len(rows), frame_sha256(rows))
     by_number: dict[int, dict[str, Any]] = {}
     tables = {}
@@ -46,7 +56,7 @@ def compute_board_result(
         if kind == "preferences":
             tables[criterion.key] = add_preferences(board, criterion, of_criterion, by_number, rng, styles)
         else:
-            tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng)
+            tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng, samples)
     overall = criteria[0]
     main = rows[rows["criterion"] == overall.key]
     ordered = sorted(by_number.values(), key=lambda row: (-_estimate(row, overall.key), row["submission"]))
@@ -67,10 +77,10 @@ def compute_board_result(
         return result | {"audit": audit_of_preferences(main, rng), "sensitivity": sensitivity_of_preferences(main)}
     decided = (last or {}).get("better", ())
     return result | {
-        "better": better_than_best_before(main, new_in_round, is_new_prompts, decided),
-        "audit": audit_of_scores(main, is_new_prompts, rng),
-        "sensitivity": sensitivity_of_first_place(main),
-        "days": effects_of_days(main, rng),
+        "better": better_than_best_before(main, new_in_round, is_new_prompts, decided, samples),
+        "audit": audit_of_scores(main, is_new_prompts, rng, samples),
+        "sensitivity": sensitivity_of_first_place(main, samples),
+        "days": effects_of_days(main, rng, samples),
         "paper": paper_studies(rows, seeded_generator(seed, "paper")),
         "double_labels": double_labels(main, float(board.double_label_share)),
     }
@@ -90,13 +100,14 @@ def _add_scores(
     rows: "DataFrame",
     by_number: dict[int, dict[str, Any]],
     rng: "np.random.Generator",
+    samples: Samples | None,
 ) -> dict[str, Any]:
     """Add the scores of one criterion to the rows of the systems. Return what concerns all systems."""
     if rows.empty:
         return {"status": "no_data", "reason": "no answer to analyse"}
     is_new_prompts = board.population == Board.Population.PROMPTS
-    several = rows["round"].nunique() > 1
-    found = _equated(rows, is_new_prompts, rng) if several else _of_one_round(rows, is_new_prompts, rng)
+    several = samples is not None or rows["round"].nunique() > 1
+    found = _equated(rows, is_new_prompts, rng, samples) if several else _of_one_round(rows, is_new_prompts, rng)
     paper = _paper_scores(rows, rng)
     counts = rows.groupby("system").agg(
         labels=("value", "size"), annotators=("annotator", "nunique"), prompts=("prompt", "nunique")
@@ -164,27 +175,31 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
     }
 
 
-def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator") -> dict[str, Any]:
+def _equated(
+    rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator", samples: Samples | None
+) -> dict[str, Any]:
     from analysis.stats import leaderboard
 
-    values, systems, prompts, people = answer_arrays(rows)
+    counted, sample_of_row = count_in_samples(rows, samples)
+    values, systems, prompts, people = answer_arrays(counted)
     found = leaderboard.equated_scores(
         values,
         systems,
         prompts,
         people,
-        rows["round"].to_numpy(),
+        counted["round"].to_numpy(),
+        samples=sample_of_row,
         rng=rng,
         level=LEVEL,
         items_sampled=is_new_prompts,
         resamples=RESAMPLES,
     )
     equating = {
-        "reference": int(found.reference),
+        "reference": _round_and_sample(found.reference)["round"],
         "anchors": [int(system) for system in found.anchors],
-        "linked": [[int(number) for number in group] for group in found.linked],
+        "linked": [[_plain(number) for number in group] for group in found.linked],
         "shifts": [
-            {"round": int(number), **estimate_fields(shift)}
+            {**_round_and_sample(number), **estimate_fields(shift)}
             for number, shift in zip(found.rounds, found.shifts, strict=True)
         ],
         "drift": tested_fields(found.drift),
@@ -192,7 +207,7 @@ def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator"
         "anchor_cells": [
             {
                 "submission": int(cell.system),
-                "round": int(cell.round),
+                **_round_and_sample(cell.round),
                 "score": cell.score,
                 "se": cell.se,
                 "labels": cell.n_answers,
@@ -201,8 +216,13 @@ def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator"
             for cell in found.anchor_cells
         ],
     }
+    if samples is not None:
+        equating["offsets"] = [
+            {"sample": one.detail["sample"], "systems": one.detail["n_systems"], **tested_fields(one)}
+            for one in found.offsets
+        ]
     holds_within = {
-        int(system): [int(number) for number in score.detail.get("holds_within", ())]
+        int(system): [_plain(number) for number in score.detail.get("holds_within", ())]
         for system, score in zip(found.systems, found.scores, strict=True)
         if score.status != "ok"
     }
@@ -216,6 +236,15 @@ def _equated(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Generator"
             "equating": equating | {"holds_within": {str(number): rounds for number, rounds in holds_within.items()}},
         },
     }
+
+
+def _round_and_sample(label: Any) -> dict[str, int]:
+    """Return the names of a round in results: its number, and on a board with a renewed sample the sample's."""
+    return {"round": int(label[0]), "sample": int(label[1])} if isinstance(label, tuple) else {"round": int(label)}
+
+
+def _plain(label: Any) -> Any:
+    return [int(part) for part in label] if isinstance(label, tuple) else int(label)
 
 
 def tested_fields(estimate: "Estimate") -> dict[str, Any]:

@@ -54,16 +54,19 @@ def create_round(board: Board, by) -> BoardRound:
         board = Board.objects.select_for_update(no_key=True, of=("self",)).select_related("template").get(pk=board.pk)
         refuse_unless_ready(board)
         plan = plan_round(board)
-        if plan.refusal:
+        sample = plan.sample
+        if plan.refusal or sample is None:
             raise ActionRefused(plan.refusal)
         number = (board.rounds.aggregate(n=Max("number"))["n"] or 0) + 1
-        study = clone_study(board.template, None, f"{board.title}, round {number}", prompt_keys=board.sample_keys)
+        study = clone_study(board.template, None, f"{board.title}, round {number}", prompt_keys=sample.keys)
         # The board's seed determines the draws of all its rounds.
         seed = seeded_random(board.seed, "board", "round", number).getrandbits(62)
         drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None, "seed": seed})
         _add_members(board, study)
         copy_links(board.template, study)
-        board_round = BoardRound.objects.create(board=board, number=number, study=study, expected_cost=plan.cost, by=by)
+        board_round = BoardRound.objects.create(
+            board=board, number=number, study=study, sample=sample.sample, expected_cost=plan.cost, by=by
+        )
         _add_entries(board_round, study, plan.submissions, plan.anchors)
         audit.record(
             "make round", by=by, board=board.slug, round=number, submissions=[one.number for one in plan.submissions]

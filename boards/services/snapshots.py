@@ -18,6 +18,7 @@ from studies.services.lifecycle import ActionRefused
 
 from .paper_studies import cost_and_precision
 from .results import compute_board_result
+from .samples import RoundSample, samples_of_rounds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -70,6 +71,10 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
     check_permission_or_404(by, BoardAction.RUN, board)
     rows = read_board_rows(board)
     rounds = list(closed_rounds(board))
+    # The newest sample of closed rounds. One that only a running round scores is not revealed.
+    scored = samples_of_rounds(board)
+    of_rounds = {one.number: scored[one.number] for one in rounds}
+    newest = of_rounds[max(of_rounds)].sample
     last = board.snapshots.order_by("-number").first()
     entries = RoundEntry.objects.filter(round__in=rounds, is_new=True)
     new_in_round = dict(entries.values_list("submission__number", "round__number"))
@@ -77,10 +82,11 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         "format": FORMAT,
         "population": board.population,
         "sample": {
-            "prompts": len(board.sample_keys),
-            "seed": board.seed,
-            "keys_sha256": sha256_of("\n".join(board.sample_keys)),
+            "prompts": len(newest.keys),
+            "seed": newest.seed,
+            "keys_sha256": sha256_of("\n".join(newest.keys)),
         },
+        **({"samples": _sample_facts(of_rounds)} if newest.number > 1 else {}),
         "design_sha256": board.design_sha256,
         "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
@@ -110,6 +116,24 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         )
     snapshot.refresh_from_db()
     return snapshot
+
+
+def _sample_facts(of_rounds: Mapping[int, RoundSample]) -> list[dict[str, Any]]:
+    """Return what everybody may know of the samples: size, seed, date, how many prompts were new, and in which round both were scored."""
+    found: list[dict[str, Any]] = []
+    for number, one in sorted(of_rounds.items()):
+        if not found or found[-1]["number"] != one.sample.number:
+            found.append(
+                {
+                    "number": one.sample.number,
+                    "prompts": len(one.sample.keys),
+                    "renewed": len(one.renewed),
+                    "seed": one.sample.seed,
+                    "date": one.sample.at.date().isoformat(),
+                    "first_round": number,
+                }
+            )
+    return found
 
 
 def _round_facts(one: BoardRound, rows: "DataFrame") -> dict[str, Any]:

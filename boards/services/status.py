@@ -7,6 +7,8 @@ from typing import Any
 from boards.models import Board, BoardSnapshot, RoundEntry, Submission
 from studies.models import Prompt
 
+from .samples import keys_to_answer
+
 WAITING, IN_ROUND, SCORED, WITHDRAWN = STATES = ("waiting", "in_round", "scored", "withdrawn")
 PROMPT_COLUMNS = ("prompt", "text", "source", "domain", "language")
 
@@ -56,8 +58,8 @@ def find_statuses(
 
 
 def prompts_to_answer(board: Board) -> list[dict[str, str]]:
-    """Return the prompts of the board's subsample, in the order of their keys: what a system is given, and nothing else."""
-    keys = set(board.sample_keys)
+    """Return the prompts that a submission answers now, in the order of their keys: what a system is given, and nothing else."""
+    keys = set(keys_to_answer(board))
     prompts = Prompt.objects.filter(study=board.template_id).order_by("key")
     rows = prompts.values_list("key", "text", "source", "domain", "language")
     return [dict(zip(PROMPT_COLUMNS, row, strict=True)) for row in rows if row[0] in keys]

@@ -11,11 +11,13 @@ from django.db.models import Max
 from django.db.models.functions import Now
 from django.utils.text import capfirst
 
-from boards.models import Board, BoardRound, Submission, SubmittedOutput, Team
+from boards.models import Board, Submission, SubmittedOutput, Team
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+
+from .samples import keys_to_answer
 
 COLUMNS = ("prompt", "output", "empty")
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -41,6 +43,7 @@ class SubmittedFile:
 
     filename: str
     sha256: str
+    keys: list[str]
     texts: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
 
@@ -91,7 +94,7 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
     if len(data) > MAX_FILE_BYTES:
         problems.add(None, None, f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
         raise SubmissionRefused(problems)
-    read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest())
+    read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest(), keys)
     limits = TableLimits(bytes=MAX_FILE_BYTES, rows=len(keys) + 10_000)
     rows = read_rows(
         filename,
@@ -165,7 +168,7 @@ def submit_outputs(
     if earlier := find_repeated_request(team, request_token):
         return earlier, False
     fields = check_fields(board, Board.OutputKind.TEXT, name, description, url, is_anonymous)
-    read = read_outputs_file(filename, file, board.sample_keys)
+    read = read_outputs_file(filename, file, keys_to_answer(board))
     return store_submission(board, team, fields, read, request_token)
 
 
@@ -216,6 +219,8 @@ def store_submission(
     earlier = find_repeated_request(team, request_token)
     if earlier := earlier or find_same_submission(board, team, fields["name"], read.sha256):
         return earlier, False
+    if keys_to_answer(board) != read.keys:
+        raise ActionRefused("The board's prompts have changed while the file was read. Get the prompts again.")
     submission = Submission(
         **fields,
         board=board,
@@ -288,10 +293,3 @@ def publish(submission: Submission) -> bool:
         return False
     audit.record("publish submission", by=None, board=submission.board.slug, submission=submission.number)
     return True
-
-
-def waiting_submissions(board: Board):
-    """Return the submissions that no round has scored or will score, oldest first."""
-    rounds = BoardRound.objects.filter(board=board, cancelled_at=None)
-    submissions = board.submissions.filter(withdrawn_at=None, team__isnull=False)
-    return submissions.exclude(entries__round__in=rounds).order_by("number")

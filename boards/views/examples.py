@@ -81,7 +81,9 @@ def _is_collecting(shown: Shown) -> bool:
 
 def example_keys(shown: Shown) -> list[str]:
     """Return the prompts that are shown: the same ones on each visit, drawn with the board's seed."""
-    keys = shown.board.sample_keys
+    samples = [set(keys) for keys in shown.board.samples.values_list("keys", flat=True)]
+    # All systems answered the prompts of all samples. After many renewals there may be none.
+    keys = sorted(set.intersection(*samples) or samples[-1])
     return seeded_random(shown.board.seed, "board", "examples").sample(keys, min(SHOWN_PROMPTS, len(keys)))
 
 

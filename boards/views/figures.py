@@ -123,8 +123,11 @@ HISTORY_START, HISTORY_END, HISTORY_TOP, HISTORY_BOTTOM = 48, 600, 14, 334
 NAME_GAP = 17.0
 
 
-def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> dict:
-    """Return the figure of scores over snapshots. ``series``: name, ``may_be_first``, and a score or None per snapshot."""
+def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int], renewed: Sequence[int] = ()) -> dict:
+    """Return the figure of scores over snapshots. ``series``: name, ``may_be_first``, and a score or None per snapshot.
+
+    ``renewed``: the places of the first snapshots with a renewed sample.
+    """
     values = [
         value
         for one in series
@@ -168,6 +171,7 @@ def history_figure(series: Sequence[Mapping[str, Any]], numbers: Sequence[int]) 
         "height": HISTORY_BOTTOM + 48,
         "lines": lines,
         "ticks": axis.ticks,
+        "renewals": [at(places[place] - width / 2) for place in renewed],
         "numbers": [Tick(at(x), str(number)) for x, number in zip(places, numbers, strict=True)],
         "start": HISTORY_START,
         "end": HISTORY_END,

@@ -14,7 +14,7 @@ from analysis.report.latex import escape_latex
 from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from . import figures, sentences, table
-from .pages import history_of
+from .pages import chosen_systems, history_of
 from .responses import board_response
 from .stored import Shown, get_shown, kept
 
@@ -81,7 +81,8 @@ def json_text(shown: Shown) -> str:
 def latex_text(shown: Shown) -> str:
     """Return a booktabs table with the distances to the ends of the intervals beside each score."""
     criteria = shown.result["criteria"]
-    head = ["Rank set", "System", *(one["label"].capitalize() for one in criteria), "Labels", "Annotators"]
+    rating = ["Rating"] if table.has_ratings(shown.result) else []
+    head = ["Rank set", "System", *(one["label"].capitalize() for one in criteria), *rating, "Labels", "Annotators"]
     body = []
     for row in shown.rows:
         overall = table.overall_of(shown.result, row)
@@ -90,6 +91,7 @@ def latex_text(shown: Shown) -> str:
             escape_latex(table.rank_text(overall)),
             rf"\textbf{{{name}}}" if overall.get("rank_low") == 1 else name,
             *(_latex_score(row["scores"].get(one["key"], {})) for one in criteria),
+            *([_latex_rating(overall)] if rating else []),
             *(str(overall.get(key, "--")) for key in ("labels", "annotators")),
         ]
         body.append(" & ".join(cells) + r" \\")
@@ -132,6 +134,22 @@ def _latex_score(score: Mapping[str, Any]) -> str:
     return f"${estimate:.1f}^{{+{high - estimate:.1f}}}_{{-{estimate - low:.1f}}}$"
 
 
+def _latex_rating(score: Mapping[str, Any]) -> str:
+    """Return a rating in points with its interval.
+
+    >>> _latex_rating({"rating": 1071.6, "rating_low": 1050.2, "rating_high": 1092.0}), _latex_rating({})
+    ('$1072^{+20}_{-21}$', '--')
+    """
+    rating, low, high = (score.get(name) for name in RATING_COLUMNS)
+    if rating is None:
+        return "--"
+    return (
+        f"${rating:.0f}$"
+        if low is None or high is None
+        else f"${rating:.0f}^{{+{high - rating:.0f}}}_{{-{rating - low:.0f}}}$"
+    )
+
+
 @require_safe
 def snapshot_figure(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Return the figure of a snapshot with all its systems, as SVG."""
@@ -148,12 +166,13 @@ def _scores_svg(shown: Shown) -> str:
 def history_picture(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the figure of scores over snapshots, as SVG."""
     shown = get_shown(request, slug)
-    return board_response(request, shown.board, _history_svg(shown), PICTURE, changed_at=shown.changed_at)
+    svg = _history_svg(shown, chosen_systems(request, shown))
+    return board_response(request, shown.board, svg, PICTURE, changed_at=shown.changed_at)
 
 
 @kept
-def _history_svg(shown: Shown) -> str:
-    return _svg(shown, "_history.svg", history_of(shown)["figure"])
+def _history_svg(shown: Shown, chosen: tuple[int, ...]) -> str:
+    return _svg(shown, "_history.svg", history_of(shown, chosen)["figure"])
 
 
 def _svg(shown: Shown, name: str, figure: Mapping[str, Any]) -> str:

@@ -96,3 +96,10 @@ class MemberForm(forms.Form):
 
 
 MemberFormSet = forms.formset_factory(MemberForm, extra=2)
+
+
+class RenewalForm(forms.Form):
+    """How much of the sample is renewed. ``after``: the number of the sample that the page showed."""
+
+    share = forms.DecimalField(max_digits=3, decimal_places=2)
+    after = forms.IntegerField(min_value=1)

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import Board, BoardRound, Submission, Team
-from boards.services import boards, bundles, planning, rounds, snapshots, submissions
+from boards.services import boards, bundles, planning, rounds, samples, snapshots
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
-from .member_forms import BoardBundleForm, BoardForm, MemberFormSet, TeamForm
+from .member_forms import BoardBundleForm, BoardForm, MemberFormSet, RenewalForm, TeamForm
 
 REFRESH_SECONDS = 3
 LISTED_JOBS = 3
@@ -85,7 +85,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "plan": planning.plan_round(board) if is_open else None,
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
-        "waiting": submissions.waiting_submissions(board).select_related("team"),
+        "waiting": samples.waiting_submissions(board).select_related("team"),
         "rounds": board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number"),
         "scored": board.submissions.filter(entries__round__cancelled_at=None, entries__isnull=False)
         .select_related("team")
@@ -99,6 +99,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "refresh": REFRESH_SECONDS if unfinished else None,
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
+        "samples": list(board.samples.order_by("number")),
+        "renewal_problem": samples.find_renewal_problem(board) if is_open else "",
     }
     return render(request, "boards/manage.html", context)
 
@@ -156,6 +158,25 @@ def open_round(request, slug) -> HttpResponse:
     board = get_board(request.user, BoardAction.RUN, slug)
     token = request.POST.get("token", "")[:64] or None
     return _act(request, slug, lambda: rounds.request_round(board, request.user, token), "The round is being opened.")
+
+
+@login_required
+@require_POST
+def renew_sample(request, slug) -> HttpResponse:
+    """Renew a share of the prompts. The next round then scores both samples."""
+    board = get_board(request.user, BoardAction.EDIT, slug)
+    form = RenewalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "This share is not between 0 and 1. Enter a number such as 0.25.")
+        return redirect("board_manage", slug)
+
+    def renew() -> None:
+        try:
+            samples.renew_sample(board, request.user, form.cleaned_data["share"], after=form.cleaned_data["after"])
+        except ValidationError as refused:
+            raise ActionRefused(" ".join(refused.messages)) from None
+
+    return _act(request, slug, renew, "The sample is renewed. The next round scores both samples.")
 
 
 @login_required

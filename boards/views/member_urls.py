@@ -13,6 +13,7 @@ urlpatterns = [
     path(f"{manage}members/", member_pages.members_page, name="board_members"),
     path(f"{manage}open/", member_pages.open_board, name="board_open"),
     path(f"{manage}close/", member_pages.close_board, name="board_close"),
+    path(f"{manage}sample/renew/", member_pages.renew_sample, name="board_sample_renew"),
     path(f"{manage}rounds/open/", member_pages.open_round, name="board_round_open"),
     path(f"{manage}rounds/<int:number>/cancel/", member_pages.cancel_round, name="board_round_cancel"),
     path(f"{manage}snapshots/take/", member_pages.take_snapshot, name="board_snapshot_take"),

@@ -1,6 +1,6 @@
 """Public pages of boards. They show stored snapshots, compute nothing, set no cookie and need no script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -74,6 +74,7 @@ def _results_html(shown: Shown, order: str) -> str:
         "figure": figures.scores_figure(shown.result, shown.rows, FIGURE_ROWS),
         "checks": sentences.check_sentences(shown.result),
         "reasons": sentences.reasons(shown.result),
+        "samples": sentences.sample_sentences(shown.result),
         "categories": table.categories(shown.result, shown.facts),
     }
     return render_to_string("boards/board.html", context)
@@ -111,18 +112,24 @@ def _embedded_html(shown: Shown) -> str:
     return render_to_string("boards/embed.html", context)
 
 
-def history_of(shown: Shown) -> dict[str, Any]:
-    """Return the scores of the systems of the newest snapshot over the last snapshots, oldest first."""
+def history_of(shown: Shown, chosen: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the scores of the systems of the newest snapshot over the last snapshots, oldest first.
+
+    ``chosen``: the submissions that the figure draws; without any, the best ones.
+    """
     snapshots = list(shown.board.snapshots.order_by("-number")[:HISTORY_SNAPSHOTS])[::-1]
     overall: list[Mapping[int, Mapping[str, Any]]] = [
         {row["submission"]: table.overall_of(snapshot.result, row) for row in snapshot.result["rows"]}
         for snapshot in snapshots
     ]
+    sizes = [len(snapshot.result.get("samples", ())) for snapshot in snapshots]
+    renewed = [place for place, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False), 1) if after > before]
     series = []
     for row in shown.rows:
         scores = [by_number.get(row["submission"]) for by_number in overall]
         series.append(
             {
+                "number": row["submission"],
                 "name": row["name"],
                 "may_be_first": table.overall_of(shown.result, row).get("rank_low") == 1,
                 "scores": scores,
@@ -133,10 +140,15 @@ def history_of(shown: Shown) -> dict[str, Any]:
             }
         )
     numbers = [snapshot.number for snapshot in snapshots]
+    drawn = [one for one in series if one["number"] in chosen] or series
     return {
         "snapshots": snapshots,
         "series": series,
-        "figure": figures.history_figure(series[:HISTORY_LINES], numbers),
+        "chosen": chosen,
+        "drawn": [one["number"] for one in drawn[:HISTORY_LINES]],
+        "most": HISTORY_LINES,
+        "figure": figures.history_figure(drawn[:HISTORY_LINES], numbers, renewed),
+        "renewed": [numbers[place] for place in renewed],
     }
 
 
@@ -144,10 +156,17 @@ def history_of(shown: Shown) -> dict[str, Any]:
 def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the score and the rank set of each system over the snapshots of a board."""
     shown = get_shown(request, slug)
-    return board_response(request, shown.board, _history_html(shown), changed_at=shown.changed_at)
+    html = _history_html(shown, chosen_systems(request, shown))
+    return board_response(request, shown.board, html, changed_at=shown.changed_at)
+
+
+def chosen_systems(request: HttpRequest, shown: Shown) -> tuple[int, ...]:
+    """Return the submissions that a reader chose for the figure of the history. Numbers that the snapshot lacks are left out."""
+    asked = set(request.GET.getlist("system"))
+    return tuple(row["submission"] for row in shown.rows if str(row["submission"]) in asked)
 
 
 @kept
-def _history_html(shown: Shown) -> str:
+def _history_html(shown: Shown, chosen: tuple[int, ...]) -> str:
     context = {"board": shown.board, "shown": shown, "label": shown.result["criteria"][0]["label"]}
-    return render_to_string("boards/history.html", context | history_of(shown))
+    return render_to_string("boards/history.html", context | history_of(shown, chosen))

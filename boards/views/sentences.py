@@ -68,14 +68,47 @@ def pvalue_text(pvalue: float) -> str:
     return "p < .001" if pvalue < 0.001 else f"p = {pvalue:.3f}".replace("0.", ".", 1)
 
 
+def _round_text(label: Any) -> str:
+    """Return the name of a round, with its sample on a board with renewed samples."""
+    return f"{label[0]} (sample {label[1]})" if isinstance(label, list) else str(label)
+
+
+def _offset(one: Mapping[str, Any]) -> str:
+    """Return how a renewed sample is linked with the one before it.
+
+    >>> _offset({"sample": 2, "systems": 3, "status": "ok", "estimate": 4.25, "low": 1.0, "high": 7.5})
+    'Sample 2 gives the same systems 4.2 points more than sample 1 (interval 1.0 to 7.5). The scores shown are corrected for this.'
+    """
+    if one.get("low") is None:
+        return (
+            f"Scores on sample {one['sample']} cannot be compared with earlier ones: {one.get('reason') or 'no link'}."
+        )
+    more = "more" if one["estimate"] >= 0 else "less"
+    return (
+        f"Sample {one['sample']} gives the same systems {abs(one['estimate']):.1f} points {more} than sample {one['sample'] - 1} "
+        f"(interval {one['low']:.1f} to {one['high']:.1f}). The scores shown are corrected for this."
+    )
+
+
+def sample_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Return the versions of the sample; none on a board whose sample was never renewed."""
+    return [
+        f"Sample {one['number']} ({one['date']}, from round {one['first_round']}): {counted(one['prompts'], 'prompt')}, "
+        + (f"{one['renewed']} of them new, " if one["renewed"] else "")
+        + f"drawn with seed {one['seed']}."
+        for one in result.get("samples", ())
+    ]
+
+
 def _equating(equating: Mapping[str, Any] | None) -> list[str]:
     if not equating:
         return []
     groups = equating.get("linked", [])
     found = []
     if len(groups) > 1:
-        rounds = "; ".join(", ".join(map(str, group)) for group in groups)
+        rounds = "; ".join(", ".join(map(_round_text, group)) for group in groups)
         found.append(f"No anchor links these groups of rounds, so scores hold only within each: {rounds}.")
+    found += [_offset(one) for one in equating.get("offsets", ())]
     drift, anchors = equating.get("drift", {}), equating.get("anchors_agree", {})
     if drift.get("pvalue") is not None:
         p = pvalue_text(drift["pvalue"])

@@ -18,6 +18,7 @@ from boards.access import find_team
 from boards.models import Submission, Team
 from boards.services import images, submissions
 from boards.services.prompt_images import has_prompt_images, write_prompts_archive
+from boards.services.samples import keys_to_answer
 from boards.services.status import PROMPT_COLUMNS, SCORED, WITHDRAWN, find_statuses, newest_snapshot, prompts_to_answer
 from boards.services.submissions import MAX_FILE_BYTES, SubmissionRefused
 from studies.imports.tables.uploads import MAX_BYTES as MAX_ARCHIVE_BYTES
@@ -185,7 +186,7 @@ def _team_page(
         "n_more": max(0, n_problems - len(problems)),
         "wrong": {field for field, _ in problems},
         "takes_submissions": board.state == board.State.OPEN,
-        "n_prompts": len(board.sample_keys),
+        "n_prompts": len(keys_to_answer(board)),
         "max_megabytes": _max_file_bytes(team) // 2**20,
         "has_prompt_images": has_prompt_images(board),
         "checks": images.checks_of(team).filter(state__in=(Job.State.WAITING, Job.State.RUNNING)),

@@ -1,5 +1,7 @@
 """The practice items of a training section: their texts and explanations, and a form that adds another."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.http import Http404, HttpResponse, HttpResponseRedirect
@@ -13,15 +15,16 @@ from studies.services.practice import create_practice_item_and_delete_test_runs,
 
 from ..access import Action, get_row
 from ..models import Expected, Item, Output, Section
-from ..protocols import REGISTRY, Protocol
+from ..protocols import REGISTRY
+from ..protocols.base.practice import FIRST, SAME, SECOND, practice_questions
 from . import workflow
 from .forms.cleaning import CleanTextMixin
-from .forms.fields import MarkdownArea, RowChoiceField
+from .forms.fields import MarkdownArea, RowChoiceField, RowMultipleChoiceField
 from .permissions import is_request_allowed, parse_row_id
 
 
 class PracticeForm(CleanTextMixin, forms.Form):
-    """One text, or two texts for the same prompt, chosen by the names of their systems."""
+    """Texts for the same prompt, chosen by the names of their systems, with the expected answers if people enter them."""
 
     prompt = forms.CharField(
         max_length=100, help_text="The key of the prompt. heval does not show this prompt in sections that count."
@@ -29,7 +32,7 @@ class PracticeForm(CleanTextMixin, forms.Form):
     explanation = forms.CharField(
         required=False,
         widget=MarkdownArea(attrs={"rows": 4}),
-        help_text="The clues to who wrote the text. Markdown. Words that you quote in “…” are highlighted in the text.",
+        help_text="Why this is the right answer. Markdown. Words that you quote in “…” are highlighted in the text.",
     )
 
     def __init__(self, section, *args, **kwargs):
@@ -41,21 +44,29 @@ class PracticeForm(CleanTextMixin, forms.Form):
             empty="no second text",
             required=False,
             label="second text by",
-            help_text="For practice with comparisons: a human text and a machine text for the same prompt.",
+            help_text="For pages with two texts or more. A practice page shows as many texts as you choose here.",
         )
-        self.order_fields(["prompt", "first", "second", "explanation"])
+        protocol = REGISTRY[section.protocol]
+        if protocol.practice_answers != "authors" and protocol.comparison_scope != "pair":
+            self.fields["others"] = RowMultipleChoiceField(
+                systems, label="further texts by", help_text="For pages with more than two texts."
+            )
+        for question in practice_questions(protocol, section):
+            self.fields[f"expected_{question.key}"] = _expected_field(protocol.practice_answers, question)
+        answers = [name for name in self.fields if name.startswith("expected_")]
+        self.order_fields(["prompt", "first", "second", "others", *answers, "explanation"])
         self.section = section
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         key, systems = cleaned.get("prompt"), [cleaned[name] for name in ("first", "second") if cleaned.get(name)]
+        systems += cleaned.get("others") or ()
         if not key or not cleaned.get("first"):
             return cleaned
         rows = Output.objects.filter(prompt__study=self.section.study_id, prompt__key=key, system__in=systems)
         by_system = {output.system_id: output for output in rows.select_related("system").order_by("-sample")}
-        for name in ("first", "second"):
-            system = cleaned.get(name)
-            if system and system.pk not in by_system:
+        for system in systems:
+            if system.pk not in by_system:
                 self.add_error(
                     "prompt",
                     f"{system.name} has no output for a prompt with the key “{key}”. Choose another prompt or system.",
@@ -63,14 +74,33 @@ class PracticeForm(CleanTextMixin, forms.Form):
         cleaned["outputs"] = [by_system[system.pk] for system in systems if system.pk in by_system]
         return cleaned
 
+    def given_answers(self) -> dict[str, str]:
+        """Return the entered expected answers by question key."""
+        prefix = "expected_"
+        return {name.removeprefix(prefix): text for name, text in self.cleaned_data.items() if name.startswith(prefix)}
+
+
+def _expected_field(kind: str, question) -> forms.Field:
+    """Return the field for the expected answer to a question: a text of the item, or a range."""
+    label = f"right answer to “{question.key}”"
+    if kind == "points":
+        return forms.CharField(
+            required=False,
+            max_length=30,
+            label=label,
+            help_text="For the first text: a number, or a range such as 4-5. Every answer in the range is right.",
+        )
+    choices = [("", "no right answer"), (FIRST, "the first text"), (SECOND, "the second text")]
+    if kind == "points_toward_first":
+        choices.append((SAME, "both are the same"))
+        choices[1:3] = [(FIRST, "the first text is better"), (SECOND, "the second text is better")]
+    return forms.ChoiceField(choices=choices, required=False, label=label)
+
 
 def can_have_practice_items(section) -> bool:
-    """Return whether this is a training section whose protocol knows the expected answers of practice items."""
+    """Return whether this is a training section whose protocol has practice items with an expected answer."""
     protocol = REGISTRY.get(section.protocol)
-    is_known = (
-        protocol is not None and type(protocol).expected_practice_answers is not Protocol.expected_practice_answers
-    )
-    return is_known and section.purpose == Section.Purpose.TRAINING
+    return protocol is not None and bool(protocol.practice_answers) and section.purpose == Section.Purpose.TRAINING
 
 
 def practice_page_link(section) -> dict[str, str] | None:
@@ -125,7 +155,9 @@ def practice_page(request, pk) -> HttpResponse:
 def _create_item(request, section, form) -> bool:
     values = form.cleaned_data
     try:
-        create_practice_item_and_delete_test_runs(section, values["outputs"], values["explanation"], by=request.user)
+        create_practice_item_and_delete_test_runs(
+            section, values["outputs"], values["explanation"], form.given_answers(), by=request.user
+        )
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
@@ -145,13 +177,25 @@ def _delete_item(request, section, page_url):
 
 def _item_rows(section):
     rows = Expected.objects.filter(item__section=section, item__kind=Item.Kind.PRACTICE)
-    rows = rows.select_related("item__prompt", "exposure").prefetch_related("item__exposures__output__system")
-    return [
-        {
-            "pk": row.item_id,
-            "prompt": row.item.prompt,
-            "texts": [(exposure.output.system, exposure.output) for exposure in row.item.exposures.all()],
-            "explanation": row.explanation,
-        }
-        for row in rows.order_by("item__number", "question__position")
-    ]
+    rows = rows.select_related("item__prompt", "question", "exposure__output__system", "about__output__system")
+    items: dict[int, dict[str, Any]] = {}
+    for row in rows.prefetch_related("item__exposures__output__system").order_by("item__number", "question__position"):
+        item = items.setdefault(
+            row.item_id,
+            {
+                "pk": row.item_id,
+                "prompt": row.item.prompt,
+                "texts": [(exposure.output.system, exposure.output) for exposure in row.item.exposures.all()],
+                "explanation": row.explanation,
+                "known": [],
+            },
+        )
+        item["known"].append((row.question.key, _known_text(row)))
+    return list(items.values())
+
+
+def _known_text(expected: Expected) -> str:
+    if expected.exposure is not None:
+        return expected.exposure.output.system.name
+    values = f"{expected.low:g}" if expected.low == expected.high else f"{expected.low:g} to {expected.high:g}"
+    return f"{values} for {expected.about.output.system.name}" if expected.about is not None else values

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from math import gcd
@@ -199,25 +198,19 @@ class BatchDraw:
         prompts = self.prompts[arm.pk]
         rng = seeded_random(self.seed, "batch", batch_number, "section", section.position)
         turns: dict[int, tuple[int, int]] = {}
-        own_items = self.practice_items.get((section.pk, arm.pk), ())
-        if section.pass_mark is not None and len(own_items) >= 2 * section.m:
-            # The second attempt at a test has items of its own.
-            section = copy(section)
-            section.m *= 2
-        sources = (
-            ()
-            if own_items
-            else REGISTRY[section.protocol].candidate_systems_by_place(section, self.systems[arm.pk], self.human, rng)
-        )
+        if own_items := self.practice_items.get((section.pk, arm.pk)):
+            # The second attempt at a test has items of its own if there are enough.
+            n_sets = 2 if section.pass_mark is not None and len(own_items) >= 2 * section.m else 1
+            for own, kind in rng.sample(own_items, min(n_sets * section.m, len(own_items))):
+                yield section.pk, DrawnItem(item=own, kind=kind)
+            return
+        sources = REGISTRY[section.protocol].candidate_systems_by_place(section, self.systems[arm.pk], self.human, rng)
         if sources:
             prompt_ids = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
             unused = [prompt for prompt in prompts if prompt not in used_prompts]
-            if not own_items:
-                require_prompts(section.m, len(unused))
-            prompt_ids = rng.sample(unused, min(section.m, len(unused)))
-        elif own_items:
-            prompt_ids = []
+            require_prompts(section.m, len(unused))
+            prompt_ids = rng.sample(unused, section.m)
         else:
             supply = queues.get((section.pk, arm.pk)) or self._open_queue(section, arm, queues)
             prompt_ids = supply.take(section.m, used_prompts)
@@ -226,7 +219,6 @@ class BatchDraw:
             prompt_ids,
             self.systems[arm.pk],
             self.outputs,
-            own_items,
             turns=turns,
             sources=sources,
             is_balanced=self.is_balanced,

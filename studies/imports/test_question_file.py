@@ -1,18 +1,17 @@
 """Read a file of test questions: texts with their known answers, for one question of a section."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from studies.models import Question, Section
 from studies.protocols import REGISTRY
+from studies.protocols.base.test_questions import parse_range
 from studies.services.test_questions import GivenTestQuestion, scale_ends
 from studies.stimuli.rows import TableLimits, TableProblem, read_rows
 from studies.stimuli.texts import TextRefused, clean_text
 
 from .tables.cells import CellRefused
 
-RANGE = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(-?\d+(?:\.\d+)?)\s*$")
 LIMITS = TableLimits(bytes=10 * 1024 * 1024, rows=1000, columns=50)
 
 
@@ -85,11 +84,5 @@ def parse_expected(text: str, ends: tuple[float, float, float]) -> tuple[float, 
     low, middle, high = ends
     if text.lower() in ("high", "low"):
         return (middle, high) if text.lower() == "high" else (low, middle)
-    if match := RANGE.match(text):
-        first, last = float(match[1]), float(match[2])
-    else:
-        try:
-            first = last = float(text)
-        except ValueError:
-            return None
-    return (first, last) if low <= first <= last <= high else None
+    ends_of_range = parse_range(text)
+    return ends_of_range if ends_of_range and low <= ends_of_range[0] <= ends_of_range[1] <= high else None

@@ -50,6 +50,7 @@ class BestWorst(Protocol):
     help = "Annotators see a few outputs of a prompt and choose the best one and the worst one."
     settings_form = BestWorstSettings
     default_scale_kind = "output"
+    practice_answers = "choice"
     # Other systems link two strengths, so the two systems need not appear on one page.
     comparison_scope = "batch"
     questions = (
@@ -75,9 +76,7 @@ class BestWorst(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        """Draw a few systems for each prompt, all equally often in a batch, or take the section's own items if it has them."""
-        if pool.items:
-            return super().draw(section, pool, rng)
+        """Draw a few systems for each prompt, all equally often in a batch."""
         size = min(get_set_size(section), len(pool.systems))
         items = []
         counts = ShownCounts()

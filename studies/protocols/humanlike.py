@@ -82,6 +82,7 @@ class HumanLike(Protocol):
         {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
     )
     default_scale_kind = "likert"
+    practice_answers = "authors"
     column_meanings = {
         "chosen_system": "Practice pairs only: the system whose text was the answer to the words for a practice pair.",
     }
@@ -174,8 +175,6 @@ class HumanLike(Protocol):
         return [human] * half + [others] * half + ([rng.choice((human, others))] if odd else [])
 
     def draw(self, section, pool, rng):
-        if pool.items:
-            return super().draw(section, pool, rng)
         items = []
         counts = ShownCounts()
         for prompt, source in zip(pool.prompts, pool.sources, strict=True):
@@ -186,7 +185,7 @@ class HumanLike(Protocol):
             items.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
         return items
 
-    def expected_practice_answers(self, section, outputs):
+    def expected_practice_answers(self, section, outputs, given):
         source_question = next((question for question in section.questions.all() if question.key == SOURCE), None)
         if source_question is None or not _has_two_sides(source_question.scale):
             raise ValueError(f"First give the section the question “{SOURCE}” on points from human to machine.")

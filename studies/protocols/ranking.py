@@ -50,6 +50,7 @@ class Ranking(Protocol):
     help = "Annotators give each output of a prompt a place, 1 for the best."
     settings_form = RankingSettings
     default_scale_kind = "number"
+    practice_answers = "points"
     placeholder_help = "{label} becomes the letter of the output asked about."
     questions = (
         {

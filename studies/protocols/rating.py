@@ -81,7 +81,7 @@ class Rating(Protocol):
         return one_system_sets(systems) if self.cleaned_settings(section)["shown"] == "one" else ()
 
     def draw(self, section, pool, rng):
-        if self.cleaned_settings(section)["shown"] == "one" and not pool.items:
+        if self.cleaned_settings(section)["shown"] == "one":
             return draw_items_of_sets(one_system_sets(pool.systems), section.m, pool, rng)
         return super().draw(section, pool, rng)
 

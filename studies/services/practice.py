@@ -3,7 +3,7 @@
 A practice item's prompt is never shown in sections that count (studies.design.draw), because annotators know the truth about it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db.models import Max
 
@@ -16,18 +16,22 @@ from .lifecycle import ActionRefused
 
 
 def create_practice_item_and_delete_test_runs(
-    section: Section, outputs: Sequence[Output], explanation: str = "", *, by
+    section: Section, outputs: Sequence[Output], explanation: str = "", given: Mapping[str, str] | None = None, *, by
 ) -> Item:
-    """Make an item from these outputs of one prompt, in this order. The protocol determines its expected answers."""
+    """Make an item from these outputs of one prompt.
+
+    ``given``: the expected answers by question key, where the protocol does not find them itself. Ranges are about the first
+    output.
+    """
     with drafts.locked_draft(section.study_id, by, deletes_test_runs=True) as study:
-        item = _build_item(section, outputs, explanation)
+        item = _build_item(section, outputs, explanation, given or {})
         drafts.record_edit_and_raise_version(
             study, by, made=f"practice item {item.number} of section {section.position}"
         )
     return item
 
 
-def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
+def _build_item(section: Section, outputs: Sequence[Output], explanation: str, given: Mapping[str, str]) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
         raise ActionRefused("Only training sections can have practice items. Choose a training section.")
     if not outputs:
@@ -38,14 +42,15 @@ def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -
     if len({output.pk for output in outputs}) < len(outputs):
         raise ActionRefused("The same text is chosen twice. Choose two different texts.")
     authors = [(output.system.name, output.system.is_human) for output in outputs]
-    try:
-        truths = REGISTRY[section.protocol].expected_practice_answers(section, authors)
-    except ValueError as refused:
-        raise ActionRefused(str(refused)) from None
-    if not truths:
+    protocol = REGISTRY[section.protocol]
+    if not protocol.practice_answers:
         raise ActionRefused(
             "This protocol has no expected answers, so it cannot have practice items. Use another protocol."
         )
+    try:
+        truths = protocol.expected_practice_answers(section, authors, given)
+    except ValueError as refused:
+        raise ActionRefused(str(refused)) from None
     questions = {question.key: question for question in section.questions.all()}
     (prompt,) = prompts
     content = item_content_hash(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
@@ -60,7 +65,10 @@ def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -
         kind=Item.Kind.PRACTICE,
         content=content,
     )
-    exposures = [Exposure.objects.create(item=item, output=output, number=n) for n, output in enumerate(outputs)]
+    # By name, so that the place of an output on the page does not show which one the answer is about.
+    places = {pk: n for n, pk in enumerate(o.pk for o in sorted(outputs, key=lambda output: output.system.name))}
+    exposures = [Exposure.objects.create(item=item, output=output, number=places[output.pk]) for output in outputs]
+    is_about_one = protocol.practice_answers == "points"
     for key, truth in truths.items():
         exposure, (low, high) = (exposures[truth], (None, None)) if isinstance(truth, int) else (None, truth)
         Expected.objects.create(
@@ -70,6 +78,7 @@ def _build_item(section: Section, outputs: Sequence[Output], explanation: str) -
             exposure=exposure,
             low=low,
             high=high,
+            about=exposures[0] if is_about_one and low is not None and len(exposures) > 1 else None,
         )
     return item
 

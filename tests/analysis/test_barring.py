@@ -14,10 +14,11 @@ from analysis.exclusions.screening import SimpleSettings, count_by_annotator, fa
 from analysis.models import AnnotatorScreening
 from analysis.report.screening.rows import read_screened_study
 from analysis.report.screening.run import request_screening
-from annotators.models import Appeal, Barring, PanelOrder, Payment
+from annotators.models import Appeal, Assignment, Barring, PanelOrder, Payment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.pay.verdicts.status import barring_status
 from annotators.places import assign
 from annotators.places.barrings import bar_annotator, bar_flagged_annotators, is_barred, lift_barring
 from studies.design.checklist import find_design_problems
@@ -252,6 +253,25 @@ def test_a_barring_holds_in_the_group_and_costs_a_newcomer_no_query(played):
         assign.claim_batch(alone, assign.get_or_create_annotator("panel", "new"))
     asked = [one["sql"] for one in queries.captured_queries[queries_before:]]
     assert not [sql for sql in asked if "annotators_barring" in sql]
+
+
+def test_a_person_barred_in_a_group_objects_on_the_page_of_another_study(played):
+    study, (first, _), link, researcher = played
+    other = builders.launched(builders.spa_draft(owner=researcher, title="other"), researcher)
+    there = assign.claim_batch(other, first.annotator).assignment
+    for one in (study, other):
+        Study._base_manager.filter(pk=one.pk)._update([(Study._meta.get_field("exclusion_group"), None, "tales")])
+    there, study = Assignment.objects.select_related("study").get(pk=there.pk), Study.objects.get(pk=study.pk)
+    barring = bar_annotator(study, first.annotator, "Copies.", researcher)
+    assert barring_status(there).may_appeal and barring_status(there).is_of_group
+    appeal = create_appeal(there, "I did not copy.", is_about_barring=True)
+    newest = study.assignments.filter(annotator=first.annotator, batch__isnull=False).order_by("-pk").first()
+    assert (appeal.barring, appeal.work, appeal.rejected_by) == (barring, newest, researcher)
+    assert not barring_status(there).may_appeal and barring_status(newest).appeal == appeal
+    second = builders.user("second")
+    StudyMember.objects.create(study=study, user=second, role="editor")
+    answer_appeal(appeal, "You are right.", True, second)
+    assert not is_barred(other, first.annotator_id) and barring_status(there).is_lifted
 
 
 def test_a_batch_that_was_given_back_may_be_finished_and_no_other_begun(played):

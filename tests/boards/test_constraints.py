@@ -11,6 +11,7 @@ from boards.models import (
     Board,
     BoardMember,
     BoardRound,
+    BoardSample,
     BoardSnapshot,
     RoundEntry,
     Submission,
@@ -57,10 +58,10 @@ CASES = {
         submission=w["submission"], prompt_key="p", text=""
     ),
     "round_number_once_per_board": lambda w: BoardRound(
-        board=w["board"], number=1, study=other_study(w), expected_cost=0
+        board=w["board"], number=1, study=other_study(w), sample=w["round"].sample, expected_cost=0
     ),
     "round_costs_nothing_below_zero": lambda w: BoardRound(
-        board=w["board"], number=2, study=other_study(w), expected_cost=-1
+        board=w["board"], number=2, study=other_study(w), sample=w["round"].sample, expected_cost=-1
     ),
     "round_is_launched_or_cancelled": lambda w: changed(
         BoardRound, w["round"], launched_at=timezone.now(), cancelled_at=timezone.now() + timedelta(1)
@@ -76,6 +77,13 @@ CASES = {
         submission=builders.submit(w["board"], w["team"], "third"),
         system=w["round"].entries.first().system,
         is_new=False,
+    ),
+    "sample_number_once_per_board": lambda w: BoardSample(board=w["board"], number=1, keys=[], seed=9),
+    "sample_seed_once_per_board": lambda w: BoardSample(
+        board=w["board"], number=2, keys=[], seed=w["board"].seed, share="0.25"
+    ),
+    "sample_renews_a_share_of_an_earlier_one": lambda w: BoardSample(
+        board=w["board"], number=2, keys=[], seed=9, share=1
     ),
     "snapshot_number_once_per_board": lambda w: BoardSnapshot(
         board=w["board"], number=1, result={}, result_sha256="s", n_labels=0

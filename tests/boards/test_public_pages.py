@@ -317,3 +317,29 @@ def test_a_board_of_preferences_shows_ratings_and_categories(client):
 def test_a_board_of_scores_has_no_ratings(board, client):
     assert "Rating" not in text_of(client, "")
     assert "rating" not in text_of(client, "2/scores.csv")
+
+
+SAMPLES = [
+    {
+        "number": number,
+        "prompts": 8,
+        "renewed": 2 * number - 2,
+        "seed": number,
+        "date": "2026-11-27",
+        "first_round": number,
+    }
+    for number in (1, 2)
+]
+
+
+def test_a_reader_chooses_the_systems_of_the_history(client):
+    board = stored.published_board()
+    last = board.snapshots.order_by("-number").first().result
+    stored.add_snapshot(board, last | {"samples": SAMPLES})
+    page = client.get(f"/boards/{board.slug}/history/?system=4&system=99&system=x").content.decode()
+    figure = page.split("<svg")[1].split("</svg>")[0]
+    assert "<title>weak</title>" in figure and "<title>good</title>" not in figure
+    assert "The sample was renewed." in figure and 'value="4" checked' in page and 'value="2" checked' not in page
+    picture = client.get(f"/boards/{board.slug}/history/figure.svg?system=4").content.decode()
+    assert "<title>weak</title>" in picture and "<title>good</title>" not in picture
+    assert "<title>good</title>" in client.get(f"/boards/{board.slug}/history/").content.decode()

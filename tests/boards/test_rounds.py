@@ -9,7 +9,7 @@ from django.http import Http404
 
 from boards import access
 from boards.models import BoardRound, RoundEntry
-from boards.services import boards, planning, rounds, snapshots, submissions
+from boards.services import boards, planning, rounds, samples, snapshots, submissions
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
@@ -142,7 +142,7 @@ def test_a_cancelled_round_gives_its_submissions_back():
     board = board_with("good")
     one = rounds.create_round(board, board.owner)
     rounds.cancel_round(one, board.owner)
-    assert [one.name for one in submissions.waiting_submissions(board)] == ["good"]
+    assert [one.name for one in samples.waiting_submissions(board)] == ["good"]
     second = rounds.create_round(board, board.owner)
     assert second.number == 2
     with pytest.raises(ActionRefused, match="already"):

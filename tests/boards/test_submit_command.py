@@ -88,7 +88,7 @@ def test_the_errors_of_rows_are_printed(board, file):
         run_submit("tales", file)
     lines = str(refused.value).splitlines()
     assert lines[0].endswith("(status 400)")
-    assert "  1 prompt has no output: “p000”. Add a row for each." in lines
+    assert "  1 prompt has no output: “p000”. Add one for each." in lines
     assert any(line.startswith("  row 1, output: The output is empty.") for line in lines)
 
 

@@ -6,6 +6,7 @@ import re
 from tests import ROOT
 from tests.docs.pages import PAGES
 from tools.reference import addresses, data_model, environment, pages
+from tools.reference.markdown import APPS
 
 
 def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
@@ -60,8 +61,8 @@ def test_every_address_has_words():
 def test_every_table_and_constraint_is_in_the_data_model():
     from django.apps import apps
 
-    text = PAGES["reference/data-model"].text
-    for app in data_model.APPS:
+    text = PAGES["reference/data-model"].text + PAGES["reference/data-model-analysis"].text
+    for app in APPS:
         for model in apps.get_app_config(app).get_models():
             assert f"### {model.__name__}\n" in text
             for constraint in model._meta.constraints:
@@ -71,7 +72,7 @@ def test_every_table_and_constraint_is_in_the_data_model():
 def test_every_explained_column_is_there_and_is_explained_once():
     from django.apps import apps
 
-    models = {model.__name__: model for app in data_model.APPS for model in apps.get_app_config(app).get_models()}
+    models = {model.__name__: model for app in APPS for model in apps.get_app_config(app).get_models()}
     for table, columns in data_model.COLUMN_DESCRIPTIONS.items():
         for column in columns if table != "any" else ():
             assert table in models, f"there is no table {table}: take its words out of tools/reference/columns.toml"

@@ -144,6 +144,13 @@ def check_of_lost_file():
     return [Shown(one["message"]) for one in answer["errors"]]
 
 
+def with_changed_prompts():
+    board = builders.open_board()
+    api, sent = api_of_team(board), body(board)
+    with mock.patch.object(submissions, "keys_to_answer", side_effect=[board.sample_keys, ["another"]]):
+        return shown(api.post(f"boards/{board.slug}/submissions/", sent))
+
+
 LINES = {
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
@@ -195,6 +202,7 @@ LINES = {
     ],
     f"{SERVICES}:_find_or_submit_job": [("checking another file", "Wait until it has finished", second_check)],
     f"{SERVICES}:run_check": [("no longer exists", "Upload it again", check_of_lost_file)],
+    f"{SERVICES}:store_submission": [("prompts have changed while", "Get the prompts again", with_changed_prompts)],
     f"{SERVICES}:_output_text": [
         ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
         ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),

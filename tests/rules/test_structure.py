@@ -99,7 +99,12 @@ def branches_on(tree: ast.AST, slugs: set[str]):
 
 
 def is_of(path: Path, slug: str) -> bool:
-    of_one = ("studies/protocols/", "analysis/protocols/", "annotators/recruitment/channels/", "boards/scoring/")
+    of_one = (
+        "studies/protocols/",
+        "analysis/protocols/",
+        "annotators/recruitment/channels/",
+        "analysis/metrics/scoring/",
+    )
     return name(path).startswith(of_one) and slug in path.with_suffix("").parts
 
 

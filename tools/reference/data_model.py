@@ -1,6 +1,6 @@
 """The page of the data model: tables, columns and constraints, with descriptions also from columns.toml."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.apps import apps
@@ -8,7 +8,7 @@ from django.db import models
 
 from studies.models.guards import AppendOnlyModel, DesignModel
 
-from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, markdown_table
+from .markdown import as_sentence, build_page, inline_code, load_descriptions, markdown_table
 
 COLUMN_DESCRIPTIONS: dict[str, dict[str, str]] = load_descriptions("columns")
 FIELD_TYPES = {
@@ -26,14 +26,22 @@ FIELD_TYPES = {
 }
 
 
-def data_model_page() -> str:
+def studies_data_model_page() -> str:
+    return _page("Data model of studies and annotators", ("studies", "annotators"))
+
+
+def analysis_data_model_page() -> str:
+    return _page("Data model of analyses and boards", ("analysis", "boards"))
+
+
+def _page(title: str, names: Iterable[str]) -> str:
     parts = []
-    for app in APPS:
+    for app in names:
         parts.append(f"## {app}")
         for model in sorted(apps.get_app_config(app).get_models(), key=lambda model_class: model_class.__name__):
             parts += _model(model)
     return build_page(
-        "Data model",
+        title,
         "This page lists the tables with their columns and constraints. Each constraint is named as a sentence. "
         "A row cannot be deleted while a foreign key points to it, unless the table says otherwise.",
         *parts,

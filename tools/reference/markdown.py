@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-APPS = ("studies", "annotators", "analysis")
+APPS = ("studies", "annotators", "analysis", "boards")
 PACKAGES = ("heval_site", *APPS)
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED_NOTICE = (

@@ -6,7 +6,7 @@ from heval_site.views.docs import DOCS_FOLDER
 
 from .addresses import urls_page
 from .commands import commands_page
-from .data_model import data_model_page
+from .data_model import analysis_data_model_page, studies_data_model_page
 from .environment import environment_page
 from .permissions import permissions_page
 from .registries import channels_page, protocols_page, rules_page, scales_page
@@ -19,7 +19,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/channels": channels_page,
     "reference/exclusion-rules": rules_page,
     "reference/scales": scales_page,
-    "reference/data-model": data_model_page,
+    "reference/data-model": studies_data_model_page,
+    "reference/data-model-analysis": analysis_data_model_page,
     "reference/urls": urls_page,
     "reference/states": states_page,
     "reference/permissions": permissions_page,

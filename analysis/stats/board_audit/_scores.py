@@ -20,6 +20,7 @@ def audit_scores(
     rng: np.random.Generator,
     positions: npt.ArrayLike | None = None,
     rounds: npt.ArrayLike | None = None,
+    samples: npt.ArrayLike | None = None,
     alpha: float = ALPHA,
     items_sampled: bool = True,
     resamples: int = bootstrap.RESAMPLES,
@@ -39,6 +40,8 @@ def audit_scores(
         Place of each output on the page; without it there is no probe of the place.
     rounds : array_like, shape (n_rows,), optional
         Label of each row's round, or of its part of the time; without it there is no probe of drift.
+    samples : array_like of int, shape (n_rows,), optional
+        The sample of items that each row counts in (`leaderboard.rows_of_samples`). Drift compares rounds on one sample.
     alpha : float, default .05
         Significance level of each probe that tests.
     items_sampled : bool, default True
@@ -77,6 +80,6 @@ def audit_scores(
     board = leaderboard.leaderboard(array, systems, items, annotators, **options)
     probes.append(separation_probe(board.ranks))
     if rounds is not None:
-        equated = leaderboard.equated_scores(array, systems, items, annotators, rounds, **options)
+        equated = leaderboard.equated_scores(array, systems, items, annotators, rounds, samples=samples, **options)
         probes.append(fires_by_test("drift", equated.drift, alpha))
     return tuple(probes)

@@ -5,8 +5,13 @@ is the effective number of clusters. No interval ignores clusters. The usual san
 annotators gave most of the answers, its intervals can cover as little as 62 % of the time.
 """
 
-from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS, annotator_prompt_clustered_mean
-from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate
+from analysis.stats.clusters._claims import (
+    DECLARED_POPULATIONS,
+    PEOPLE,
+    PEOPLE_AND_PROMPTS,
+    annotator_prompt_clustered_mean,
+)
+from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate, weights_of_rows
 from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
@@ -31,6 +36,7 @@ from analysis.stats.clusters._warnings import (
 )
 
 __all__ = [
+    "DECLARED_POPULATIONS",
     "PEOPLE",
     "PEOPLE_AND_PROMPTS",
     "annotator_prompt_clustered_mean",
@@ -58,4 +64,5 @@ __all__ = [
     "two_way_clustered_mean",
     "two_way_jackknife",
     "two_way_warnings",
+    "weights_of_rows",
 ]

@@ -257,7 +257,11 @@ def confidence_curve_test(curve: ConfidenceCurve, null: float) -> HypothesisTest
 
 
 def weights_of_rows(weights: npt.ArrayLike | None, is_observed: BoolArray) -> FloatArray:
-    """Return the weights of the observed rows, 1 if None. Raise ValueError for another length or no positive number."""
+    """Return the weights of the observed rows, 1 if None. Raise ValueError for another length or no positive number.
+
+    >>> weights_of_rows([2.0, 1.0, 0.5], np.array([True, False, True])).tolist()
+    [2.0, 0.5]
+    """
     if weights is None:
         return np.ones(int(is_observed.sum()))
     array = vector(weights, "weights")

@@ -29,6 +29,7 @@ from analysis.stats.leaderboard._precision import (
     unilabel_and_multilabel_spread_in_points,
     worst_case_se_in_points,
 )
+from analysis.stats.leaderboard._renewal import rows_of_samples
 from analysis.stats.leaderboard._rows import equal_item_weights, points_to_unit_scores
 from analysis.stats.leaderboard._scores import system_score_in_points
 from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points, largest_difference
@@ -58,5 +59,6 @@ __all__ = [
     "largest_day_score_difference_in_points",
     "system_score_in_points",
     "points_to_unit_scores",
+    "rows_of_samples",
     "worst_case_se_in_points",
 ]

@@ -1,7 +1,7 @@
 """Scores of several rounds on one scale, by systems that were scored again in each round."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from analysis.stats import bootstrap, clusters, ranks
 from analysis.stats.arrays import validate_level
 from analysis.stats.leaderboard._linking import LinkedRounds, linked_rounds
+from analysis.stats.leaderboard._renewal import numbered_occasions
 from analysis.stats.leaderboard._stability import largest_difference
 from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
@@ -39,7 +40,9 @@ class EquatedScores(Record):
     one per system in the order of `systems`; those that no anchor links with the reference are `not_identified`, hold
     within the rounds of their `detail["holds_within"]`, and have no place in `ranks`. `drift` tests that no shift differs
     from another, `anchors_agree` that all anchors moved alike. `anchor_cells` are the points of the figure.
-    `differences` of all pairs are in the order of `ranks.systems`; None if there are no rank sets.
+    `differences` of all pairs are in the order of `ranks.systems`; None if there are no rank sets. With samples, `rounds`,
+    `reference` and `linked` have pairs (round, sample), and `offsets` says how much higher the same system scores on each
+    renewed sample than on the one before it.
     """
 
     systems: tuple[Any, ...]
@@ -54,6 +57,7 @@ class EquatedScores(Record):
     anchors_agree: Estimate
     anchor_cells: tuple[AnchorCell, ...]
     differences: SimultaneousDifferences | None = None
+    offsets: tuple[Estimate, ...] = ()
 
 
 def equated_scores(
@@ -64,6 +68,7 @@ def equated_scores(
     rounds: npt.ArrayLike,
     *,
     rng: np.random.Generator,
+    samples: npt.ArrayLike | None = None,
     reference: object | None = None,
     minimum_answers: int = 2,
     minimum_annotators: int = 2,
@@ -82,8 +87,10 @@ def equated_scores(
         Labels of each row's system, item, annotator and round. Anchors are systems with answers in several rounds.
     rng : numpy.random.Generator
         Source of the random draws.
+    samples : array_like of int, shape (n_rows,), optional
+        The sample of items that each row counts in (`rows_of_samples`). A round on two samples has a shift for each.
     reference : object, optional
-        The round whose scale is used; the first in the order of the labels if None.
+        The round (without samples) whose scale is used; the first in the order of the labels if None.
     minimum_answers, minimum_annotators : int, default 2
         An anchor's cell with fewer answers, or of fewer annotators, links nothing. At least 2.
     level : float, default 0.95
@@ -115,7 +122,7 @@ def equated_scores(
     of an equated score includes the error of the link. An equated score can leave 0..100.
 
     The two tests take the largest standardised difference of two shifts, and the largest standardised residual of an
-    anchor's cell ("max_t"). `anchors_agree` needs three anchors. If it fails, the shift of a round is not one number.
+    anchor's cell ("max_t"). With samples, drift compares only rounds on the same sample. `anchors_agree` needs three anchors. If it fails, the shift of a round is not one number.
 
     References
     ----------
@@ -132,18 +139,23 @@ def equated_scores(
     (('anchor', 'new', 'old'), [51, 70, 61])
     """
     validate_level(level)
+    pairs, codes = numbered_occasions(rounds, samples)
+    if pairs and reference is not None:
+        reference = next((place for place, pair in enumerate(pairs) if pair[0] == reference), reference)
     linked = linked_rounds(
         values,
         systems,
         items,
         annotators,
-        rounds,
+        codes,
         reference=reference,
         minimum_answers=minimum_answers,
         minimum_annotators=minimum_annotators,
         items_sampled=items_sampled,
         unit=unit,
     )
+    if pairs:
+        linked = replace(linked, rounds=tuple(pairs[code] for code in linked.rounds))
     common = common_fields(linked, level, unit, minimum_answers, minimum_annotators)
     options: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng}
     spread, own_rounds = spread_of_equated_scores(linked)
@@ -181,7 +193,37 @@ def equated_scores(
             for cell in np.flatnonzero(linked.is_anchor)
         ),
         differences=differences,
+        offsets=_offsets(linked, common) if pairs else (),
     )
+
+
+def _offsets(linked: LinkedRounds, common: dict[str, Any]) -> tuple[Estimate, ...]:
+    """Return how much higher a system scores on each renewed sample than on the one before, in the round on both."""
+    found = []
+    place = {pair: number for number, pair in enumerate(linked.rounds)}
+    for sample in sorted({number for _, number in linked.rounds})[1:]:
+        both = [one for one, number in linked.rounds if number == sample and (one, sample - 1) in place]
+        named: dict[str, Any] = {
+            **common,
+            "analysis": "leaderboard.sample_offset",
+            "estimand": f"how much higher a system scores on sample {sample} than on sample {sample - 1}, in points",
+            "detail": {"sample": sample, "n_systems": 0, "round": both[0] if both else None},
+        }
+        new, old = (place[both[0], sample], place[both[0], sample - 1]) if both else (-1, -1)
+        on_both = _systems_of(linked, new) & _systems_of(linked, old)
+        named["detail"]["n_systems"] = len(on_both)
+        if not on_both:
+            reason = "no system was scored on both samples; scores hold within the sample"
+            found.append(Estimate(status="not_identified", reason=reason, **named))
+            continue
+        spread = linked.spread.combined([linked.shifts[new] - linked.shifts[old]], [sample])
+        se, df = spread.of_scores()
+        found.append(_t(float(spread.scores[0]), se[0], df[0], spread, null=0.0, **named))
+    return tuple(found)
+
+
+def _systems_of(linked: LinkedRounds, round_number: int) -> set[int]:
+    return {int(system) for system in linked.system[linked.is_anchor & (linked.round == round_number)]}
 
 
 def spread_of_equated_scores(linked: LinkedRounds) -> tuple[ranks.ScoreSpread, list[int]]:
@@ -304,6 +346,10 @@ def drift_test(
         return Estimate(status="not_identified", reason=reason, **named)
     # Each difference by itself: the reference cancels from that of two other rounds, and from its degrees of freedom.
     pairs = list(itertools.combinations(group, 2))
+    if isinstance(linked.rounds[0], tuple):
+        pairs = [(x, y) for x, y in pairs if linked.rounds[x][1] == linked.rounds[y][1]]
+        if not pairs:
+            return Estimate(status="not_applicable", reason="no sample was scored in two rounds", **named)
     spread = linked.spread.combined([linked.shifts[x] - linked.shifts[y] for x, y in pairs], pairs)
     found = ranks.simultaneous_scores(spread, level=level, resamples=resamples, rng=rng)
     return largest_difference(found, spread.n_annotators, named)

@@ -6,6 +6,8 @@ with few annotators, the agreement is with these annotators.
 """
 
 from analysis.stats.metrics._comparison import compare_metrics
+from analysis.stats.metrics._noise import noise_corrected_correlation
+from analysis.stats.metrics._overview import MetricAgreement, MetricTable, SystemScores, metric_table
 from analysis.stats.metrics._segments import segment_level_kendall_tau, tie_calibrated_accuracy
 from analysis.stats.metrics._systems import (
     STATISTICS,
@@ -18,7 +20,12 @@ from analysis.stats.metrics._tables import MAX_PAIRS
 __all__ = [
     "MAX_PAIRS",
     "STATISTICS",
+    "MetricAgreement",
+    "MetricTable",
+    "SystemScores",
     "compare_metrics",
+    "metric_table",
+    "noise_corrected_correlation",
     "pairwise_accuracy",
     "segment_level_kendall_tau",
     "soft_pairwise_accuracy",

@@ -9,7 +9,7 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
 from analysis.stats.metrics._flips import sign_flip_blocks
 from analysis.stats.metrics._statistics import agreement_statistic_by_row, divide_by_max_abs
 from analysis.stats.metrics._systems import MIN_SYSTEMS, STATISTICS
-from analysis.stats.metrics._tables import OutputPairs, ScoreTables, too_few_systems_estimate
+from analysis.stats.metrics._tables import ITEMS, OutputPairs, ScoreTables, too_few_systems_estimate
 from analysis.stats.results import Estimate, HypothesisTest
 
 
@@ -84,7 +84,7 @@ def compare_metrics(
         "unit": unit,
         "n": tables.n_items,
         "n_rows": tables.n_cells,
-        "settings": {"statistic": statistic, "resamples": resamples},
+        "settings": {"population": ITEMS, "statistic": statistic, "resamples": resamples},
     }
     minimum = MIN_SYSTEMS if statistic in ("pearson", "spearman", "kendall") else 2
     edge = too_few_systems_estimate(tables, minimum, common)

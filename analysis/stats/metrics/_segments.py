@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, validate_level, validate_non_negative
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
-from analysis.stats.metrics._tables import OutputPairs, ScoreTables
+from analysis.stats.metrics._tables import ITEMS, OutputPairs, ScoreTables
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -59,7 +59,7 @@ def segment_level_kendall_tau(
         "estimand": "Kendall's tau-b within items" if grouping == "item" else "Kendall's tau-b over all outputs",
         "unit": unit,
         "n_rows": tables.n_cells,
-        "settings": {"grouping": grouping, "level": level, "resamples": resamples},
+        "settings": {"population": ITEMS, "grouping": grouping, "level": level, "resamples": resamples},
     }
     if len(pairs.group) == 0:
         return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)
@@ -139,7 +139,13 @@ def tie_calibrated_accuracy(
         "estimand": "share of pairs of outputs called as people call them, ties included",
         "unit": unit,
         "n_rows": tables.n_cells,
-        "settings": {"grouping": grouping, "threshold": threshold, "level": level, "resamples": resamples},
+        "settings": {
+            "population": ITEMS,
+            "grouping": grouping,
+            "threshold": threshold,
+            "level": level,
+            "resamples": resamples,
+        },
     }
     if len(pairs.group) == 0:
         return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)

@@ -18,7 +18,7 @@ from analysis.stats.metrics._statistics import (
     system_means,
     weighted_system_means,
 )
-from analysis.stats.metrics._tables import ScoreTables, too_few_systems_estimate
+from analysis.stats.metrics._tables import ITEMS, ScoreTables, too_few_systems_estimate
 from analysis.stats.results import Estimate, ResultWarning
 
 # With fewer systems a correlation is not estimated: it would be a line through two or three points.
@@ -64,7 +64,8 @@ def system_level_correlations(
     The noise of means over few items pulls a correlation towards 0, and a resample of the items adds the same noise again.
     So a percentile interval lies too low for the correlation of the systems' true means: with 30 items it holds in .14
     of studies (Pearson), with 200 in .68, at a level of .95. The warning `attenuated_by_item_noise` says so. More items
-    help; correlations of studies with different numbers of items cannot be compared.
+    help; correlations of studies with different numbers of items cannot be compared. `noise_corrected_correlation`
+    estimates the correlation of the true means, with an interval that covers it.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def soft_pairwise_accuracy(
         "unit": unit,
         "n": tables.n_items,
         "n_rows": tables.n_cells,
-        "settings": {"resamples": resamples},
+        "settings": {"population": ITEMS, "resamples": resamples},
     }
     edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
@@ -261,7 +262,7 @@ def _of_systems(
         "unit": unit,
         "n": tables.n_items,
         "n_rows": tables.n_cells,
-        "settings": {"level": level, "resamples": resamples},
+        "settings": {"population": ITEMS, "level": level, "resamples": resamples},
         "sensitivity": sensitivity,
     }
     edge = too_few_systems_estimate(tables, minimum, common)

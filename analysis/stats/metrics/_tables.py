@@ -11,6 +11,8 @@ from analysis.stats.results import Estimate
 
 GROUPINGS = ("item", "none")
 MAX_PAIRS = 5_000_000
+# What all these numbers are about: the people behind the human scores are no sample, whether they are known or not.
+ITEMS = "items, for exactly these people"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from annotators.models import Appeal, Assignment, Barring, Recruitment, Verdict
+from annotators.models import Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
-from annotators.places.barrings import lift_barring
+from annotators.places.barrings import active_barrings, lift_barring
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
@@ -47,7 +47,7 @@ def create_appeal(assignment: Assignment, text: str, is_about_barring: bool = Fa
             lock_annotator(assignment.annotator_id)
             about = _barring_to_appeal(assignment) if is_about_barring else _rejection_to_appeal(assignment)
             appeal = Appeal.objects.create(**about, text=text, due_at=timezone.now() + ANSWER_DEADLINE)
-            audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
+            audit.record("appeal", study=appeal.work.study, by=None, assignment_code=appeal.work.code)
     except IntegrityError:
         raise ActionRefused(
             "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
@@ -63,11 +63,17 @@ def _rejection_to_appeal(assignment: Assignment) -> dict[str, Any]:
 
 
 def _barring_to_appeal(assignment: Assignment) -> dict[str, Any]:
-    own = Barring.objects.filter(study=assignment.study_id, annotator=assignment.annotator_id)
-    barring = own.filter(lifted_at=None).first()
-    if barring is None:
+    """Return what an objection to the barring is about. People of the study that barred answer, wherever the page is."""
+    barrings = list(active_barrings(assignment.study).filter(annotator=assignment.annotator_id))
+    # First the study's own, as on the page.
+    barrings.sort(key=lambda barring: (barring.study_id != assignment.study_id, -barring.pk))
+    if not barrings:
         raise ActionRefused("You may do further parts, so you do not need to object.")
-    return {"barring": barring, "assignment": assignment, "rejected_by_id": barring.by_id}
+    barring, work = barrings[0], assignment
+    if barring.study_id != assignment.study_id:
+        done = Assignment.objects.filter(study=barring.study_id, annotator=assignment.annotator_id, batch__isnull=False)
+        work = done.exclude(origin=Assignment.Origin.TEST).order_by("-pk").first() or assignment
+    return {"barring": barring, "assignment": work, "rejected_by_id": barring.by_id}
 
 
 def answer_appeal(

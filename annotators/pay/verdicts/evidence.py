@@ -14,7 +14,6 @@ from annotators.pages.record import full_page_state
 from annotators.places.batch_plan import get_batch_plan
 from studies.models import Expected, Item
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import TIE
 from studies.protocols.base.test_questions import KnownAnswer, known_answer
 
 
@@ -141,7 +140,7 @@ def _measure_test_questions(assignment: Assignment) -> tuple[int, tuple[FailedCh
             value=None if answer.value is None else float(answer.value),
             exposure=answer.exposure_id,
             chosen=answer.chosen_id,
-            is_tie=answer.choice == TIE,
+            choice=answer.choice,
         )
         n_answered += is_right is not None
         if is_right is False:

@@ -85,17 +85,17 @@ def barring_status(assignment: Assignment) -> BarringStatus | None:
     barring = known[0] if known else None
     appeal = getattr(barring, "appeal", None)
     is_of_group = barring is not None and barring.study_id != study
-    if barring is None or (barring.lifted_at is not None and (appeal is None or is_of_group)):
+    if barring is None or (barring.lifted_at is not None and appeal is None):
         return None
     now = timezone.now()
     return BarringStatus(
         is_by_rule=barring.ground == Barring.Ground.RULE,
         is_lifted=barring.lifted_at is not None,
         is_of_group=is_of_group,
-        appeal=None if is_of_group else appeal,
+        appeal=appeal,
         due_at=appeal.due_at if appeal else now + ANSWER_DEADLINE,
         is_late=appeal is not None and appeal.answered_at is None and appeal.due_at < now,
-        may_appeal=appeal is None and barring.lifted_at is None and not is_of_group,
+        may_appeal=appeal is None and barring.lifted_at is None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from django.db.models import Count
+
 from studies.models import Item
 from studies.protocols import REGISTRY, Problem, arms_of
 from studies.protocols.base.scales import parse_scale
@@ -14,7 +16,7 @@ def test_problems(section) -> Iterator[Problem]:
         return
     where = f"Section {section.position}"
     if protocol.has_items:
-        n_known = _fewest_practice_items(section)
+        n_known, n_asked = _fewest_practice_items_and_answers(section)
     else:
         n_known = sum(_has_right_answer(question) for question in section.questions.all())
         if n_known < len(section.questions.all()):
@@ -22,13 +24,13 @@ def test_problems(section) -> Iterator[Problem]:
                 f"{where} is a test, but a question has no right answer. Mark exactly one answer of each question as right.",
                 "questions",
             )
-    n_asked = min(section.m or n_known, n_known)
+        n_asked = min(section.m or n_known, n_known)
     if n_asked < section.pass_mark:
         yield Problem(
             f"{where} is a test with {n_asked} known answers, but its pass mark is {section.pass_mark}. Lower the pass mark, or add known answers.",
             "sections",
         )
-    elif n_known < 2 * n_asked:
+    elif n_known < 2 * (section.m or n_known):
         yield Problem(
             f"{where} is a test whose second attempt repeats the first in another order. Add known answers for a second set.",
             "sections",
@@ -37,12 +39,26 @@ def test_problems(section) -> Iterator[Problem]:
         )
 
 
-def _fewest_practice_items(section) -> int:
-    """Return how many practice items with an expected answer the arm with the fewest has."""
-    rows = section.items.filter(kind=Item.Kind.PRACTICE, expected__isnull=False).distinct()
-    domains = list(rows.values_list("prompt__domain", flat=True))
-    counts = [sum(not arm.domain or domain in ("", arm.domain) for domain in domains) for arm in arms_of(section)]
-    return min(counts, default=0)
+def _fewest_practice_items_and_answers(section) -> tuple[int, int]:
+    """Return how many practice items with an expected answer the arm with the fewest has, and the fewest answers of one attempt.
+
+    The batches of an arm show no items with other systems. An item has an answer for each question with an expected one.
+    """
+    items: dict[int, tuple[str, set[int]]] = {}
+    rows = section.items.filter(kind=Item.Kind.PRACTICE, expected__isnull=False)
+    for pk, domain, system in rows.values_list("pk", "prompt__domain", "exposures__output__system"):
+        items.setdefault(pk, (domain, set()))[1].add(system)
+    n_answers = dict(rows.annotate(n=Count("expected", distinct=True)).values_list("pk", "n"))
+    counts = []
+    for arm in arms_of(section):
+        shown = {system.pk for system in arm.systems.all()}
+        answers = sorted(
+            n_answers[pk]
+            for pk, (domain, systems) in items.items()
+            if (not arm.domain or domain in ("", arm.domain)) and (not shown or systems <= shown)
+        )
+        counts.append((len(answers), sum(answers[: section.m])))
+    return min(counts, default=(0, 0))
 
 
 def _has_right_answer(question) -> bool:

@@ -19,8 +19,6 @@ class StimulusPool:
     """What a batch may draw from.
 
     ``prompts``: ids in the order of this pass. ``systems``: ids by name. ``outputs``: samples by prompt and system.
-    ``items``: the section's items that were made in the draft.
-
     ``turns`` (balanced coverage): the place of each prompt in the first pass and the number of this pass, both from 0. A
     protocol that shows a part of a prompt's outputs uses them to take turns. ``sources``: if the protocol shows one output
     per prompt, the systems from which the output at each place is taken. ``is_balanced``: the batch shows systems equally
@@ -30,7 +28,6 @@ class StimulusPool:
     prompts: Sequence[int]
     systems: Sequence[int]
     outputs: Mapping[tuple[int, int], tuple[int, ...]]
-    items: Sequence[tuple[int, str]] = ()
     turns: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     sources: Sequence[tuple[int, ...]] = ()
     is_balanced: bool = False

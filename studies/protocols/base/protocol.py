@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .drawing import DrawnItem, ShownSystems, StimulusPool
 from .pages import Page, PageField, PageItem, PageQuestion, PageSection
+from .practice import ExpectedAnswer, parse_practice_answers
 from .problems import Problem
 from .robots import Robot
 from .scales import parse_scale
@@ -166,13 +167,8 @@ class Protocol:
     def draw(self, section, pool: StimulusPool, rng: Random) -> list[DrawnItem]:
         """Return the section's items of one batch: the first m prompts of the pool, each with one output of every system.
 
-        If a system has several samples of a prompt, one is drawn. A section with items made in the draft shows those items.
+        If a system has several samples of a prompt, one is drawn. Items made in the draft are drawn elsewhere.
         """
-        if pool.items:
-            return [
-                DrawnItem(item=item, kind=kind)
-                for item, kind in rng.sample(pool.items, min(section.m, len(pool.items)))
-            ]
         return [
             DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pool.systems))
             for prompt in pool.prompts[: section.m]
@@ -236,24 +232,33 @@ class Protocol:
             )
         return ""
 
+    @property
+    def practice_answers(self) -> str:
+        """Return how the expected answers of practice items are found: they are entered, as a "choice" of an output, as "points" for
+        an output or as "points_toward_first"; or they follow from the "authors"; or the protocol has no practice items ("").
+        """
+        return self.comparable_answers
+
     def expected_practice_answers(
-        self, section, outputs: Sequence[tuple[str, bool]]
-    ) -> Mapping[str, tuple[float, float] | int]:
+        self, section, outputs: Sequence[tuple[str, bool]], given: Mapping[str, str]
+    ) -> Mapping[str, ExpectedAnswer]:
         """Return the expected answers to a practice item, by question key: a range, or the place of an output.
 
-        ``outputs``: (name of the system, whether it is a human author), in the order of their numbers. Raise ValueError with the
-        reason if the outputs cannot form a practice item. Return nothing if the protocol has no practice items.
+        ``outputs``: (name of the system, whether it is a human author), the one that ranges are about first. ``given``: what the
+        researcher entered, by question key. Raise ValueError with the reason if they cannot form a practice item.
         """
-        return {}
+        return parse_practice_answers(self, section, len(outputs), given)
 
     def expected_answer_text(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
         """Return the expected answer of a practice item in words: a range on the question's scale, or the label of an output."""
         noun = str(page.section.settings.get("noun") or "text").capitalize()
         if isinstance(expected, str):
-            return f"{noun} {expected}"
+            return f"The answer is {noun} {expected}."
         low, high = expected
         labels = [point.label or point.key for point in question.scale.points if low <= float(point.key) <= high]
-        return " or ".join(labels) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
+        if question.scale.kind == "likert":
+            return f"The answer is {' or '.join(labels)}."
+        return f"The answer is {low:g}." if low == high else f"The answer is from {low:g} to {high:g}."
 
     def robot_answers(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
         """Return what a robot sends from a page, by input name. The other fields use their own ``robot_answer``.

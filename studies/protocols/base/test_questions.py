@@ -1,17 +1,21 @@
-"""Test questions: items with a known answer among the live ones. They show who reads carefully.
+"""Known answers, of test questions among the live items and of tests before the work.
 
-A section has them if its draft holds items of the kind ``test`` (``studies.services.test_questions``).
+A section has test questions if its draft holds items of the kind ``test`` (``studies.services.test_questions``).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 
+from .fields import TIE
 from .scales import parse_scale
 
 MAX_SHARE = 0.5
+RANGE = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(-?\d+(?:\.\d+)?)\s*$")
+NUMBER = re.compile(r"^\s*-?\d+(?:\.\d+)?\s*$")
 
 
 class TestQuestionSettings(forms.Form):
@@ -55,7 +59,8 @@ class TestQuestionSettings(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """The expected answer to a question about an item: the id of the ``better`` exposure, or a range from ``low`` to ``high``.
+    """The expected answer to a question: the id of the ``better`` exposure, a range from ``low`` to ``high``, or the ``key`` of
+    an option.
 
     ``about``: the exposure whose rating must be in the range, or None for every answer. ``middle``: the neutral value
     of the scale, or None if the scale has none. ``is_neutral_counted``: whether a neutral answer is a wrong one.
@@ -67,9 +72,10 @@ class KnownAnswer:
     about: int | None = None
     middle: float | None = None
     is_neutral_counted: bool = False
+    key: str = ""
 
     def is_right(
-        self, *, value: float | None, exposure: int | None = None, chosen: int | None = None, is_tie: bool = False
+        self, *, value: float | None, exposure: int | None = None, chosen: int | None = None, choice: str = ""
     ) -> bool | None:
         """Return whether an answer is right, or None if it does not count.
 
@@ -77,11 +83,13 @@ class KnownAnswer:
         ``value``: on the question's own scale. ``exposure``: the output that the answer is about; for a relative scale the
         one that higher values favour.
         """
+        if self.key:
+            return choice == self.key
         neutral = False if self.is_neutral_counted else None
         if self.better is not None:
             if chosen is not None:
                 return chosen == self.better
-            if is_tie:
+            if choice == TIE:
                 return neutral
             if value is None or exposure is None or self.middle is None:
                 return None
@@ -111,6 +119,28 @@ def known_answer(expected: Any, settings: Mapping[str, Any]) -> KnownAnswer:
         middle=middle,
         is_neutral_counted=settings.get("neutral") == "wrong",
     )
+
+
+def practice_answer(expected: Any, scale: Any) -> KnownAnswer:
+    """Return the known answer of a practice item's ``Expected`` row. ``scale``: the parsed scale of its question.
+
+    Nothing is neutral in practice: the declared range says whether the middle is right, and a tie chooses no output.
+    """
+    return KnownAnswer(
+        better=expected.exposure_id,
+        low=expected.low,
+        high=expected.high,
+        about=expected.about_id,
+        middle=scale_middle(scale) if expected.exposure_id else None,
+        is_neutral_counted=True,
+    )
+
+
+def parse_range(text: str) -> tuple[float, float] | None:
+    """Return the two ends of a range such as "4-5", or a number twice. Return None for any other text."""
+    if match := RANGE.match(text):
+        return float(match[1]), float(match[2])
+    return (float(text), float(text)) if NUMBER.match(text) else None
 
 
 def scale_middle(scale: Any) -> float | None:

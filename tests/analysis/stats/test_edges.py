@@ -206,8 +206,8 @@ def test_no_machine_or_no_human_text():
 
 
 def test_a_metric_that_does_not_vary():
-    found = prediction_powered.prediction_powered_mean([0.2, 0.4, 0.9], [0.5] * 3, [0.5] * 9)
-    assert is_undefined(found, "not_identified")
+    found = prediction_powered.prediction_powered_mean([0.2, 0.4, 0.9] * 2, None, range(6), judges=[0.5] * 12)
+    assert found.fallback and found.judges[0].weight == 0 and found.combined.interval == found.human.interval
 
 
 def test_correlations_of_constants_and_of_two():

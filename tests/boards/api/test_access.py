@@ -6,7 +6,7 @@ import re
 import pytest
 
 from analysis.api.tokens import create_token
-from boards.services import rounds
+from boards.services import images, rounds
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
 from tests.boards import builders
@@ -37,6 +37,7 @@ TABLE = (
     ("GET", "{b}/submissions/", None, PUBLIC),
     ("POST", "{b}/submissions/", "submission", SUBMIT),
     ("GET", "{b}/submissions/2/", None, PUBLIC),
+    ("GET", "{b}/checks/{c}/", None, SUBMITTERS),
     ("POST", "{b}/submissions/3/publish/", {}, TEAM_ONLY),
     ("POST", "{b}/submissions/3/anchor/", {"is_anchor": False}, EDIT),
     ("GET", "{b}/submissions/3/comparison/?baseline=2", None, PUBLIC),
@@ -54,6 +55,7 @@ TABLE = (
     ("POST", "{b}/teams/{o}/key/", {}, EDIT),
     ("POST", "{b}/submissions/3/withdraw/", {}, SUBMIT),
     ("POST", "{b}/close/", {}, OWN),
+    ("POST", "{b}/renew/", {"share": "0.25", "after": 1}, OWN),
 )
 
 
@@ -67,6 +69,8 @@ def world(monkeypatch):
     builders.add_member(board, "viewer", "viewer")
     builders.add_member(board, "editor", "editor")
     job = jobs.submit(rounds.KIND, by=board.owner, board=board.pk)
+    sent_by = board.teams.get(name="Team A")
+    check = jobs.submit(images.KIND, by=None, board=board.pk, team=sent_by.pk, sha256="0" * 64)
     actors = {
         "anonymous": Api(),
         "stranger": api_of(user("stranger")),
@@ -79,7 +83,7 @@ def world(monkeypatch):
         "token of a study": Api(create_token(board.owner, "t", scope="write", study=board.template)[1]),
     }
     template = draft_study(owner=board.owner, systems=("human",))
-    return board, actors, {"b": board.slug, "t": str(template.code), "j": job.code, "o": spare.pk}
+    return board, actors, {"b": board.slug, "t": str(template.code), "j": job.code, "c": check.code, "o": spare.pk}
 
 
 def filled(sent, board, actor, names):
@@ -139,7 +143,8 @@ def test_every_published_path_of_boards_is_in_the_table(world):
 
 
 def _published(path: str) -> str:
-    path = path.partition("?")[0].replace("{b}", "{slug}").replace("{j}", "{job}").replace("{o}", "{number}")
+    path = path.partition("?")[0].replace("{b}", "{slug}").replace("{o}", "{number}")
+    path = path.replace("{j}", "{job}").replace("{c}", "{job}")
     return re.sub(r"(submissions|rounds|snapshots)/\d/", r"\1/{number}/", path)
 
 

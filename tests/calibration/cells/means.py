@@ -165,4 +165,4 @@ def _wilson(rng) -> bool:
 def _ppi(rng) -> bool | None:
     metric = rng.normal(0, 1, 1000)
     human = 0.6 * metric[:50] + 0.8 * rng.normal(0, 1, 50)
-    return covered(prediction_powered.prediction_powered_mean(human, metric[:50], metric[50:]), 0.0)
+    return covered(prediction_powered.prediction_powered_mean(human, None, np.arange(50), judges=metric).combined, 0.0)

@@ -1,6 +1,7 @@
 """The lines of what a protocol finds missing or unwise in its section."""
 
 from studies.models import Output, Question, System
+from studies.protocols import REGISTRY
 from studies.protocols.marks import ERRORS
 from studies.protocols.marks.codebook import parse_categories
 from studies.services import lifecycle
@@ -49,6 +50,25 @@ from tests.messages.checklist.drafts import (
 from tests.messages.lines import Shown
 
 P = "studies/protocols"
+
+
+def _practice(make, n_outputs, any_question="", **given):
+    """What is said where these expected answers cannot be those of a practice item. ``any_question``: to each question."""
+
+    def scenario():
+        study = make()
+        section = study.sections.order_by("position").first()
+        section.purpose = "training"
+        answers = given | ({question.key: any_question for question in section.questions.all()} if any_question else {})
+        try:
+            REGISTRY[section.protocol].expected_practice_answers(section, [("alpha", False)] * n_outputs, answers)
+        except ValueError as refused:
+            return [Shown(str(refused))]
+        return []
+
+    return scenario
+
+
 LINES = {
     f"{P}/base:draw_pair_items": [
         ("two systems are needed to make a pair and there is 1", "Add another system", on(choice, arm(systems=["alpha"]))),
@@ -75,6 +95,14 @@ LINES = {
             humanlike, lambda s: Question.objects.filter(section__study=s, key="source").update(scale={"kind": "likert", "minimum": 1, "maximum": 5}))),
         ("A question about one text cannot name two systems", "#questions-group", on(humanlike, names_systems)),
         ("Annotators must see at least one text", "#id_m", on(humanlike, section_with(m=0))),
+    ],
+    f"{P}/base:parse_practice_answers": [
+        ("A page shows two texts", "Choose a second text", _practice(choice, 1, better="first")),
+        ("No expected answer is entered", "Enter the right answer", _practice(choice, 2)),
+    ],
+    f"{P}/base:_parse": [
+        ("is not among the texts", "Choose one of them", _practice(choice, 2, any_question="third")),
+        ("must be a number or a range from 1 to 5", "such as 1-2", _practice(rating, 1, any_question="6")),
     ],
     f"{P}/humanlike:expected_practice_answers": [
         ("First give the section the question “source”", "First give the section", practised(trained, lambda s: (without_practice(s), without_question("source")(s)), "human")),

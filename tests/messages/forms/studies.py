@@ -378,7 +378,7 @@ LINES = {
             "Use another protocol",
             practised(
                 lambda s, o: (
-                    setattr(s, "protocol", "rating"),
+                    setattr(s, "protocol", "spa"),
                     create_practice_item(s, [o["human", "news-human-001"]], by=None),
                 )
             ),

@@ -1,0 +1,214 @@
+"""Probes of a judge beside people: the length of the output, and the judge's own family of models."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.stats.arrays import FloatArray, binary_vector, validate_level
+from analysis.stats.judges._jackknife import SumsJackknife, ratio
+from analysis.stats.judges._rows import ClusteredRows, paired_scores
+from analysis.stats.results import Estimate, Record
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyProbe(Record):
+    """The judge's scores minus people's, for outputs of the judge's own family of models and for the others.
+
+    `difference` is own minus others, with the test that it is 0.
+    """
+
+    own: Estimate
+    others: Estimate
+    difference: Estimate
+
+
+def length_probe(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    *,
+    annotators: npt.ArrayLike | None,
+    prompts: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    population: str = "",
+    analysis: str = "judges.length",
+) -> Estimate:
+    """Change of the judge's error (its score minus a person's) per doubling of the output's length.
+
+    Parameters
+    ----------
+    judge, people : array_like, shape (n_rows,)
+        For each score of a person: the judge's score of the same output, and the person's. NaN is missing.
+    lengths : array_like, shape (n_rows,)
+        Length of the output, for example in words; greater than 0.
+    annotators : array_like, shape (n_rows,), or None
+        The person of each row; None if nobody knows them.
+    prompts : array_like, shape (n_rows,)
+        The prompt of each row.
+    weights : array_like, shape (n_rows,), optional
+        Inverse probabilities with which the outputs were drawn. Equal if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    population : {"", "people_and_prompts", "people"}, default ""
+        As in `clusters.annotator_prompt_clustered_mean`.
+    analysis : str, optional
+        Name that is copied to the record.
+
+    Returns
+    -------
+    Estimate
+        The slope in points of the scale; positive if the judge favours long outputs more than people do.
+        `detail["judge_slope"]` and `detail["people_slope"]` are the slopes of both scores, whose difference it is. All
+        outputs equally long: `not_identified`.
+
+    Raises
+    ------
+    ValueError
+        If a length is not positive or the lengths of the arguments differ.
+
+    Notes
+    -----
+    Weighted least squares of judge - person on log2(length). The variance is that of leaving out each person and each
+    prompt.
+
+    Examples
+    --------
+    >>> people, prompts = np.repeat(np.arange(8), 20), np.tile(np.arange(20), 8)
+    >>> words = 50 * 2.0 ** (prompts % 4)
+    >>> said = 3.0 + (people + prompts * 3) % 3
+    >>> slope = length_probe(said + 0.5 * np.log2(words) + (prompts % 5) / 9, said, words, annotators=people, prompts=prompts)
+    >>> round(slope.estimate, 2), slope.pvalue < 0.001
+    (0.5, True)
+    """
+    validate_level(level)
+    apart, is_used, columns = paired_scores(judge, people, lengths=lengths)
+    refused = np.flatnonzero(columns["lengths"] <= 0)
+    if len(refused):
+        raise ValueError(f"lengths: row {int(refused[0])} is {columns['lengths'][refused[0]]:g}, not above 0")
+    rows = ClusteredRows.from_arrays(
+        is_used, annotators=annotators, prompts=prompts, weights=weights, population=population
+    )
+    x, w = np.log2(columns["lengths"][is_used]), rows.weights
+    x -= float(np.average(x, weights=w)) if len(x) else 0.0
+
+    def contributions(y: FloatArray) -> FloatArray:
+        centred = y - float(np.average(y, weights=w)) if len(y) else y
+        return np.asarray(w[:, None] * np.column_stack([np.ones_like(x), x, centred, x**2, x * centred]))
+
+    slopes = {
+        f"{name}_slope": float(value) if np.isfinite(value) else None
+        for name in ("judge", "people")
+        for value in _slope(contributions(columns[name][is_used]).sum(axis=0))
+    }
+    jackknife = SumsJackknife.from_rows(rows, contributions(apart[is_used]), _slope)
+    return jackknife.estimate(
+        undefined="all outputs are equally long",
+        level=level,
+        null=0.0,
+        analysis=analysis,
+        estimand="change of (judge - person) per doubling of the length",
+        detail={**slopes, "n_missing": int(np.sum(~is_used))},
+    )
+
+
+def family_probe(
+    judge: npt.ArrayLike,
+    people: npt.ArrayLike,
+    is_own_family: npt.ArrayLike,
+    *,
+    annotators: npt.ArrayLike | None,
+    prompts: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    population: str = "",
+    analysis: str = "judges.family",
+) -> FamilyProbe:
+    """Whether a judge favours outputs of its own family of models, beyond what people think of them.
+
+    Parameters
+    ----------
+    judge, people : array_like, shape (n_rows,)
+        For each score of a person: the judge's score of the same output, and the person's. NaN is missing.
+    is_own_family : array_like, shape (n_rows,)
+        1 if the system of the output belongs to the judge's family, else 0; NaN is missing.
+    annotators : array_like, shape (n_rows,), or None
+        The person of each row; None if nobody knows them.
+    prompts : array_like, shape (n_rows,)
+        The prompt of each row.
+    weights : array_like, shape (n_rows,), optional
+        Inverse probabilities with which the outputs were drawn. Equal if None.
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1.
+    population : {"", "people_and_prompts", "people"}, default ""
+        As in `clusters.annotator_prompt_clustered_mean`.
+    analysis : str, optional
+        Name that is copied to the records.
+
+    Returns
+    -------
+    FamilyProbe
+        Mean errors and their difference, in points of the scale. No output of one kind: `not_identified`.
+
+    Raises
+    ------
+    ValueError
+        If `is_own_family` is not 0 or 1, or the lengths differ.
+
+    Notes
+    -----
+    The difference in differences (judge - person | own) - (judge - person | others). A good family is no favour: people's
+    scores are subtracted. Its variance is that of leaving out each person and each prompt with both kinds of outputs.
+
+    Examples
+    --------
+    >>> people, prompts, own = (axis.ravel() for axis in np.indices((8, 20, 2)))
+    >>> said = 3.0 + (people + prompts * 3) % 3
+    >>> probe = family_probe(said + 0.4 * own + (prompts % 7) * own / 30, said, own, annotators=people, prompts=prompts)
+    >>> round(probe.difference.estimate, 2), probe.difference.pvalue < 0.001
+    (0.49, True)
+    """
+    validate_level(level)
+    own_family = binary_vector(is_own_family, "is_own_family")
+    apart, is_used, _ = paired_scores(judge, people, is_own_family=own_family)
+    rows = ClusteredRows.from_arrays(
+        is_used, annotators=annotators, prompts=prompts, weights=weights, population=population
+    )
+    error, is_own = apart[is_used], own_family[is_used] == 1
+    own, others = (
+        rows.where(kind).mean(
+            error[kind],
+            level=level,
+            bounds=None,
+            analysis=f"{analysis}.{name}",
+            estimand=f"mean of judge - person, {name}",
+        )
+        for kind, name in ((is_own, "own family"), (~is_own, "other systems"))
+    )
+
+    def difference(sums: FloatArray) -> FloatArray:
+        return (ratio(sums[..., 1], sums[..., 0]) - ratio(sums[..., 3], sums[..., 2]))[..., None]
+
+    kinds = [is_own.astype(np.float64), 1.0 - is_own]
+    contributions = rows.weights[:, None] * np.column_stack(
+        [column for kind in kinds for column in (kind, kind * error)]
+    )
+    jackknife = SumsJackknife.from_rows(rows, contributions, difference)
+    return FamilyProbe(
+        own,
+        others,
+        jackknife.estimate(
+            undefined="people scored outputs of the judge's own family only, or none of them",
+            level=level,
+            null=0.0,
+            analysis=f"{analysis}.difference",
+            estimand="mean of judge - person, own family - other systems",
+            detail={"n_missing": int(np.sum(~is_used))},
+        ),
+    )
+
+
+def _slope(sums: FloatArray) -> FloatArray:
+    n, x, y, squares, products = np.moveaxis(sums, -1, 0)
+    return ratio(products - x * ratio(y, n), squares - x * ratio(x, n))[..., None]

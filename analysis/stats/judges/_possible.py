@@ -1,0 +1,270 @@
+"""How much agreement with people is possible at all where people disagree with one another."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats.arrays import FloatArray, IntArray, validate_level
+from analysis.stats.judges._jackknife import SumsJackknife, ratio
+from analysis.stats.judges._rows import ClusteredRows, label_positions
+from analysis.stats.results import Estimate, Record
+
+# More ways to share out the labels of a panel than this take too long.
+MAX_WAYS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAgreement(Record):
+    """Agreement with the majority of `size` people: of the best possible judge, and of this one (None without a judge)."""
+
+    size: int
+    best: Estimate
+    judge: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleAgreement(Record):
+    """How much people agree with one another, and a judge beside that.
+
+    Attributes
+    ----------
+    pair_agreement : Estimate
+        Agreement of a person with another person.
+    with_majority_of_others : Estimate
+        Agreement of a person with the majority of the item's other people. Some judge reaches it: the true best is at
+        least as high.
+    best_possible : Estimate
+        Agreement with a person of a judge that knew the most frequent label of each item. It is too high with few
+        labels of an item, so the true best lies between the last two.
+    panels : tuple[PanelAgreement, ...]
+        Agreement with the majorities of several people.
+    judge_agreement, judge_minus_pair, judge_share_of_best, judge_share_of_others : Estimate or None
+        Of the judge: agreement with a person, that minus `pair_agreement` with the test that it is 0, and its shares of
+        `best_possible` and of `with_majority_of_others`. None without a judge.
+    n_items, n_single : int
+        Items used, and items left out because fewer than two people (or not the judge) labelled them.
+    """
+
+    pair_agreement: Estimate
+    with_majority_of_others: Estimate
+    best_possible: Estimate
+    panels: tuple[PanelAgreement, ...]
+    judge_agreement: Estimate | None
+    judge_minus_pair: Estimate | None
+    judge_share_of_best: Estimate | None
+    judge_share_of_others: Estimate | None
+    n_items: int
+    n_single: int
+
+
+def possible_agreement(
+    labels: npt.ArrayLike | Sequence[Sequence[object]],
+    *,
+    judge: npt.ArrayLike | Sequence[object] | None = None,
+    prompts: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    are_people_known: bool = True,
+    panel_sizes: Sequence[int] = (3, 5),
+    level: float = 0.95,
+    population: str = "",
+    analysis: str = "judges.possible_agreement",
+) -> PossibleAgreement:
+    """Agreement among people, the best that a judge can reach, and a judge's agreement as a share of it.
+
+    Parameters
+    ----------
+    labels : array_like, shape (n_items, n_people)
+        Labels of people: numbers or texts; None and NaN are missing.
+    judge : array_like, shape (n_items,), optional
+        The judge's labels. An item without one is left out.
+    prompts : array_like, shape (n_items,), optional
+        The prompt of each item. By default each item is its own.
+    weights : array_like, shape (n_items,), optional
+        Inverse probabilities with which the items were drawn. Equal if None.
+    are_people_known : bool, default True
+        Whether a column is a person. False: a column is only a place, so prompts are the only sample.
+    panel_sizes : sequence of int, default (3, 5)
+        Numbers of people whose majority a judge is compared with.
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1.
+    population : {"", "people_and_prompts", "people"}, default ""
+        As in `clusters.annotator_prompt_clustered_mean`.
+    analysis : str, optional
+        Name that is copied to the records.
+
+    Returns
+    -------
+    PossibleAgreement
+        The agreements. Without an item that two people labelled all have the status `no_data`.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or a panel is empty or too large for so many labels.
+
+    Notes
+    -----
+    Each label of a person is a row. Its value is the share of the item's other labels that are equal (pair); 1 if it is
+    the most frequent of the item's other labels (majority of others), or of all labels of the item (best possible),
+    divided by the number of labels that are equally frequent. Means over rows have intervals over people and prompts,
+    which take the most frequent labels as known.
+
+    For a panel, the labels of an item are drawn with replacement in the shares in which its people gave them. The best
+    judge gives the most probable majority. Equally frequent labels share the majority. Both numbers are means over
+    items, with intervals over prompts; with few labels of an item the best is too high.
+
+    Examples
+    --------
+    >>> labels = np.array([["a", "a", "b"], ["b", "b", "b"], ["a", "a", "a"], ["a", "b", "b"]] * 5)
+    >>> found = possible_agreement(labels, judge=["a", "b", "b", "b"] * 5)
+    >>> round(found.pair_agreement.estimate, 3), round(found.best_possible.estimate, 3)
+    (0.667, 0.833)
+    >>> round(found.judge_agreement.estimate, 3), round(found.judge_share_of_best.estimate, 3)
+    (0.583, 0.7)
+    """
+    validate_level(level)
+    given = np.asarray(labels, dtype=object)
+    if given.ndim != 2:
+        raise ValueError(f"labels: expected two dimensions, got {given.ndim}")
+    n_items, n_people = given.shape
+    sides: dict[str, npt.ArrayLike | Sequence[object]] = {"labels": given.ravel()}
+    if judge is not None:
+        own = np.asarray(judge, dtype=object)
+        if own.shape != (n_items,):
+            raise ValueError(f"judge: shape {own.shape} for {n_items} items")
+        sides["judge"] = np.repeat(own, n_people)
+    positions, names = label_positions(sides, None)
+    codes = positions["labels"].reshape(n_items, n_people)
+    of_judge = positions["judge"].reshape(n_items, n_people)[:, 0] if judge is not None else None
+    is_used = np.sum(codes >= 0, axis=1) >= 2
+    if of_judge is not None:
+        is_used &= of_judge >= 0
+    item_rows = ClusteredRows.from_arrays(
+        is_used,
+        annotators=None,
+        prompts=np.arange(n_items) if prompts is None else prompts,
+        weights=weights,
+    )
+    codes = codes[is_used]
+    counts = np.stack([np.sum(codes == number, axis=1) for number in range(len(names))], axis=1, dtype=np.float64)
+    item, column = np.nonzero(codes >= 0)
+    label = codes[item, column]
+    rows = ClusteredRows.from_arrays(
+        np.ones(len(item), dtype=np.bool_),
+        annotators=column if are_people_known else None,
+        prompts=item_rows.prompts[item],
+        weights=None if weights is None else item_rows.weights[item],
+        population=population,
+    )
+    others = counts[item]
+    others[np.arange(len(item)), label] -= 1
+    same = others[np.arange(len(item)), label] / others.sum(axis=1)
+    of_others, of_best = _share_of_mode(others, label), _share_of_mode(counts[item], label)
+
+    def mean(values: FloatArray, name: str, estimand: str) -> Estimate:
+        return rows.mean(values, level=level, analysis=f"{analysis}.{name}", estimand=estimand)
+
+    agreement = minus_pair = share_of_best = share_of_others = None
+    own_codes: IntArray | None = None
+    if of_judge is not None:
+        own_codes = of_judge[is_used]
+        agrees = np.asarray(label == own_codes[item], dtype=np.float64)
+        agreement = mean(agrees, "judge", "share of people's labels that the judge gave too")
+        minus_pair = rows.mean(
+            agrees - same,
+            null=0.0,
+            level=level,
+            bounds=(-1.0, 1.0),
+            analysis=f"{analysis}.judge_minus_pair",
+            estimand="agreement of the judge with a person - agreement of another person with a person",
+        )
+        share_of_best, share_of_others = (
+            _ratio(rows, agrees, part, level=level, analysis=f"{analysis}.{name}", estimand=estimand)
+            for part, name, estimand in (
+                (of_best, "share_of_best", "agreement of the judge / best possible agreement"),
+                (of_others, "share_of_others", "agreement of the judge / agreement with the majority of others"),
+            )
+        )
+    return PossibleAgreement(
+        mean(same, "pair", "agreement of a person with another person"),
+        mean(of_others, "majority_of_others", "agreement of a person with the majority of the item's other people"),
+        mean(of_best, "best", "agreement with a person of a judge that knew each item's most frequent label"),
+        tuple(_panel(size, counts, own_codes, item_rows, level=level, analysis=analysis) for size in panel_sizes),
+        agreement,
+        minus_pair,
+        share_of_best,
+        share_of_others,
+        int(is_used.sum()),
+        int(np.sum(~is_used)),
+    )
+
+
+def _share_of_mode(counts: FloatArray, label: IntArray) -> FloatArray:
+    """Return 1 / (number of most frequent labels) where the label is one of them, else 0."""
+    is_mode = counts == counts.max(axis=1, keepdims=True, initial=0.0)
+    return np.asarray(is_mode[np.arange(len(label)), label] / np.maximum(1, is_mode.sum(axis=1)))
+
+
+def _ratio(
+    rows: ClusteredRows, numerator: FloatArray, denominator: FloatArray, *, level: float, analysis: str, estimand: str
+) -> Estimate:
+    contributions = rows.weights[:, None] * np.column_stack([numerator, denominator])
+    jackknife = SumsJackknife.from_rows(rows, contributions, lambda sums: ratio(sums[..., 0], sums[..., 1])[..., None])
+    return jackknife.estimate(
+        undefined="no person agrees with others", level=level, analysis=analysis, estimand=estimand
+    )
+
+
+def _panel(
+    size: int, counts: FloatArray, own: IntArray | None, rows: ClusteredRows, *, level: float, analysis: str
+) -> PanelAgreement:
+    if size < 1:
+        raise ValueError(f"panel_sizes: {size!r} is not a number of people")
+    patterns, pattern = np.unique(counts, axis=0, return_inverse=True)
+    chances = _majority_chances(patterns, size)[pattern.ravel()] if len(counts) else counts
+    common: dict[str, Any] = {"level": level}
+    best = rows.mean(
+        np.minimum(1.0, chances.max(axis=1, initial=0.0)),
+        analysis=f"{analysis}.panel.{size}.best",
+        estimand=f"agreement with the majority of {size} people of a judge that knew its most probable label",
+        **common,
+    )
+    judge = None
+    if own is not None:
+        judge = rows.mean(
+            np.minimum(1.0, chances[np.arange(len(own)), own]),
+            analysis=f"{analysis}.panel.{size}.judge",
+            estimand=f"agreement of the judge with the majority of {size} people",
+            **common,
+        )
+    return PanelAgreement(size, best, judge)
+
+
+def _majority_chances(counts: FloatArray, size: int) -> FloatArray:
+    """Return the chance of each label to be the majority of `size` draws; labels that are equally frequent share it."""
+    n_labels = counts.shape[1]
+    if math.comb(size + n_labels - 1, size) > MAX_WAYS:
+        raise ValueError(f"panel_sizes: {size} people are too many for {n_labels} labels")
+    ways = np.array(list(_compositions(size, n_labels)), dtype=np.float64)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    is_mode = ways == ways.max(axis=1, keepdims=True)
+    won = is_mode / is_mode.sum(axis=1, keepdims=True)
+    coefficient = np.exp(special.gammaln(size + 1) - special.gammaln(ways + 1).sum(axis=1))
+    found: FloatArray = np.zeros(shares.shape)
+    for way, number, winners in zip(ways, coefficient, won, strict=True):
+        found += (number * np.prod(shares**way, axis=1))[:, None] * winners
+    return found
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, parts - 1):
+            yield (first, *rest)

@@ -1,0 +1,144 @@
+"""Correlation of the systems' true mean scores, without the noise of few items."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
+from analysis.stats.metrics._statistics import divide_by_max_abs
+from analysis.stats.metrics._systems import MIN_SYSTEMS
+from analysis.stats.metrics._tables import ITEMS, ScoreTables, too_few_systems_estimate
+from analysis.stats.results import Estimate, Interval
+
+# With fewer items the variance of a correlation is not estimated.
+MIN_ITEMS = 10
+
+
+def noise_corrected_correlation(
+    human: npt.ArrayLike, metric: npt.ArrayLike, *, level: float = 0.95, unit: str = "item"
+) -> Estimate:
+    """Pearson's correlation that the systems' mean scores would have over all items like these, with an interval.
+
+    Parameters
+    ----------
+    human : array_like, shape (n_items, K)
+        Human scores; NaN is missing. An item without a score of each system is left out.
+    metric : array_like, shape (n_items, K) or (K,)
+        Metric scores. (K,) is for a metric of the whole output, which has no noise.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    unit : str, optional
+        Label that is copied to the record.
+
+    Returns
+    -------
+    Estimate
+        The correlation of these K systems for items like these, cut at -1 and 1; `detail["uncut"]` can be beyond. `n`
+        counts the items used, `detail["n_incomplete"]` the others. `detail["human_reliability"]` and
+        `detail["metric_reliability"]` are the shares of the variance of observed means that are no noise. If the systems
+        cannot be told from noise, the status is `not_identified`: no correlation is excluded. With fewer than four
+        systems or ten items: `not_applicable`.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or `level` is not allowed.
+
+    Notes
+    -----
+    With scores centred on each item's mean over systems, A_xy is the mean over pairs of different items i, j of sum_k
+    x_ik y_jk. It estimates the sum of products of true means without bias, because noise of different items is
+    independent; the noise of one item may be correlated between both sides. The correlation is A_xy / s with s =
+    sqrt(A_xx A_yy), corrected by the jackknife. Fieller's interval: all rho with (A_xy - rho s)^2 <= t^2 var(A_xy - rho
+    s), with the jackknife variance over items and t on n - 1.
+
+    Simulated with 400 studies in each cell of 5 and 11 systems, 30, 100 and 400 items, true correlations 0, .6 and 1, and
+    noise that both sides share or not: with 100 and 400 items .92 to 1 of the intervals of level .95 hold the truth.
+    With 30 items that are mostly noise, .04 to .14 of the studies have an interval, and .81 to 1 of these hold it. Items are
+    the only sample: the people are taken as given.
+
+    References
+    ----------
+    Spearman 1904, The proof and measurement of association between two things; Fieller 1954, Some problems in interval
+    estimation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.linspace(0, 1, 8)
+    >>> human, metric = truth + rng.normal(0, 1.5, (300, 8)), truth + rng.normal(0, 1.5, (300, 8))
+    >>> found = noise_corrected_correlation(human, metric)
+    >>> found.interval.low < 1.0 <= found.interval.high, found.detail["observed"] < found.estimate
+    (True, True)
+    """
+    validate_level(level)
+    tables = ScoreTables.from_arrays(human, metric)
+    is_complete = ~np.isnan(tables.human).any(axis=1)
+    x = divide_by_max_abs(tables.human[is_complete])
+    scores = tables.metric if tables.fixed is None else np.broadcast_to(tables.fixed, tables.human.shape)
+    y = divide_by_max_abs(scores[is_complete])
+    n = len(x)
+    common: dict[str, Any] = {
+        "analysis": "metrics.noise_corrected_correlation",
+        "estimand": "Pearson's correlation of systems' mean scores over all items like these",
+        "unit": unit,
+        "n": n,
+        "n_rows": int(x.size),
+        "settings": {"level": level, "population": ITEMS},
+    }
+    edge = too_few_systems_estimate(tables, MIN_SYSTEMS, common)
+    if edge is not None:
+        return edge
+    detail: dict[str, Any] = {"n_systems": tables.n_systems, "n_incomplete": int(np.sum(~is_complete))}
+    if n < MIN_ITEMS:
+        reason = f"{n} items have scores of all systems; at least {MIN_ITEMS} are needed"
+        return Estimate(status="not_applicable", reason=reason, detail=detail, **common)
+    x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
+    (xx, xx_without), (yy, yy_without), (xy, xy_without) = (_products(*sides) for sides in ((x, x), (y, y), (x, y)))
+    observed = [float(np.sum(side.mean(axis=0) ** 2)) for side in (x, y)]
+    if min(observed) < MIN_SPREAD**2:
+        return Estimate(status="not_identified", reason="the scores of the systems are equal", detail=detail, **common)
+    for name, value, total in (("human", xx, observed[0]), ("metric", yy, observed[1])):
+        detail[f"{name}_reliability"] = max(0.0, value / total)
+    detail["observed"] = float(np.sum(x.mean(axis=0) * y.mean(axis=0)) / math.sqrt(observed[0] * observed[1]))
+    reason = "the systems cannot be told from noise; no correlation is excluded"
+    if min(xx, yy) <= 0 or min(float(xx_without.min()), float(yy_without.min())) <= 0:
+        return Estimate(status="not_identified", reason=reason, detail=detail, **common)
+    scale_without = np.sqrt(xx_without * yy_without)
+    scale = n * math.sqrt(xx * yy) - (n - 1) * float(scale_without.mean())
+    ends = None if scale <= 0 else _fieller(xy, xy_without, scale, scale_without, level)
+    if ends is None:
+        return Estimate(status="not_identified", reason=reason, detail=detail, **common)
+    low, high = (min(1.0, max(-1.0, end)) for end in ends)
+    detail["uncut"] = xy / scale
+    interval = Interval(level, low, high, "jackknife_fieller", clipped=(low, high) != ends)
+    return Estimate(estimate=min(1.0, max(-1.0, xy / scale)), interval=interval, detail=detail, **common)
+
+
+def _products(first: FloatArray, second: FloatArray) -> tuple[float, FloatArray]:
+    """Return the mean over pairs of different items of the products of scores, and that without each item."""
+    n = len(first)
+    own = np.sum(first * second, axis=1)
+    of_first, of_second = first.sum(axis=0), second.sum(axis=0)
+    value = float(of_first @ of_second - own.sum()) / (n * (n - 1))
+    without = np.sum((of_first - first) * (of_second - second), axis=1) - (own.sum() - own)
+    return value, np.asarray(without / ((n - 1) * (n - 2)))
+
+
+def _fieller(
+    top: float, top_without: FloatArray, bottom: float, bottom_without: FloatArray, level: float
+) -> tuple[float, float] | None:
+    """Return Fieller's interval of top / bottom, or None if it is unbounded."""
+    n = len(top_without)
+    t = float(special.stdtrit(n - 1, (1 + level) / 2))
+    moves = np.stack([top_without - top_without.mean(), bottom_without - bottom_without.mean()])
+    spread = t**2 * (n - 1) / n * (moves @ moves.T)
+    a = bottom**2 - float(spread[1, 1])
+    if a <= 0:
+        return None
+    b, c = top * bottom - float(spread[0, 1]), top**2 - float(spread[0, 0])
+    half = math.sqrt(max(0.0, b**2 - a * c))
+    return (b - half) / a, (b + half) / a

@@ -1,0 +1,134 @@
+"""Practice items of every protocol with known answers: asked on the study's own page, scored, and explained only afterwards."""
+
+import pytest
+from django.test import Client
+
+from annotators.models import Assignment, QualificationAttempt
+from annotators.pages.record import full_page_state
+from studies.models import Expected, Section
+from studies.protocols.base.test_questions import practice_answer
+from studies.services.practice import create_practice_item_and_delete_test_runs
+from tests import builders
+from tests.players import answered, claimed, open_page
+from tests.samples import blocking
+
+pytestmark = pytest.mark.django_db
+SYSTEMS = ("alpha", "beta", "gamma")
+# protocol: systems of an item, expected answers, right values and wrong values of a page by question key
+CASES = {
+    "rating": (("beta", "alpha", "gamma"), {"rating": "4-5"}),
+    "two_choice": (("beta", "alpha"), {"choice": "first"}),
+    "relative": (("beta", "alpha"), {"better": "second"}),
+    "ranking": (SYSTEMS, {"place": "1-2"}),
+    "best_worst": (SYSTEMS, {"best": "first", "worst": "second"}),
+}
+
+
+def outputs_of(study, prompt: int, names):
+    prompt_row = study.prompts.order_by("key")[prompt]
+    return [prompt_row.outputs.get(system__name=name) for name in names]
+
+
+def practised_draft(protocol, n_items=4, m=2, pass_mark: int | None = 2, owner=None):
+    study = builders.draft_study(systems=SYSTEMS, prompts=16, target_n=4, owner=owner)
+    section = builders.add_section(study, protocol, position=1, m=m)
+    names, given = CASES[protocol]
+    if protocol in ("rating", "two_choice"):
+        section.questions.update(key=next(iter(given)))
+    n_right = len(given)
+    Section.objects.filter(pk=section.pk).update(purpose="training", pass_mark=pass_mark and pass_mark * n_right)
+    section.refresh_from_db()
+    for number in range(n_items):
+        create_practice_item_and_delete_test_runs(
+            section, outputs_of(study, number, names), f"Because gold{number}.", given, by=None
+        )
+    settings = {"stopping": "none"} if protocol == "two_choice" else {}
+    builders.add_section(study, protocol, position=2, m=3, settings=settings)
+    return study, section
+
+
+def fresh(assignment):
+    return Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
+
+
+def answer_page(assignment, is_right: bool):
+    """Answer one page of practice items, rightly or wrongly."""
+    _, page, asks = open_page(assignment)
+    scales = {question.id: question.scale for question in page.questions}
+    right = {
+        (row.item_id, row.question_id): practice_answer(row, scales[row.question_id])
+        for row in Expected.objects.filter(item__in=[item.id for item in page.items])
+    }
+    sent = {}
+    (item,) = page.items
+    letters = {exposure: label for label, exposure in item.exposures}
+    for slot, ask in asks.items():
+        known = right[item.id, ask.question_id]
+        if known.better and ask.answer_column == "chosen":
+            others = [label for pk, label in letters.items() if pk != known.better]
+            # Best and worst must differ, so a wrong page swaps the two.
+            wrong = next(
+                (letters[other.better] for (i, q), other in right.items() if i == item.id and q != ask.question_id),
+                others[0],
+            )
+            sent[slot] = letters[known.better] if is_right else wrong
+        elif known.better:
+            sent[slot] = "5" if (ask.exposure_id == known.better) is is_right else "1"
+        elif ask.exposure_id == known.about:
+            low = is_right if known.high < 3 else not is_right
+            sent[slot] = "1" if low else ("3" if known.high < 3 else "5")
+        else:
+            sent[slot] = "3" if known.high >= 3 else "2"
+    answered(assignment, **sent)
+    return page.key
+
+
+def look(assignment, key):
+    return Client().get(f"/p/{assignment.code}/{key}/").content.decode()
+
+
+def begin(assignment):
+    """Go on to the first page of practice items."""
+    while full_page_state(fresh(assignment)).next_key == "start" or not open_page(fresh(assignment))[1].items:
+        answered(fresh(assignment))
+
+
+@pytest.mark.parametrize("protocol", CASES)
+def test_a_test_asks_practice_items_on_the_studys_page_and_shows_no_truth(protocol):
+    study, _ = practised_draft(protocol)
+    assert not blocking(study)
+    study = builders.launched(study)
+    good, bad = claimed(study, "good"), claimed(study, "bad")
+    for assignment, is_right in ((good, True), (bad, False)):
+        begin(assignment)
+        for _ in range(4):
+            key = full_page_state(fresh(assignment)).next_key
+            page = look(assignment, key)
+            answer_page(fresh(assignment), is_right)
+            shown = page + look(assignment, f"{key}t") + look(assignment, full_page_state(fresh(assignment)).next_key)
+            assert not any(word in shown for word in (*SYSTEMS, "gold", "Because", "That is right."))
+            if fresh(assignment).released_reason:
+                break
+            if full_page_state(fresh(assignment)).next_key.endswith("again"):
+                answered(fresh(assignment))
+            if not full_page_state(fresh(assignment)).steps[full_page_state(fresh(assignment)).next_key].attempt:
+                break
+    n = 2 * len(CASES[protocol][1])
+    rows = QualificationAttempt.objects.order_by("pk").values_list("assignment", "number", "n_right", "n_asked")
+    assert list(rows) == [(good.pk, 1, n, n), (bad.pk, 1, 0, n), (bad.pk, 2, 0, n)]
+    assert fresh(bad).released_reason == "screened_out" and not fresh(good).released_at
+
+
+@pytest.mark.parametrize("protocol", CASES)
+def test_practice_explains_each_page_only_after_its_answer(protocol):
+    study = builders.launched(practised_draft(protocol, pass_mark=None)[0])
+    for name, is_right in (("good", True), ("bad", False)):
+        assignment = claimed(study, name)
+        begin(assignment)
+        key = full_page_state(fresh(assignment)).next_key
+        page = look(assignment, key) + look(assignment, f"{key}t")
+        assert "gold" not in page and "Because" not in page
+        answer_page(fresh(assignment), is_right)
+        after = look(assignment, f"{key}t")
+        assert "Because gold" in after and ("That is right." in after) is is_right
+        assert not any(name in page + after for name in SYSTEMS)
