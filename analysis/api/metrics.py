@@ -109,16 +109,16 @@ class ComputeRequestSerializer(StrictMixin, serializers.Serializer):
     names = ListField(child=CleanTextField(), help_text="Names of built-in metrics or plug-ins.")
 
 
-class ComparisonSerializer(serializers.Serializer):
+class MetricsComparisonSerializer(serializers.Serializer):
     question = serializers.CharField()
     at = serializers.DateTimeField()
     n_answers = serializers.IntegerField()
     result = serializers.DictField()
 
 
-class ComparisonsSerializer(serializers.Serializer):
+class MetricsComparisonsSerializer(serializers.Serializer):
     is_stale = serializers.BooleanField(help_text="true: answers or metrics changed after these were computed.")
-    results = ComparisonSerializer(many=True)
+    results = MetricsComparisonSerializer(many=True)
 
 
 class MetricsView(StudyView):
@@ -242,7 +242,7 @@ class MetricsComparisonView(StudyView):
 
     write_action = Action.ANALYSE
 
-    @document_operation("Agreement of metrics with people", ComparisonsSerializer, tag=TAG)
+    @document_operation("Agreement of metrics with people", MetricsComparisonsSerializer, tag=TAG)
     def get(self, request, code):
         check_outcomes_visible(self.study, counted_origins(self.study))
         stored = comparison.latest_comparisons(self.study)

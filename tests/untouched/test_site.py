@@ -46,6 +46,7 @@ DO = {
     "studies/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",
     "boards/<slug:slug>/manage/rounds/": "opens a round", "boards/<slug:slug>/manage/anchors/": "chooses an anchor",
     "boards/<slug:slug>/team/": "submits", "studies/<uuid:code>/annotators/<slug:annotator>/barring/": "bars, or lifts a barring",
+    "studies/<uuid:code>/judge/": "draws a sample, or compares", "studies/<uuid:code>/metrics/": "stores or computes scores",
 }  # fmt: skip
 
 

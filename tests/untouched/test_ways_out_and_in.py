@@ -62,6 +62,9 @@ ASKED_FOR = {
     "api-studies": "makes a study (written back below)", "api-exclusions": "excludes people", "api-exclusion-reverse": "takes an exclusion back",
     "api-payments": "writes down a payment", "api-analyses": "starts an analysis", "api-exports": "starts an export", "api-job": "cancels a job",
     "api-archive": "starts an archive", "api-annotator-bar": "bars somebody", "api-annotator-lift": "lifts a barring",
+    "api-metrics": "stores scores", "api-metrics-compute": "computes scores", "api-metrics-comparison": "compares with people",
+    "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
+    "api-calibrated": "combines judges with people",
 }  # fmt: skip
 
 

@@ -28,6 +28,8 @@ OK, SEEN = "ok", "seen"
 READ = dict(zip(ACTORS, (401, 404, OK, 403, OK, OK, OK, OK, 404, 401, 401), strict=True))
 MEMBER = READ | {"coder": OK}
 WRITE = dict(zip(ACTORS, (401, 404, 403, 403, OK, OK, OK, 403, 404, 401, 401), strict=True))
+# What is sent is wrong, but only who may write learns that.
+REFUSED = {actor: 400 if answer == OK else answer for actor, answer in WRITE.items()}
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
@@ -75,6 +77,9 @@ TABLE = (
     ("GET", "studies/{s}/analyses/", None, READ),
     ("POST", "studies/{s}/analyses/", {}, WRITE),
     ("GET", "studies/{s}/analyses/1/", None, READ),
+    ("GET", "studies/{s}/judge/", None, READ),
+    ("POST", "studies/{s}/judge/", None, WRITE),
+    ("POST", "studies/{s}/judge/sample/", {}, REFUSED),
     ("GET", "studies/{s}/calibrated/", None, READ),
     ("POST", "studies/{s}/calibrated/", {"sample": "random"}, WRITE),
     ("GET", "studies/{s}/jobs/", None, READ),

@@ -7,6 +7,7 @@ from analysis.data.frames import responses_frame
 from analysis.data.test_answers import pilot_agrees, read_test_answers
 from annotators.models import Assignment
 from annotators.pay.verdicts.evidence import measure_work_evidence
+from studies.protocols.base.fields import TIE
 from studies.protocols.base.test_questions import KnownAnswer
 from tests.known_answers import answered
 
@@ -70,8 +71,8 @@ def test_verdict_evidence_counts_the_same_answers():
     [
         (KnownAnswer(better=1), {"value": None, "chosen": 1}, True),
         (KnownAnswer(better=1), {"value": None, "chosen": 2}, False),
-        (KnownAnswer(better=1), {"value": None, "is_tie": True}, None),
-        (KnownAnswer(better=1, is_neutral_counted=True), {"value": None, "is_tie": True}, False),
+        (KnownAnswer(better=1), {"value": None, "choice": TIE}, None),
+        (KnownAnswer(better=1, is_neutral_counted=True), {"value": None, "choice": TIE}, False),
         (KnownAnswer(better=1, middle=3), {"value": 4, "exposure": 1}, True),
         (KnownAnswer(better=1, middle=3), {"value": 4, "exposure": 2}, False),
         (KnownAnswer(better=1, middle=3), {"value": 2, "exposure": 2}, True),

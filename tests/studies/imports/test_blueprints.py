@@ -166,7 +166,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     assert page.count("Make a draft") == len(STUDY_TEMPLATES)
     n_papers = sum(one.is_from_paper for one in STUDY_TEMPLATES)
     assert page.count("As in the paper") == page.count("Differences from the paper") == n_papers
-    assert page.count("As the method asks") == page.count("What we chose") == len(STUDY_TEMPLATES) - n_papers == 1
+    assert page.count("As the method asks") == page.count("What we chose") == len(STUDY_TEMPLATES) - n_papers == 2
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()
     assert "Image makers (template)" in text and "there are 0" in text and "no contact for annotators" in text
