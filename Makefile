@@ -8,6 +8,8 @@ export HEVAL_HOME ?= $(CURDIR)/state
 # Processes of the test run; 0: in this one.
 WORKERS ?= 2
 ARGS ?=
+# Each process of the test run has one thread: more of them wait for one another, and a matrix of 2 s takes 50.
+test test-slow test-postgres test-postgres-more: export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: help demo up test coverage test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
 
