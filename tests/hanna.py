@@ -69,21 +69,34 @@ def make_study(owner, rows: list[dict[str, str]], home: Path):
     outputs = home / "outputs.csv"
     outputs.write_bytes(
         as_csv(
-            {"system": row["system"], "prompt_key": f"p{row['prompt']}", "prompt_text": f"Prompt {row['prompt']}",
-             "text": f"Story of {row['system']} for prompt {row['prompt']}."}
-            for row in rows if row["criterion"] == CRITERIA[0]
+            {
+                "system": row["system"],
+                "prompt_key": f"p{row['prompt']}",
+                "prompt_text": f"Prompt {row['prompt']}",
+                "text": f"Story of {row['system']} for prompt {row['prompt']}.",
+            }
+            for row in rows
+            if row["criterion"] == CRITERIA[0]
         )
-    )  # fmt: skip
+    )
     import_stimuli_file(study, outputs, options=Options(creates_systems=True), by=owner)
     study = Study.objects.get(pk=study.pk)
     answers = home / "answers.csv"
     answers.write_bytes(
         as_csv(
-            {"annotator": place, "question": row["criterion"], "system": row["system"], "shown:A": row["system"], "prompt_key": f"p{row['prompt']}",
-             "value": row[place].removesuffix(".0")}
-            for row in rows for place in PEOPLE if row[place]
+            {
+                "annotator": place,
+                "question": row["criterion"],
+                "system": row["system"],
+                "shown:A": row["system"],
+                "prompt_key": f"p{row['prompt']}",
+                "value": row[place].removesuffix(".0"),
+            }
+            for row in rows
+            for place in PEOPLE
+            if row[place]
         )
-    )  # fmt: skip
+    )
     report = import_answers_and_close_draft(study, answers, by=owner)
     assert report.is_sound, [str(problem) for problem in report.problems.first]
     return Study.objects.get(pk=study.pk)

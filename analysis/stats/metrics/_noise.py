@@ -39,7 +39,7 @@ def noise_corrected_correlation(
         The correlation of these K systems for items like these, cut at -1 and 1; `detail["uncut"]` can be beyond. `n`
         counts the items used, `detail["n_incomplete"]` the others. `detail["human_reliability"]` and
         `detail["metric_reliability"]` are the shares of the variance of observed means that are no noise. If the systems
-        cannot be told from noise, the status is `not_identified`: no correlation is excluded. With fewer than four
+        cannot be distinguished from noise, the status is `not_identified`: no correlation is excluded. With fewer than four
         systems or ten items: `not_applicable`.
 
     Raises
@@ -104,7 +104,7 @@ def noise_corrected_correlation(
     for name, value, total in (("human", xx, observed[0]), ("metric", yy, observed[1])):
         detail[f"{name}_reliability"] = max(0.0, value / total)
     detail["observed"] = float(np.sum(x.mean(axis=0) * y.mean(axis=0)) / math.sqrt(observed[0] * observed[1]))
-    reason = "the systems cannot be told from noise; no correlation is excluded"
+    reason = "the systems cannot be distinguished from noise; no correlation is excluded"
     if min(xx, yy) <= 0 or min(float(xx_without.min()), float(yy_without.min())) <= 0:
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
     scale_without = np.sqrt(xx_without * yy_without)
