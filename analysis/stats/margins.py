@@ -8,11 +8,9 @@ import math
 from dataclasses import dataclass, replace
 
 from analysis.stats.arrays import validate_level
+from analysis.stats.margin_names import HYPOTHESES, SUPERIORITY_BY_MARGIN
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
-NONINFERIORITY = "noninferiority"
-SUPERIORITY_BY_MARGIN = "superiority_by_margin"
-HYPOTHESES = (NONINFERIORITY, SUPERIORITY_BY_MARGIN)
 MARGIN_VERDICTS = (
     "noninferior",
     "noninferior_but_worse",

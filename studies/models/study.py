@@ -107,6 +107,7 @@ class Study(models.Model):
     )
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
     clone_of = optional_protected_foreign_key("self", "clones", editable=False)
+    size_plan = optional_protected_foreign_key("studies.SizePlan", editable=False)
     keeps_origin_out = models.BooleanField(
         "exclude annotators of the original study",
         default=True,

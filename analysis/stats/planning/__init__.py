@@ -8,6 +8,7 @@ A plan depends on assumptions about annotators before the study. It is not obser
 data.
 """
 
+from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._choices import simulate_choice_power, simulate_strategy_power_and_effort
 from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._exact import (
@@ -17,8 +18,10 @@ from analysis.stats.planning._exact import (
     compute_share_test_power,
     compute_two_group_test_power,
 )
+from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._human_likeness import simulate_human_likeness_power
 from analysis.stats.planning._leaderboard import simulate_leaderboard_power
+from analysis.stats.planning._parts import PlanPart, SimulatedSize, plan_parts, simulate_part
 from analysis.stats.planning._plan import Plan, PlanOptions, Prices
 from analysis.stats.planning._ratings import simulate_expected_utility_power, simulate_rating_power
 from analysis.stats.planning._search import HALVINGS
@@ -31,9 +34,26 @@ from analysis.stats.planning._simulation import (
     simulate,
     validate_simulation_size,
 )
+from analysis.stats.planning._sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._spa import simulate_spa_power
+from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 
 __all__ = [
+    "Headlines",
+    "PlanPart",
+    "SimulatedSize",
+    "StudyPlan",
+    "assemble_plan",
+    "assign_prompts",
+    "headlines",
+    "most_power_by_people",
+    "needed_people",
+    "needed_prompts",
+    "plan_parts",
+    "plan_study",
+    "simulate_answers",
+    "simulate_part",
+    "wrong_target",
     "BLOCKS",
     "SimulationCancelled",
     "HALVINGS",

@@ -1,0 +1,171 @@
+"""The headline of many simulated studies at once, with the numbers of `clusters.annotator_prompt_clustered_mean`."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from analysis.stats import clusters, equivalence, margins
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
+from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
+from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
+from analysis.stats.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines(Record):
+    """What the report of each run says: arrays of shape (runs,).
+
+    `low` and `high` are NaN without an interval. `is_difference`: the report claims a difference, `is_reached`: it claims
+    the goal of the plan. `by_bets`: bets replace the t test.
+    """
+
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    is_difference: BoolArray
+    is_reached: BoolArray
+    by_bets: BoolArray
+
+
+def headlines(
+    values: FloatArray, people: IntArray, prompts: IntArray | None, size: StudySize, target: Target
+) -> Headlines:
+    """Analyse many runs as the report analyses one.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (runs, n_rows)
+        Values, none missing.
+    people, prompts : ndarray of int, shape (n_rows,)
+        Annotator and prompt of each row, the same in every run. Without prompts, people are the only clusters.
+    size, target : StudySize, Target
+        The scale of the headline, and the goal of the plan.
+
+    Returns
+    -------
+    Headlines
+        The estimates, intervals and claims.
+
+    Notes
+    -----
+    The t distribution with the jackknife variances of `clusters.two_way_jackknife`, computed for all runs at once. Runs
+    with hardly any spread or with skewed answers are analysed one by one by `clusters.annotator_prompt_clustered_mean`,
+    which then bets.
+
+    Examples
+    --------
+    >>> from analysis.stats.planning import assign_prompts, simulate_answers
+    >>> from analysis.stats.plan_inputs import Variation
+    >>> size, target, rng = StudySize(protocol="two_choice", people=20, prompts=30, prompts_each=15), Target(), np.random.default_rng(0)
+    >>> who, what = assign_prompts(size, rng)
+    >>> values = simulate_answers(size, target, Variation(), who, what, runs=50, rng=rng)
+    >>> ours = headlines(values, who, what, size, target)
+    >>> one = clusters.annotator_prompt_clustered_mean(values[7], who, what, null=0.5, bounds=(0, 1), analysis="demo")
+    >>> bool(abs(ours.low[7] - one.interval.low) < 1e-12), bool(ours.is_difference[7]) == (one.pvalue < 0.05)
+    (True, True)
+    """
+    person_codes, n_people = label_codes(people, "people", len(people))
+    is_two_way = False
+    if prompts is not None:
+        prompt_codes, n_prompts = label_codes(prompts, "prompts", len(prompts))
+        is_two_way = target.population == "people_and_prompts" and n_prompts >= clusters.TOO_FEW_ITEMS
+    mean = values.mean(axis=1)
+    if n_people < 2:
+        nothing = np.full(len(values), np.nan)
+        no = np.zeros(len(values), dtype=np.bool_)
+        return Headlines(mean, nothing, nothing, no, no, no)
+    residuals = values - mean[:, None]
+    variance, df_people, skewness = _jackknife(residuals, person_codes, n_people)
+    df = np.full(len(values), df_people)
+    if is_two_way:
+        by_prompt, df_prompts, skew_of_prompts = _jackknife(residuals, prompt_codes, n_prompts)
+        pairs, n_pairs = label_codes(person_codes * n_prompts + prompt_codes, "pairs", len(people))
+        by_pair = n_pairs / (n_pairs - 1) * (_sums(residuals, pairs, n_pairs) ** 2).sum(axis=1) / values.shape[1] ** 2
+        combined, largest = variance + by_prompt - by_pair, np.maximum(variance, by_prompt)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            satterthwaite = combined**2 / (variance**2 / df_people + by_prompt**2 / df_prompts)
+        df = np.where(combined >= largest, satterthwaite, np.where(variance >= by_prompt, df_people, df_prompts))
+        variance, skewness = np.maximum(combined, largest), np.maximum(skewness, skew_of_prompts)
+    se = np.sqrt(variance)
+    is_plain = (se >= MIN_SPREAD) & (skewness <= clusters.MAX_SKEWNESS)
+    has_test = n_people >= clusters.TOO_FEW_CLUSTERS
+    if is_two_way and not has_test:
+        is_plain[:] = False
+    found = _by_t(mean, np.where(is_plain, se, 1.0), np.maximum(1.0, np.where(is_plain, df, 1.0)), size, target)
+    if not has_test:
+        found.is_difference[:] = found.is_reached[:] = False
+    for row in np.flatnonzero(~is_plain):
+        _put_report_of_one_run(found, int(row), values[row], people, prompts if is_two_way else None, size, target)
+    return found
+
+
+def _by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, target: Target) -> Headlines:
+    """Return what `confidence.TCurve` says in each run; only plain runs are of use."""
+    half = special.stdtrit(df, 1 - target.level / 2) * se
+    low, high = mean - half, mean + half
+    is_difference = (low > size.null) | (high < size.null)
+    margin = target.margin or 0.0
+    if target.goal == "difference":
+        is_reached = is_difference.copy()
+    elif target.goal == EQUIVALENCE:
+        reach = special.stdtrit(df, 1 - target.level) * se
+        is_reached = (mean - reach > size.null - margin) & (mean + reach < size.null + margin)
+    else:
+        limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
+        is_reached = low > limit
+        if not size.bounds[0] < limit < size.bounds[1]:
+            is_reached[:] = False
+    no = np.zeros(len(mean), dtype=np.bool_)
+    return Headlines(
+        mean, np.maximum(low, size.bounds[0]), np.minimum(high, size.bounds[1]), is_difference, is_reached, no
+    )
+
+
+def _put_report_of_one_run(
+    found: Headlines,
+    row: int,
+    values: FloatArray,
+    people: IntArray,
+    prompts: IntArray | None,
+    size: StudySize,
+    target: Target,
+) -> None:
+    """Put what the report says of one run in its place."""
+    options: dict[str, Any] = {"null": size.null, "level": 1 - target.level, "bounds": size.bounds, "analysis": "plan"}
+    if prompts is None:
+        one = clusters.clustered_mean(values, people, **options)
+    else:
+        one = clusters.annotator_prompt_clustered_mean(values, people, prompts, **options)
+    found.by_bets[row] = one.settings.get("method") == "betting"
+    ends = (np.nan, np.nan) if one.interval is None else (one.interval.low, one.interval.high)
+    found.low[row], found.high[row] = ends
+    found.is_difference[row] = one.pvalue is not None and one.pvalue < target.level
+    found.is_reached[row] = found.is_difference[row]
+    margin = target.margin or 0.0
+    if target.goal == EQUIVALENCE:
+        tost = equivalence.equivalence_test_of_estimate(one, null=size.null, margin=margin, significance=target.level)
+        found.is_reached[row] = tost is not None and bool(tost.detail.get("is_equivalent"))
+    elif target.goal != "difference":
+        claim = margins.MarginHypothesis(target.goal, null=size.null, margin=margin)
+        tested = margins.margin_test(replace(one, sensitivity=()), claim, significance=target.level)
+        found.is_reached[row] = tested.pvalue is not None and tested.pvalue < target.level
+
+
+def _sums(residuals: FloatArray, codes: IntArray, count: int) -> FloatArray:
+    """Return the sum of each group in each run, shape (runs, count)."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(count))
+    return np.asarray(np.add.reduceat(residuals[:, order], starts, axis=1))
+
+
+def _jackknife(residuals: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, float, FloatArray]:
+    """Return `clusters.cv3_variance`, its degrees of freedom, and the skewness of the clusters' sums in each run."""
+    sums, sizes = _sums(residuals, codes, count), np.bincount(codes, minlength=count).astype(np.float64)
+    variance = (count - 1) / count * ((sums / (residuals.shape[1] - sizes)) ** 2).sum(axis=1)
+    spread = np.sqrt(np.mean(sums**2, axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        skewness = np.abs(np.mean(sums**3, axis=1)) / spread**3 / np.sqrt(count)
+    df = max(1.0, clusters.effective_n_clusters(sizes) - 1)
+    return variance, df, np.where(spread < MIN_SPREAD, 0.0, skewness)

@@ -1,0 +1,143 @@
+"""Other sizes of a planned study: those of its curves, and the smallest ones with enough power."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import NormalDist
+
+from analysis.stats.plan_inputs import FEWEST_PROMPTS, MOST_PEOPLE, StudySize, Target, Variation
+from analysis.stats.quick_power import components, plan_of_components, quick_plan, smallest_difference
+
+_NORMAL = NormalDist()
+PEOPLE_FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
+DIFFERENCE_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
+
+
+def wrong_target(size: StudySize, target: Target, variation: Variation) -> Target:
+    """Return the target under which reaching the goal is a wrong decision: no difference, or exactly the margin.
+
+    Parameters
+    ----------
+    size, target, variation : StudySize, Target, Variation
+        As in `plan_parts`.
+
+    Returns
+    -------
+    Target
+        The target. For a goal by a margin, its difference lies at the limit of the claim.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> round(wrong_target(size, Target(goal="equivalence", margin=0.05), Variation()).difference, 3)
+    0.55
+    """
+    if target.goal == "difference":
+        return replace(target, difference=0.5)
+    margin = target.margin or 0.0
+    limit = size.null + (-margin if target.goal == "noninferiority" else margin)
+    low, high = 1e-6, 1 - 1e-6
+    for _ in range(40):
+        middle = (low + high) / 2
+        if components(size, replace(target, difference=middle), variation).mean < limit:
+            low = middle
+        else:
+            high = middle
+    return replace(target, difference=(low + high) / 2)
+
+
+def most_power_by_people(size: StudySize, target: Target, variation: Variation) -> float:
+    """Return the approximate power with the same prompts and any number of people.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=40, prompts=10, prompts_each=10)
+    >>> round(most_power_by_people(size, Target(), Variation()), 2)
+    0.26
+    """
+    return quick_plan(_with_people(size, MOST_PEOPLE), target, variation).power
+
+
+def needed_people(size: StudySize, target: Target, variation: Variation) -> StudySize | None:
+    """Return the smallest size with the wanted power by other people alone, or None if no number of people has it."""
+    parts = components(size, target, variation)
+    return _smallest(
+        lambda n: _with_people(size, n),
+        max(6, math.ceil(size.prompts / size.prompts_each)),
+        MOST_PEOPLE,
+        lambda own: plan_of_components(parts, own, target).power >= target.wanted,
+    )
+
+
+def needed_prompts(size: StudySize, target: Target, variation: Variation) -> StudySize | None:
+    """Return the smallest size with the wanted power by other prompts alone, or None if no number of prompts has it.
+
+    Each person answers about as many as before, so more prompts mean fewer people for each.
+    """
+    if size.protocol == "spa":
+        return None
+    parts = components(size, target, variation)
+    return _smallest(
+        lambda n: replace(size, prompts=n),
+        max(FEWEST_PROMPTS, size.prompts_each),
+        size.people * size.prompts_each,
+        lambda own: plan_of_components(parts, own, target).power >= target.wanted,
+    )
+
+
+def _smallest(
+    sized: Callable[[int], StudySize], low: int, high: int, is_enough: Callable[[StudySize], bool]
+) -> StudySize | None:
+    """Return the smallest size that is enough, by bisection."""
+    if low > high or not is_enough(sized(high)):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if is_enough(sized(middle)):
+            high = middle
+        else:
+            low = middle + 1
+    return sized(low)
+
+
+def _with_people(size: StudySize, people: int) -> StudySize:
+    """Return the size with other people, and as many prompts each as fit."""
+    most_each = max(1, 5_000_000 // people)
+    return replace(size, people=people, prompts_each=min(size.prompts_each, most_each))
+
+
+def other_differences(size: StudySize, target: Target, variation: Variation) -> list[float]:
+    """Return differences around the smallest one that is found, on the side of the target."""
+    found = smallest_difference(size, replace(target, wanted=target.wanted), variation)
+    middle = 0.9 if found is None else found
+    spread = (middle - 0.5) / (_NORMAL.inv_cdf(1 - target.level / 2) + _NORMAL.inv_cdf(target.wanted))
+    critical = 0.5 + spread * _NORMAL.inv_cdf(1 - target.level / 2)
+    sign = 1 if target.difference >= 0.5 else -1
+    wanted = [critical + spread * _NORMAL.inv_cdf(q) for q in DIFFERENCE_QUANTILES]
+    return [round(0.5 + sign * (d - 0.5), 4) for d in wanted if 0.5 < d < 0.99]
+
+
+def other_people(size: StudySize) -> list[StudySize]:
+    fewest = math.ceil(size.prompts / size.prompts_each)
+    numbers = {max(6, fewest, round(size.people * factor)) for factor in PEOPLE_FACTORS} - {size.people}
+    return [replace(size, people=n) for n in sorted(numbers) if n * size.prompts_each <= 1_000_000]
+
+
+def other_prompts(size: StudySize) -> list[StudySize]:
+    """Return other numbers of prompts with the same answers, from everybody sees the same to nobody does."""
+    if size.protocol == "spa":
+        return []
+    fewest, most = size.prompts_each, size.people * size.prompts_each
+    numbers = {round(fewest * (most / fewest) ** (k / 6)) for k in range(7)} - {size.prompts}
+    return [replace(size, prompts=n) for n in sorted(numbers) if fewest <= n <= most]
+
+
+def other_protocols(size: StudySize, spa_prompts_each: int) -> list[StudySize]:
+    others = [p for p in ("rating", "two_choice", "ranking", "relative", "spa") if p != size.protocol]
+    if size.protocol == "humanlike":
+        return []
+    sizes = []
+    for protocol in others:
+        each = min(spa_prompts_each, size.prompts_each) if protocol == "spa" else size.prompts_each
+        sizes.append(replace(size, protocol=protocol, prompts_each=each, prompts=min(size.prompts, size.people * each)))
+    return sizes

@@ -1,0 +1,192 @@
+"""The plan of a whole study: its simulated power, what it would be with other sizes, and which resource is short."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from analysis.stats.plan_inputs import EQUIVALENCE, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.planning._parts import OTHER_RUNS, RUNS, SimulatedSize, plan_parts, simulate_part
+from analysis.stats.planning._simulation import SimulationCancelled
+from analysis.stats.planning._sizes import most_power_by_people
+from analysis.stats.results import Record
+
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPlan(Record):
+    """The plan of a study with one comparison, or with several at an equal level.
+
+    Attributes
+    ----------
+    planned : SimulatedSize
+        The size that was asked for.
+    differences, people, prompts, protocols : tuple[SimulatedSize, ...]
+        Other true differences; other numbers of people with the same prompts; other numbers of prompts with the same
+        answers, so with fewer labels for each; other protocols with the same people and prompts.
+    detectable, detectable_error : float or None
+        The smallest difference found with the wanted power, by interpolation of `differences`.
+    false_decision : SimulatedSize
+        The same size where there is no difference: its share of decisions is that of wrong ones. With the goal
+        equivalence: the same size at the margin, where every claim of equivalence is wrong.
+    most_power_by_people : float
+        The power with the same prompts and any number of people (approximate).
+    needed_people, needed_prompts : SimulatedSize or None
+        The smallest size with the wanted power by one resource alone, None if there is none.
+    settings : dict
+        What was planned, with the seed.
+    """
+
+    planned: SimulatedSize
+    differences: tuple[SimulatedSize, ...]
+    people: tuple[SimulatedSize, ...]
+    prompts: tuple[SimulatedSize, ...]
+    protocols: tuple[SimulatedSize, ...]
+    detectable: float | None
+    detectable_error: float | None
+    false_decision: SimulatedSize
+    most_power_by_people: float
+    needed_people: SimulatedSize | None
+    needed_prompts: SimulatedSize | None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def assemble_plan(
+    size: StudySize,
+    target: Target,
+    variation: Variation,
+    simulated: Sequence[SimulatedSize],
+    *,
+    settings: Mapping[str, Any] | None = None,
+) -> StudyPlan:
+    """Return the plan from the results of all its parts.
+
+    Parameters
+    ----------
+    size, target, variation : StudySize, Target, Variation
+        As in `plan_parts`.
+    simulated : sequence[SimulatedSize]
+        The results, in any order.
+    settings : mapping, optional
+        What is stored with the plan, for example its seed.
+
+    Returns
+    -------
+    StudyPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the planned size is not among the results.
+    """
+    by_kind: dict[str, list[SimulatedSize]] = {}
+    for one in simulated:
+        by_kind.setdefault(one.kind, []).append(one)
+    if "planned" not in by_kind:
+        raise ValueError("simulated: the planned size is not among the results.")
+    planned = by_kind["planned"][0]
+    curve = tuple(sorted([*by_kind.get("difference", []), planned], key=lambda one: one.difference))
+    detectable, error = (None, None) if target.goal == EQUIVALENCE else _detectable(curve, target.wanted)
+
+    def in_order(kind: str, key: Callable[[SimulatedSize], Any]) -> tuple[SimulatedSize, ...]:
+        return tuple(sorted([*by_kind.get(kind, []), planned], key=key))
+
+    return StudyPlan(
+        planned=planned,
+        differences=curve,
+        people=in_order("people", lambda one: one.size.people),
+        prompts=in_order("prompts", lambda one: one.size.prompts),
+        protocols=in_order("protocol", lambda one: PROTOCOLS.index(one.size.protocol)),
+        detectable=detectable,
+        detectable_error=error,
+        false_decision=by_kind["margin" if target.goal == EQUIVALENCE else "null"][0],
+        most_power_by_people=most_power_by_people(size, target, variation),
+        needed_people=next(iter(by_kind.get("needed_people", [])), None),
+        needed_prompts=next(iter(by_kind.get("needed_prompts", [])), None),
+        settings={
+            "size": size.as_dict(),
+            "target": target.as_dict(),
+            "variation": variation.as_dict(),
+            **(settings or {}),
+        },
+    )
+
+
+def plan_study(
+    size: StudySize,
+    target: Target,
+    variation: Variation,
+    *,
+    seed: int,
+    draws: Sequence[Variation] = (),
+    runs: int = RUNS,
+    other_runs: int = OTHER_RUNS,
+    progress: Callable[[int, int], None] | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> StudyPlan:
+    """Plan a study in this process: all parts one after the other.
+
+    Parameters
+    ----------
+    size, target, variation : StudySize, Target, Variation
+        The design, what it is to find, and how much people and prompts vary.
+    seed : int
+        Seed of all random draws.
+    draws : sequence[Variation], optional
+        Draws of the variation from a pilot, see `simulate_part`.
+    runs, other_runs : int
+        As in `plan_parts`.
+    progress : callable[[int, int], None], optional
+        Called with (done, total) after each part.
+    is_cancelled : callable[[], bool], optional
+        Called before each part.
+
+    Returns
+    -------
+    StudyPlan
+        The plan.
+
+    Raises
+    ------
+    SimulationCancelled
+        If `is_cancelled` returns True.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=20, prompts=40, prompts_each=10)
+    >>> plan = plan_study(size, Target(difference=0.7), Variation(), seed=1, runs=200, other_runs=100)
+    >>> 0.9 < plan.planned.power, plan.false_decision.power < 0.12, plan.needed_people.size.people < 20
+    (True, True, True)
+    """
+    parts = plan_parts(size, target, variation, seed=seed, runs=runs, other_runs=other_runs)
+    simulated = []
+    for number, part in enumerate(parts):
+        if is_cancelled is not None and is_cancelled():
+            raise SimulationCancelled(f"after {number} of {len(parts)} parts")
+        simulated.append(simulate_part(part, draws or variation))
+        if progress is not None:
+            progress(number + 1, len(parts))
+    return assemble_plan(size, target, variation, simulated, settings={"seed": seed, "n_draws": len(draws)})
+
+
+def _detectable(curve: Sequence[SimulatedSize], wanted: float) -> tuple[float | None, float | None]:
+    """Return where the curve crosses the wanted power, with its Monte-Carlo error: weighted least squares of probits near it."""
+    points = [one for one in curve if 0.02 < one.power < 0.98 and one.difference != 0.5]
+    if len(points) < 2 or not min(one.power for one in points) < wanted < max(one.power for one in curve):
+        return None, None
+    x = np.array([one.difference for one in points])
+    p = np.array([one.power for one in points])
+    z = np.array([_NORMAL.inv_cdf(value) for value in p])
+    density = np.array([_NORMAL.pdf(value) for value in z])
+    weights = np.array([one.runs for one in points]) * density**2 / (p * (1 - p))
+    mean_x, mean_z = np.average(x, weights=weights), np.average(z, weights=weights)
+    slope = float(np.sum(weights * (x - mean_x) * (z - mean_z)) / np.sum(weights * (x - mean_x) ** 2))
+    if abs(slope) < 1e-9:
+        return None, None
+    found = float(mean_x + (_NORMAL.inv_cdf(wanted) - mean_z) / slope)
+    variance = 1 / np.sum(weights) + (found - mean_x) ** 2 / np.sum(weights * (x - mean_x) ** 2)
+    return found, float(np.sqrt(variance) / abs(slope))

@@ -1,0 +1,38 @@
+"""Plans of the size of a study: what was asked, and what simulated studies said."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from .fields import optional_protected_foreign_key, protected_foreign_key
+from .guards import AppendOnlyModel
+from .study import Study
+
+
+class SizePlan(AppendOnlyModel):
+    """A computed plan of a study's size. `Study.size_plan` is the one that the researcher chose.
+
+    ``inputs``: the size, the target, the variation, the pace and the prices (`analysis.stats.plan_inputs`, `plan_budget`).
+    ``fingerprint``: sha256 of the inputs and of the version of the method, so that the same question is computed once.
+    ``seed``: the seed of all simulations. ``result``: a `StudyPlan` with its budget, as JSON.
+    """
+
+    study = protected_foreign_key(Study, "size_plans")
+    inputs = models.JSONField()
+    fingerprint = models.CharField(max_length=64)
+    seed = models.BigIntegerField()
+    result = models.JSONField()
+    at = models.DateTimeField(db_default=Now())
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+
+    class Meta:
+        ordering = ["-pk"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "fingerprint"], name="size_plan_once_per_study_and_inputs"),
+            CheckConstraint(name="size_plan_has_a_fingerprint", condition=~Q(fingerprint="")),
+        ]
+
+    def __str__(self):
+        return f"plan {self.pk}"

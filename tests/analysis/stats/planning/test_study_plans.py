@@ -1,0 +1,141 @@
+"""Plans of whole studies: the simulation uses the report's own analysis, and the closed form agrees with it."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.stats import choice, planning, quick_power, ratings, spa
+from analysis.stats.plan_inputs import StudySize, Target, Variation
+
+SIZE = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=12)
+
+
+def simulated(size, target, variation=None, runs=4, seed=0):
+    variation = variation or Variation()
+    rng = np.random.default_rng(seed)
+    people, prompts = planning.assign_prompts(size, rng)
+    values = planning.simulate_answers(size, target, variation, people, prompts, runs=runs, rng=rng)
+    rows = (np.arange(size.people), None) if size.protocol == "spa" else (people, prompts)
+    return values, *rows, planning.headlines(values, *rows, size, target)
+
+
+def report_of(values, people, prompts, size, target):
+    """Return the estimate of the function that the protocol's report calls."""
+    options = {"population": target.population, "level": 1 - target.level}
+    if size.protocol == "two_choice":
+        return choice.annotator_weighted_preference_share(values, people, prompts, **options)
+    if size.protocol == "rating":
+        return ratings.probability_of_superiority(values, 1 - values, people, prompts=prompts, **options)
+    if size.protocol == "spa":
+        return spa.pair_preference_recommended(
+            100 * values,
+            100 - 100 * values,
+            rng=np.random.default_rng(0),
+            level=1 - target.level,
+            sensitivity_resamples=9,
+        )
+    half = size.bounds[1]
+    return ratings.paired_mean_difference(
+        values, 0 * values, people, prompts=prompts, scale=(-half, half), bounds=(-half, half), **options
+    )
+
+
+@pytest.mark.parametrize("protocol", ["two_choice", "rating", "relative", "spa"])
+@pytest.mark.parametrize("difference", [0.55, 0.97])
+@pytest.mark.parametrize("population", ["people_and_prompts", "people"])
+def test_a_plan_judges_simulated_answers_as_the_report_judges_real_ones(protocol, difference, population):
+    size = replace(SIZE, protocol=protocol, people=10, prompts=12, prompts_each=6)
+    target = Target(difference=difference, population=population, tests=2)
+    values, people, prompts, found = simulated(size, target, runs=6)
+    for run in range(6):
+        one = report_of(values[run], people, prompts, size, target)
+        assert found.estimate[run] == pytest.approx(one.estimate)
+        assert [found.low[run], found.high[run]] == pytest.approx([one.interval.low, one.interval.high])
+        assert found.is_difference[run] == (one.pvalue < target.level)
+
+
+@pytest.mark.parametrize("protocol", ["two_choice", "rating", "relative", "spa", "marks"])
+@pytest.mark.parametrize(("goal", "margin"), [("difference", None), ("equivalence", 0.6), ("noninferiority", 0.4)])
+def test_the_live_numbers_agree_with_the_simulation(protocol, goal, margin):
+    size = replace(SIZE, protocol=protocol, prompts_each=6 if protocol == "spa" else 12)
+    if margin:
+        margin *= {"relative": 0.6, "marks": 6}.get(protocol, 0.15)
+    target = Target(difference=0.5 if goal == "equivalence" else 0.6, goal=goal, margin=margin)
+    part = planning.PlanPart(kind="planned", size=size, target=target, runs=600, seed=(3,))
+    found, quick = planning.simulate_part(part, Variation()), quick_power.quick_plan(size, target, Variation())
+    assert quick.power == pytest.approx(found.power, abs=0.07)
+    assert quick.half_width == pytest.approx(found.half_width, rel=0.06)
+    assert quick.value == pytest.approx(found.value, abs=0.02 * (size.bounds[1] - size.bounds[0]))
+    assert quick.population == found.population
+
+
+def test_no_difference_is_found_as_often_as_the_level_says():
+    part = planning.PlanPart(kind="null", size=SIZE, target=Target(difference=0.5), runs=1000, seed=(5,))
+    assert 0.02 < planning.simulate_part(part, Variation()).power < 0.075
+
+
+def test_with_few_prompts_more_people_do_not_help_and_more_prompts_do():
+    size = StudySize(protocol="two_choice", people=12, prompts=10, prompts_each=10)
+    target, variation = Target(difference=0.65), Variation()
+    assert planning.needed_people(size, target, variation) is None
+    assert planning.most_power_by_people(size, target, variation) < 0.6
+    found = planning.needed_prompts(replace(size, people=40), target, variation)
+    assert found is not None and 10 < found.prompts < 100
+
+
+def test_a_plan_repeats_itself_reports_its_progress_and_stops_when_cancelled():
+    options = {"seed": 4, "runs": 100, "other_runs": 50}
+    seen = []
+    first = planning.plan_study(SIZE, Target(), Variation(), progress=lambda *two: seen.append(two), **options)
+    assert first == planning.plan_study(SIZE, Target(), Variation(), **options)
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+    with pytest.raises(planning.SimulationCancelled, match=f"after 3 of {len(seen)} parts"):
+        answers = iter([False] * 3 + [True])
+        planning.plan_study(SIZE, Target(), Variation(), is_cancelled=lambda: next(answers), **options)
+    assert first.detectable is not None and first.detectable_error > 0
+    assert [one.size.people for one in first.people] == sorted(one.size.people for one in first.people)
+
+
+def test_draws_from_a_pilot_give_the_mean_power_over_the_draws():
+    part = planning.PlanPart(kind="planned", size=SIZE, target=Target(), runs=800, seed=(6,))
+    little, much = Variation(sd_people=0, sd_prompts=0.2), Variation(sd_people=0.5, sd_prompts=2)
+    powers = [planning.simulate_part(part, one).power for one in (little, much)]
+    assert planning.simulate_part(part, [little, much]).power == pytest.approx(np.mean(powers), abs=0.06)
+    assert powers[0] > powers[1] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: replace(SIZE, protocol="guess"), "protocol: 'guess' is not one of"),
+        (lambda: replace(SIZE, prompts=0), "prompts: 0 is not a whole number"),
+        (lambda: replace(SIZE, people=10**6), "people: 1000000 is more than 100000. Plan a smaller study."),
+        (lambda: replace(SIZE, prompts_each=40), "prompts_each: 40 is more than the 36 prompts"),
+        (lambda: replace(SIZE, prompts=2000), "prompts: 24 people with 12 prompts each answer about at most 288"),
+        (lambda: replace(SIZE, people=10**5, prompts_each=36), None),
+        (lambda: replace(SIZE, people=10**5, prompts=90, prompts_each=90), "more than 5000000 answers"),
+        (lambda: replace(SIZE, points=1), "points: 1 is not"),
+        (lambda: Target(difference=1.2), "difference: 1.2 is not a probability"),
+        (lambda: Target(goal="equivalence"), "margin: this goal needs a margin"),
+        (lambda: Target(goal="equivalence", margin=-1), "margin: -1 is not a number above 0"),
+        (lambda: Target(goal="win"), "goal: 'win' is not one of"),
+        (lambda: Target(significance=0), "significance: 0 is not"),
+        (lambda: Target(tests=0), "tests: 0 is not"),
+        (lambda: Target(population="all"), "population: 'all' is not"),
+        (lambda: Variation(sd_people=float("nan")), "sd_people: nan is not a number from 0 to 10"),
+    ],
+)
+def test_impossible_inputs_say_what_to_change(make, message):
+    if message is None:
+        assert make().answers == 3_600_000
+        return
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_live_numbers_load_neither_numpy_nor_scipy():
+    code = "import sys, analysis.stats.quick_power; assert not {'numpy', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
