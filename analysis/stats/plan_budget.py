@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from analysis.stats.plain_records import PlainRecord
 from analysis.stats.plan_inputs import StudySize
 
 # Outputs that one page shows, and answers that it asks for, about one prompt. In SPA the answers come at the end: both orders.
@@ -13,7 +14,7 @@ _ANSWERS_AT_THE_END = {"spa": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(PlainRecord):
     """How long the work takes: words of a prompt and of an output, reading speed, seconds of an answer, minutes before and after.
 
     Raises ValueError if a number is negative, or the reading speed is 0.
@@ -30,13 +31,9 @@ class Pace:
         if self.words_per_minute == 0:
             raise ValueError("words_per_minute: 0 is no reading speed. Give about 240.")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(PlainRecord):
     """What the work costs.
 
     Attributes
@@ -77,13 +74,9 @@ class Prices:
             if getattr(self, name) >= 1:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not a share below 1, such as 0.05.")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(PlainRecord):
     """People, minutes and money.
 
     `finishing` people finish and are paid; `starting` people must start; `arriving` people come before the screening.
@@ -101,10 +94,6 @@ class Budget:
     screen_outs: float
     fees: float
     total: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
 
 
 def minutes_each(size: StudySize, pace: Pace, *, test_share: float = 0.0) -> float:

@@ -11,12 +11,27 @@ probability that a random person prefers x for a random prompt, has the same mea
 """
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from analysis.stats.margin_names import HYPOTHESES
+from analysis.stats.plain_records import PlainRecord
 
-PROTOCOLS = ("rating", "two_choice", "ranking", "relative", "spa", "humanlike", "marks")
+# How the answers of each protocol come from the perceived difference. "choice": which is better, or right or wrong;
+# "points": points toward x; "two_ratings": each output on a scale, and which is higher; "chance": stated after reading all
+# prompts; "score": from 0 to 100, and the difference.
+CHOICE, POINTS, TWO_RATINGS, CHANCE, SCORE = "choice", "points", "two_ratings", "chance", "score"
+ANSWERS_OF = {
+    "rating": TWO_RATINGS,
+    "two_choice": CHOICE,
+    "ranking": CHOICE,
+    "relative": POINTS,
+    "spa": CHANCE,
+    "humanlike": CHOICE,
+    "marks": SCORE,
+}
+PROTOCOLS = tuple(ANSWERS_OF)
+# Protocols that ask the same question about two systems.
+COMPARING_PROTOCOLS = ("rating", "two_choice", "ranking", "relative", "spa")
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
 # Fewest people and prompts of the headline (clusters.TOO_FEW_CLUSTERS, TOO_FEW_ITEMS).
@@ -25,7 +40,7 @@ MOST_PEOPLE, MOST_PROMPTS, MOST_ANSWERS = 100_000, 100_000, 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variation:
+class Variation(PlainRecord):
     """How much people and prompts vary.
 
     Attributes
@@ -65,13 +80,9 @@ class Variation:
         """Return the standard deviation of the perceived difference over people, prompts and answers."""
         return math.sqrt(1 + self.sd_people**2 + self.sd_prompts**2)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudySize:
+class StudySize(PlainRecord):
     """The size of a study with one protocol.
 
     Attributes
@@ -126,6 +137,11 @@ class StudySize:
             raise ValueError(f"points: {self.points} is not a number of points from 2 to 100.")
 
     @property
+    def answer_kind(self) -> str:
+        """Return how answers come from the perceived difference, see `ANSWERS_OF`."""
+        return ANSWERS_OF[self.protocol]
+
+    @property
     def answers(self) -> int:
         """Return the number of answers about the pair."""
         return self.people * self.prompts_each
@@ -138,14 +154,14 @@ class StudySize:
     @property
     def bounds(self) -> tuple[float, float]:
         """Return the ends of the scale of the headline."""
-        if self.protocol == "relative":
+        if self.answer_kind == POINTS:
             return (-(self.points - 1) / 2, (self.points - 1) / 2)
-        return (-100.0, 100.0) if self.protocol == "marks" else (0.0, 1.0)
+        return (-100.0, 100.0) if self.answer_kind == SCORE else (0.0, 1.0)
 
     @property
     def null(self) -> float:
         """Return the value of the headline without a difference."""
-        return 0.0 if self.protocol in ("relative", "marks") else 0.5
+        return 0.0 if self.answer_kind in (POINTS, SCORE) else 0.5
 
     def is_about_prompts(self, population: str) -> bool:
         """Return whether the report's claim is about prompts like these, if that is declared.
@@ -153,17 +169,13 @@ class StudySize:
         Answers of SPA concern all prompts that a person read. So they are about prompts like these only if nobody reads
         the prompts of somebody else.
         """
-        if self.protocol == "spa":
+        if self.answer_kind == CHANCE:
             return population == "people_and_prompts" and self.answers <= self.prompts
         return population == "people_and_prompts" and self.prompts >= FEWEST_PROMPTS
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(PlainRecord):
     """What the study is to find.
 
     Attributes
@@ -219,7 +231,3 @@ class Target:
     def level(self) -> float:
         """Return the significance level of one comparison."""
         return self.significance / self.tests
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)

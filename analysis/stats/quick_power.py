@@ -6,13 +6,23 @@ slider. `planning.plan_study` simulates the same design with the analysis of the
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
 
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
-from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, StudySize, Target, Variation
+from analysis.stats.plain_records import PlainRecord
+from analysis.stats.plan_inputs import (
+    CHANCE,
+    CHOICE,
+    EQUIVALENCE,
+    FEWEST_PEOPLE,
+    POINTS,
+    SCORE,
+    StudySize,
+    Target,
+    Variation,
+)
 
 # Standard deviation of an answer about the same chance in the other order (SPA), as a share.
 ORDER_SD = 0.1
@@ -25,7 +35,7 @@ _WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Components:
+class Components(PlainRecord):
     """The mean of the headline and the variances of one answer on its scale: over people, over prompts, and the rest."""
 
     mean: float
@@ -38,13 +48,9 @@ class Components:
         """Return the variance of one answer."""
         return self.people + self.prompts + self.rest
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuickPlan:
+class QuickPlan(PlainRecord):
     """The approximate plan of a comparison.
 
     `power` of reaching the goal; `half_width` of the expected interval on the scale of the headline; `value` is the
@@ -57,10 +63,6 @@ class QuickPlan:
     se: float
     df: float
     population: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
 
 
 def shift_of(difference: float, variation: Variation) -> float:
@@ -101,9 +103,9 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
     (0.6, 0.24)
     """
     shift = shift_of(target.difference, variation)
-    if size.protocol == "spa":
+    if size.answer_kind == CHANCE:
         return _stated_chances(size, shift, variation)
-    first, second = _moments(size.protocol, size.points, _sd_quality(variation))
+    first, second = _moments(size.answer_kind, size.points, _sd_quality(variation))
     people, prompts = variation.sd_people, variation.sd_prompts
     of_people = [_normal_mean(first, shift + people * node, prompts) for node in _NODES]
     of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in _NODES]
@@ -145,12 +147,31 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
 
 
 def plan_of_components(parts: Components, size: StudySize, target: Target) -> QuickPlan:
-    """Return the approximate plan for known variances of one answer; see `quick_plan`."""
+    """Return the approximate plan for known variances of one answer; see `quick_plan`.
+
+    Parameters
+    ----------
+    parts : Components
+        The expected headline and the variances of one answer, from `components` or from a pilot.
+    size, target : StudySize, Target
+        The design, and what it is to find.
+
+    Returns
+    -------
+    QuickPlan
+        The plan.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> round(plan_of_components(Components(mean=0.6, people=0.01, prompts=0.05, rest=0.18), size, Target()).power, 2)
+    0.76
+    """
     people, prompts, answers = size.people, size.prompts, size.answers
     is_about_prompts = size.is_about_prompts(target.population)
-    if not is_about_prompts or size.protocol == "spa":
+    if not is_about_prompts or size.answer_kind == CHANCE:
         # People see different prompts, so the differences between these prompts remain in people's means.
-        answers_each = 1 if size.protocol == "spa" else size.prompts_each
+        answers_each = 1 if size.answer_kind == CHANCE else size.prompts_each
         shared = size.prompts_each / prompts
         variance = (parts.people + (parts.rest + parts.prompts * (1 - shared)) / answers_each) / people
         df = max(1.0, people - 1.0)
@@ -271,15 +292,15 @@ def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Comp
 
 @lru_cache(maxsize=64)
 def _moments(
-    protocol: str, points: int, sd_quality: float
+    answer_kind: str, points: int, sd_quality: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return E[answer] and E[answer squared] as functions of shift + a + p."""
-    if protocol in ("two_choice", "ranking", "humanlike"):
+    if answer_kind == CHOICE:
         return _NORMAL.cdf, _NORMAL.cdf
-    if protocol == "marks":
+    if answer_kind == SCORE:
         return lambda s: MARK_POINTS * s, lambda s: MARK_POINTS**2 * (s * s + 1) + 25 / 12
     cuts = scale_cuts(points)
-    if protocol == "relative":
+    if answer_kind == POINTS:
         lowest = -(points - 1) / 2
 
         def first(s: float) -> float:

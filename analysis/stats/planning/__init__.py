@@ -1,16 +1,13 @@
-"""Planning before the first answer: the power, precision and cost of a design.
+"""Planning before the first answer: what a study of this size can and cannot find.
 
-If the test has an exact power, it is computed (`power`, `choice_simulation`, `group_sequential`). Otherwise the
-study is simulated many times (`generators`). Each run is analysed by the function that will analyse the data, or
-by a fast form with the same numbers. A simulated power has the error sqrt(p (1 - p) / R).
+`plan_study` simulates whole studies (`plan_inputs`: size, target, variation) and judges each with the analysis of the
+report, over people and prompts. `quick_power` has the same numbers in closed form, approximately. If a test has an exact
+power, `compute_*` returns it. A simulated power has the Monte-Carlo error sqrt(p (1 - p) / R).
 
-A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about
-data.
+A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about data.
 """
 
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
-from analysis.stats.planning._choices import simulate_choice_power, simulate_strategy_power_and_effort
-from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
 from analysis.stats.planning._exact import (
     compute_group_sequential_power,
     compute_mean_test_power,
@@ -19,64 +16,37 @@ from analysis.stats.planning._exact import (
     compute_two_group_test_power,
 )
 from analysis.stats.planning._headline import Headlines, headlines
-from analysis.stats.planning._human_likeness import simulate_human_likeness_power
-from analysis.stats.planning._leaderboard import simulate_leaderboard_power
-from analysis.stats.planning._parts import PlanPart, SimulatedSize, plan_parts, simulate_part
-from analysis.stats.planning._plan import Plan, PlanOptions, Prices
-from analysis.stats.planning._ratings import simulate_expected_utility_power, simulate_rating_power
-from analysis.stats.planning._search import HALVINGS
-from analysis.stats.planning._simulation import (
-    BLOCKS,
-    Outcomes,
-    SimulationCancelled,
-    one_sample_t_test_outcomes,
-    outcomes_from_estimates,
-    simulate,
-    validate_simulation_size,
-)
+from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
+from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
-from analysis.stats.planning._spa import simulate_spa_power
+from analysis.stats.planning._strategies import STRATEGIES, StrategyPlan, plan_labelling_strategies
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 
 __all__ = [
+    "STRATEGIES",
     "Headlines",
+    "Plan",
+    "PlanOptions",
     "PlanPart",
     "SimulatedSize",
+    "SimulationCancelled",
+    "StrategyPlan",
     "StudyPlan",
     "assemble_plan",
     "assign_prompts",
+    "compute_group_sequential_power",
+    "compute_mean_test_power",
+    "compute_sequential_rule_power",
+    "compute_share_test_power",
+    "compute_two_group_test_power",
     "headlines",
     "most_power_by_people",
     "needed_people",
     "needed_prompts",
+    "plan_labelling_strategies",
     "plan_parts",
     "plan_study",
     "simulate_answers",
     "simulate_part",
     "wrong_target",
-    "BLOCKS",
-    "SimulationCancelled",
-    "HALVINGS",
-    "PlanOptions",
-    "Outcomes",
-    "Plan",
-    "Prices",
-    "clustered_mean_outcomes",
-    "one_sample_t_test_outcomes",
-    "outcomes_from_estimates",
-    "simulate_choice_power",
-    "simulate_expected_utility_power",
-    "compute_group_sequential_power",
-    "simulate_human_likeness_power",
-    "simulate_leaderboard_power",
-    "compute_mean_test_power",
-    "simulate_rating_power",
-    "compute_sequential_rule_power",
-    "compute_share_test_power",
-    "simulate_spa_power",
-    "simulate_strategy_power_and_effort",
-    "compute_two_group_test_power",
-    "validate_simulation_size",
-    "simulate",
-    "two_way_clustered_mean_outcomes",
 ]

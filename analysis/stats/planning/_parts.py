@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.stats.bootstrap import monte_carlo_error
-from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import CHANCE, EQUIVALENCE, StudySize, Target, Variation
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._sizes import (
@@ -30,6 +30,10 @@ FEWEST_RUNS = 100
 MOST_BETS = 150
 # Least number of layouts (who sees which prompts together) in a part.
 LAYOUTS = 20
+
+
+class SimulationCancelled(Exception):
+    """The simulation was cancelled. Its results are discarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +185,7 @@ def simulate_part(part: PlanPart, variations: Variation | Sequence[Variation]) -
             break
         people, prompts = assign_prompts(size, rng)
         values = simulate_answers(size, target, draws[number % len(draws)], people, prompts, runs=runs, rng=rng)
-        if size.protocol == "spa":
+        if size.answer_kind == CHANCE:
             found.append(headlines(values, np.arange(size.people), None, size, target))
         else:
             found.append(headlines(values, people, prompts, size, target))

@@ -5,7 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
 
-from analysis.stats.plan_inputs import FEWEST_PROMPTS, MOST_PEOPLE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import (
+    ANSWERS_OF,
+    CHANCE,
+    COMPARING_PROTOCOLS,
+    FEWEST_PROMPTS,
+    MOST_PEOPLE,
+    StudySize,
+    Target,
+    Variation,
+)
 from analysis.stats.quick_power import components, plan_of_components, quick_plan, smallest_difference
 
 _NORMAL = NormalDist()
@@ -59,7 +68,14 @@ def most_power_by_people(size: StudySize, target: Target, variation: Variation) 
 
 
 def needed_people(size: StudySize, target: Target, variation: Variation) -> StudySize | None:
-    """Return the smallest size with the wanted power by other people alone, or None if no number of people has it."""
+    """Return the smallest size with the wanted power by other people alone, or None if no number of people has it.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=12, prompts=60, prompts_each=20)
+    >>> needed_people(size, Target(), Variation()).people
+    40
+    """
     parts = components(size, target, variation)
     return _smallest(
         lambda n: _with_people(size, n),
@@ -73,8 +89,14 @@ def needed_prompts(size: StudySize, target: Target, variation: Variation) -> Stu
     """Return the smallest size with the wanted power by other prompts alone, or None if no number of prompts has it.
 
     Each person answers about as many as before, so more prompts mean fewer people for each.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=20, prompts_each=20)
+    >>> needed_prompts(size, Target(), Variation()).prompts
+    64
     """
-    if size.protocol == "spa":
+    if size.answer_kind == CHANCE:
         return None
     parts = components(size, target, variation)
     return _smallest(
@@ -118,6 +140,7 @@ def other_differences(size: StudySize, target: Target, variation: Variation) -> 
 
 
 def other_people(size: StudySize) -> list[StudySize]:
+    """Return other numbers of people with the same prompts."""
     fewest = math.ceil(size.prompts / size.prompts_each)
     numbers = {max(6, fewest, round(size.people * factor)) for factor in PEOPLE_FACTORS} - {size.people}
     return [replace(size, people=n) for n in sorted(numbers) if n * size.prompts_each <= 1_000_000]
@@ -125,7 +148,7 @@ def other_people(size: StudySize) -> list[StudySize]:
 
 def other_prompts(size: StudySize) -> list[StudySize]:
     """Return other numbers of prompts with the same answers, from everybody sees the same to nobody does."""
-    if size.protocol == "spa":
+    if size.answer_kind == CHANCE:
         return []
     fewest, most = size.prompts_each, size.people * size.prompts_each
     numbers = {round(fewest * (most / fewest) ** (k / 6)) for k in range(7)} - {size.prompts}
@@ -133,11 +156,13 @@ def other_prompts(size: StudySize) -> list[StudySize]:
 
 
 def other_protocols(size: StudySize, spa_prompts_each: int) -> list[StudySize]:
-    others = [p for p in ("rating", "two_choice", "ranking", "relative", "spa") if p != size.protocol]
-    if size.protocol == "humanlike":
+    """Return the same people and prompts with the other protocols that compare two systems."""
+    if size.protocol not in COMPARING_PROTOCOLS:
         return []
+    others = [name for name in COMPARING_PROTOCOLS if name != size.protocol]
     sizes = []
     for protocol in others:
-        each = min(spa_prompts_each, size.prompts_each) if protocol == "spa" else size.prompts_each
+        is_read_first = ANSWERS_OF[protocol] == CHANCE
+        each = min(spa_prompts_each, size.prompts_each) if is_read_first else size.prompts_each
         sizes.append(replace(size, protocol=protocol, prompts_each=each, prompts=min(size.prompts, size.people * each)))
     return sizes

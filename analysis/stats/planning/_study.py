@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.plan_inputs import EQUIVALENCE, PROTOCOLS, StudySize, Target, Variation
-from analysis.stats.planning._parts import OTHER_RUNS, RUNS, SimulatedSize, plan_parts, simulate_part
-from analysis.stats.planning._simulation import SimulationCancelled
+from analysis.stats.planning._parts import (
+    OTHER_RUNS,
+    RUNS,
+    SimulatedSize,
+    SimulationCancelled,
+    plan_parts,
+    simulate_part,
+)
 from analysis.stats.planning._sizes import most_power_by_people
 from analysis.stats.results import Record
 
@@ -82,6 +88,14 @@ def assemble_plan(
     ------
     ValueError
         If the planned size is not among the results.
+
+    Examples
+    --------
+    >>> size, target = StudySize(protocol="two_choice", people=20, prompts=40, prompts_each=10), Target(difference=0.7)
+    >>> parts = plan_parts(size, target, Variation(), seed=1, runs=100, other_runs=100)
+    >>> plan = assemble_plan(size, target, Variation(), [simulate_part(part, Variation()) for part in parts])
+    >>> plan.planned.power > 0.9, len(plan.people) > 4
+    (True, True)
     """
     by_kind: dict[str, list[SimulatedSize]] = {}
     for one in simulated:

@@ -8,9 +8,9 @@ from statsmodels.stats.power import TTestPower
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.tables import merge_nonempty_by_name_and_title
 from analysis.protocols.humanlike.judgements import Cell, read_judgements
-from analysis.stats.generators import simulate_human_likeness_ratings
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed
+from tests.analysis.protocols.human_like_answers import human_like_answers
 from tests.builders import add_humanlike, humanlike_draft
 
 pytestmark = pytest.mark.django_db
@@ -50,10 +50,8 @@ def made(study, truths, n=130, each=5, seed=0):
     """A frame of annotators with these (d', c) by arm, and the sections."""
     section, rows, rng = live(study), [], np.random.default_rng(seed)
     for number, (arm, (d, c)) in enumerate(sorted(truths.items())):
-        drawn = simulate_human_likeness_ratings(
-            n, each, d_prime=d, criterion=c, n_texts=100, annotator_sd=0.2, text_sd=0.2, rng=rng
-        )
-        rows += rows_of(study, arm, drawn.ratings[0], drawn.texts, drawn.is_machine, section, 1000 * number)
+        drawn = human_like_answers(n, each, d_prime=d, criterion=c, n_texts=100, annotator_sd=0.2, text_sd=0.2, rng=rng)
+        rows += rows_of(study, arm, *drawn, section, 1000 * number)
     frame = pd.DataFrame(rows)
     return frame, [section]
 
@@ -124,12 +122,9 @@ def test_each_section_has_families_and_tables_of_its_own():
     Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
     rows, rng = [], np.random.default_rng(3)
     for number, arm in enumerate(study.arms.order_by("name")):
-        drawn = simulate_human_likeness_ratings(
-            6, 5, d_prime=1, criterion=0, n_texts=20, annotator_sd=0.2, text_sd=0.2, rng=rng
-        )
-        said = (drawn.ratings[0], drawn.texts, drawn.is_machine)
+        drawn = human_like_answers(6, 5, d_prime=1, criterion=0, n_texts=20, annotator_sd=0.2, text_sd=0.2, rng=rng)
         for section in (first, second):
-            rows += rows_of(study, arm.name, *said, section, 1000 * number)
+            rows += rows_of(study, arm.name, *drawn, section, 1000 * number)
     frame = pd.DataFrame(rows)
     found = analysed("humanlike", frame, [first, second])
     places = {}

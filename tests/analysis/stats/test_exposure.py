@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from analysis.stats import exposure, generators
+from analysis.stats import exposure
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("exposure")
@@ -120,8 +120,10 @@ def test_conviction_is_biased_by_noise_alone_and_has_no_test():
 
 def test_a_preference_that_saturates_shows_diminishing_returns():
     rng = np.random.default_rng(1)
-    columns = [generators.simulate_spa_answers(400, p, annotator_sd=0.1, rng=rng) for p in (0.72, 0.58, 0.68, 0.72)]
-    xy, yx = (np.concatenate([getattr(c, side)[0] for c in columns], axis=1) for side in ("xy_percent", "yx_percent"))
+    beliefs = 100 * (np.array([0.72, 0.58, 0.68, 0.72]) + rng.normal(0, 0.1, (400, 4)))
+    xy, yx = (
+        np.clip(5 * np.rint((side + rng.normal(0, 10, (400, 4))) / 5), 0, 100) for side in (beliefs, 100 - beliefs)
+    )
     found = exposure.preference_by_n_outputs_seen(xy, yx)
     assert found.overconfidence.estimate > 0.1 and found.overconfidence.test.pvalue_adjusted < 0.001
     assert found.diminishing_returns.estimate < 0 and found.diminishing_returns.pvalue < 0.01

@@ -33,16 +33,16 @@ def test_a_plan_for_a_mean_is_the_table_of_powers():
 
 def test_the_expected_width_is_that_of_intervals():
     values = rng(10).normal(0.6, 0.2, (4000, 12))
-    outcomes = planning.one_sample_t_test_outcomes(values)
-    found = np.mean(outcomes.high - outcomes.low)
-    assert abs(planning.compute_mean_test_power(0.1, 0.2, 12).width / found - 1) < 0.01
+    intervals = [basic.one_sample_t_test(row, null=0.5).interval for row in values[:1000]]
+    found = np.mean([between.high - between.low for between in intervals])
+    assert abs(planning.compute_mean_test_power(0.1, 0.2, 12).width / found - 1) < 0.02
     shares = [np.diff(basic.wilson_interval(k, 30))[0] for k in rng(10).binomial(30, 0.7, 4000)]
     assert abs(planning.compute_share_test_power(0.7, 30).width / np.mean(shares) - 1) < 0.01
 
 
 def test_shares_and_groups_are_planned_exactly():
     plan = planning.compute_share_test_power(0.6, 210)
-    assert plan.power == power.proportion_power(0.6, 210) and plan.method == "exact" and plan.power_error is None
+    assert plan.power == power.proportion_power(0.6, 210) and plan.method == "exact"
     assert planning.compute_share_test_power(0.9, 4).detectable is None
     arms = planning.compute_two_group_test_power(0.05, 315, 315, sd_x=0.224, answers_each=5)
     assert arms.labels == 3150 and abs(arms.power - 0.798) < 0.001 and arms.width == pytest.approx(0.0701, abs=1e-4)
@@ -88,3 +88,30 @@ def test_the_power_of_looks_at_few_units_is_that_of_the_test_itself():
     assert abs(plan.detail["stopping"][0] - stopped_early) < 0.03
     # A z test would promise .94.
     assert plan.power < 0.9 and plan.method == "simulation" and plan.detail["simulation_error"] < 0.002
+
+
+@pytest.mark.parametrize(
+    "call,named",
+    [
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [80, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [1, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [20.5, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(0.1, 0.3, [math.nan, 40]), "looks"),
+        (lambda: planning.compute_group_sequential_power(math.nan, 0.3, [20, 40]), "difference: nan"),
+        (lambda: planning.compute_mean_test_power(math.nan, 0.3, 30), "effect: nan"),
+        (lambda: planning.compute_mean_test_power(math.inf, 0.3, 30), "effect: inf"),
+        (lambda: planning.compute_two_group_test_power(math.nan, 30, 30, sd_x=0.3), "difference: nan"),
+        (lambda: planning.compute_mean_test_power(0.1, 0.0, 30), "sd: 0"),
+        (lambda: planning.PlanOptions(tests=0), "tests: 0"),
+    ],
+)
+def test_impossible_designs_are_refused_by_name(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
+
+
+def test_what_excluded_annotators_cost():
+    plan = planning.compute_mean_test_power(0.1, 0.3, 90, answers_each=2, excluded_share=0.1)
+    assert plan.labels == 200 and plan.power == planning.compute_mean_test_power(0.1, 0.3, 90).power
+    with pytest.raises(ValueError, match="excluded_share: 1"):
+        planning.compute_mean_test_power(0.1, 0.3, 90, excluded_share=1)

@@ -1,5 +1,6 @@
 """Plans of whole studies: the simulation uses the report's own analysis, and the closed form agrees with it."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -95,6 +96,7 @@ def test_a_plan_repeats_itself_reports_its_progress_and_stops_when_cancelled():
     with pytest.raises(planning.SimulationCancelled, match=f"after 3 of {len(seen)} parts"):
         answers = iter([False] * 3 + [True])
         planning.plan_study(SIZE, Target(), Variation(), is_cancelled=lambda: next(answers), **options)
+    json.dumps(first.as_dict(), allow_nan=False)
     assert first.detectable is not None and first.detectable_error > 0
     assert [one.size.people for one in first.people] == sorted(one.size.people for one in first.people)
 
