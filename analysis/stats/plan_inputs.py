@@ -152,11 +152,11 @@ class StudySize(PlainRecord):
         return self.answers / self.prompts
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """Return the ends of the scale of the headline."""
+    def bounds(self) -> tuple[float, float] | None:
+        """Return the ends of the scale of the headline, or None if the report takes it to have none."""
         if self.answer_kind == POINTS:
             return (-(self.points - 1) / 2, (self.points - 1) / 2)
-        return (-100.0, 100.0) if self.answer_kind == SCORE else (0.0, 1.0)
+        return None if self.answer_kind == SCORE else (0.0, 1.0)
 
     @property
     def null(self) -> float:

@@ -24,6 +24,8 @@ from analysis.stats.plan_inputs import (
     Variation,
 )
 
+# With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
+ROUGH_BELOW = 20
 # Standard deviation of an answer about the same chance in the other order (SPA), as a share.
 ORDER_SD = 0.1
 # Points of a mark's score for one unit of the perceived difference.
@@ -54,7 +56,8 @@ class QuickPlan(PlainRecord):
     """The approximate plan of a comparison.
 
     `power` of reaching the goal; `half_width` of the expected interval on the scale of the headline; `value` is the
-    expected headline; `population` is what the claim can be about.
+    expected headline; `population` is what the claim can be about. `is_rough`: with so few people or prompts answers are
+    often skewed, and the report then replaces the t test by bets, which find less than this formula says.
     """
 
     power: float
@@ -63,6 +66,7 @@ class QuickPlan(PlainRecord):
     se: float
     df: float
     population: str
+    is_rough: bool = False
 
 
 def shift_of(difference: float, variation: Variation) -> float:
@@ -194,6 +198,7 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
         se=se,
         df=df,
         population="people_and_prompts" if is_about_prompts else "people",
+        is_rough=size.bounds is not None and (people < ROUGH_BELOW or (is_about_prompts and prompts < ROUGH_BELOW)),
     )
 
 

@@ -89,7 +89,9 @@ def headlines(
         df = np.where(combined >= largest, satterthwaite, np.where(variance >= by_prompt, df_people, df_prompts))
         variance, skewness = np.maximum(combined, largest), np.maximum(skewness, skew_of_prompts)
     se = np.sqrt(variance)
-    is_plain = (se >= MIN_SPREAD) & (skewness <= clusters.MAX_SKEWNESS)
+    is_plain = se >= MIN_SPREAD
+    if size.bounds is not None:
+        is_plain &= skewness <= clusters.MAX_SKEWNESS
     has_test = n_people >= clusters.TOO_FEW_CLUSTERS
     if is_two_way and not has_test:
         is_plain[:] = False
@@ -115,12 +117,12 @@ def _by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, tar
     else:
         limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
         is_reached = low > limit
-        if not size.bounds[0] < limit < size.bounds[1]:
+        if size.bounds is not None and not size.bounds[0] < limit < size.bounds[1]:
             is_reached[:] = False
     no = np.zeros(len(mean), dtype=np.bool_)
-    return Headlines(
-        mean, np.maximum(low, size.bounds[0]), np.minimum(high, size.bounds[1]), is_difference, is_reached, no
-    )
+    if size.bounds is not None:
+        low, high = np.maximum(low, size.bounds[0]), np.minimum(high, size.bounds[1])
+    return Headlines(mean, low, high, is_difference, is_reached, no)
 
 
 def _put_report_of_one_run(

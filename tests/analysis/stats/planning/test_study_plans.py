@@ -69,7 +69,7 @@ def test_the_live_numbers_agree_with_the_simulation(protocol, goal, margin):
     found, quick = planning.simulate_part(part, Variation()), quick_power.quick_plan(size, target, Variation())
     assert quick.power == pytest.approx(found.power, abs=0.07)
     assert quick.half_width == pytest.approx(found.half_width, rel=0.06)
-    assert quick.value == pytest.approx(found.value, abs=0.02 * (size.bounds[1] - size.bounds[0]))
+    assert quick.value == pytest.approx(found.value, abs=0.4 if protocol == "marks" else 0.04)
     assert quick.population == found.population
 
 
