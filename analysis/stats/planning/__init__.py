@@ -7,6 +7,7 @@ power, `compute_*` returns it. A simulated power has the Monte-Carlo error sqrt(
 A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about data.
 """
 
+from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._exact import (
     compute_group_sequential_power,
@@ -18,7 +19,6 @@ from analysis.stats.planning._exact import (
 from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
 from analysis.stats.planning._plan import Plan, PlanOptions
-from analysis.stats.planning._sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._strategies import STRATEGIES, StrategyPlan, plan_labelling_strategies
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.plan_inputs import EQUIVALENCE, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.plan_sizes import most_power_by_people
 from analysis.stats.planning._parts import (
     OTHER_RUNS,
     RUNS,
@@ -16,7 +17,6 @@ from analysis.stats.planning._parts import (
     plan_parts,
     simulate_part,
 )
-from analysis.stats.planning._sizes import most_power_by_people
 from analysis.stats.results import Record
 
 _NORMAL = NormalDist()
