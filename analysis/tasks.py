@@ -15,6 +15,7 @@ from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
 from .planning import run as planning
+from .planning import strategies
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .report import stopping
 from .report.parameters import BadParameters
@@ -67,6 +68,14 @@ def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
     plan = planning.compute_plan(job.study, job.by, PlanInputs.from_json(job.arguments["inputs"]), progress)
     return {"plan": plan.pk, "url": f"{reverse('admin:studies_plan', args=[job.study_id])}?plan={plan.pk}"}
+
+
+@jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))
+def plan_strategies_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Simulate labelling strategies with a stopping rule."""
+    # The job's own number is the seed, so a repetition gives the same numbers.
+    result = strategies.compute_strategies(job.arguments["options"], job.pk, progress)
+    return result | {"url": reverse("admin:studies_plan_strategies", args=[job.study_id])}
 
 
 @jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))

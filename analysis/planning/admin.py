@@ -13,6 +13,7 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
+from . import strategies
 from .forms import PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
@@ -38,6 +39,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
             path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
             path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
             path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
+            path("study/<int:pk>/strategies/", wrap(self.strategies_view), name="studies_plan_strategies"),
             *super().get_urls(),
         ]
 
@@ -86,6 +88,24 @@ class SizePlanAdmin(ReadOnlyAdmin):
         else:
             messages.success(request, " ".join(["This is the study's plan now.", *changed]))
         return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
+
+    def strategies_view(self, request, pk):
+        """Show the newest plan of labelling strategies, and submit the job of another one."""
+        study = get_study(request.user, Action.VIEW, pk=pk)
+        may_plan = is_request_allowed(request, Action.EDIT, study.pk)
+        found = strategies.latest_strategies(study)
+        form = strategies.StrategiesForm(initial=found["options"] if found else None)
+        status = 200
+        if request.method == "POST" and may_plan:
+            form = strategies.StrategiesForm(request.POST.dict())
+            if form.is_valid():
+                job = strategies.request_strategies(study, request.user, form.cleaned_data)
+                return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
+            status = 422
+        context = {"title": "Labelling strategies", "here": "", "form": form, "found": found, "may_plan": may_plan}
+        return study_page.render_study_page(
+            request, self.admin_site, "admin/analysis/plan/strategies.html", study, context, status
+        )
 
     def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
         """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""

@@ -24,6 +24,7 @@ TITLES = {
     "panel_notifications": "Reading a notification of the panel",
     "rehearsal": "Rehearsing with robots",
     "plan_size": "Simulating the planned study",
+    "plan_strategies": "Simulating labelling strategies",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.
 RESULT_URL_NAMES = {"launch": "admin:annotators_collecting"}
