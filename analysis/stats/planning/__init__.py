@@ -1,21 +1,15 @@
 """Planning before the first answer: what a study of this size can and cannot find.
 
 `plan_study` simulates whole studies (`plan_inputs`: size, target, variation) and judges each with the analysis of the
-report, over people and prompts. `quick_power` has the same numbers in closed form, approximately. If a test has an exact
-power, `compute_*` returns it. A simulated power has the Monte-Carlo error sqrt(p (1 - p) / R).
+report, over people and prompts. `quick_power` has the same numbers in closed form, approximately. Classical tests
+have their exact power in `power`. A simulated power has the Monte-Carlo error sqrt(p (1 - p) / R).
 
 A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about data.
 """
 
 from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
-from analysis.stats.planning._exact import (
-    compute_group_sequential_power,
-    compute_mean_test_power,
-    compute_sequential_rule_power,
-    compute_share_test_power,
-    compute_two_group_test_power,
-)
+from analysis.stats.planning._group_sequential import compute_group_sequential_power
 from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
 from analysis.stats.planning._plan import Plan, PlanOptions
@@ -35,10 +29,6 @@ __all__ = [
     "assemble_plan",
     "assign_prompts",
     "compute_group_sequential_power",
-    "compute_mean_test_power",
-    "compute_sequential_rule_power",
-    "compute_share_test_power",
-    "compute_two_group_test_power",
     "headlines",
     "most_power_by_people",
     "needed_people",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from statsmodels.stats.power import TTestPower
 
 from analysis.stats import choice, planning, quick_power, ratings, spa
 from analysis.stats.plan_inputs import StudySize, Target, Variation
@@ -141,3 +142,16 @@ def test_impossible_inputs_say_what_to_change(make, message):
 def test_live_numbers_load_neither_numpy_nor_scipy():
     code = "import sys, analysis.stats.quick_power; assert not {'numpy', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_plan_without_differences_of_prompts_is_the_t_test_of_statsmodels():
+    # One answer of each person, on a scale without ends: the mean of normal values.
+    size = StudySize(protocol="marks", people=30, prompts=30, prompts_each=1)
+    target = Target(difference=0.7, population="people")
+    variation = Variation(sd_people=0.0, sd_prompts=0.0)
+    # Rounding to five points adds 25 / 12 to the variance of 100.
+    effect = quick_power.shift_of(0.7, variation) * 10 / (100 + 25 / 12) ** 0.5
+    wanted = TTestPower().power(effect, 30, 0.05)
+    part = planning.PlanPart(kind="planned", size=size, target=target, runs=2000, seed=(8,))
+    assert planning.simulate_part(part, variation).power == pytest.approx(wanted, abs=0.03)
+    assert quick_power.quick_plan(size, target, variation).power == pytest.approx(wanted, abs=0.01)
