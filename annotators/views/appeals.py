@@ -1,0 +1,80 @@
+"""The pages on which annotators object: to a rejection, to failed attention checks, or to getting no further batch."""
+
+from django.db.models import Q
+from django.http import HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from annotators.models import Appeal
+from annotators.pages.typed_text import TypedAnswer
+from annotators.pay.verdicts.appeals import create_appeal
+from annotators.pay.verdicts.status import (
+    BarringStatus,
+    FailedChecksStatus,
+    RejectionStatus,
+    barring_status,
+    failed_checks_status,
+    work_status,
+)
+from studies.design.wording import wording_of
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.texts import is_blank
+
+from .http_responses import (
+    add_annotator_headers,
+    render_without_context_processors,
+)
+from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended
+
+Subject = Appeal.Subject
+# Where the end page shows the objection and its answer.
+ANCHORS = {Subject.REJECTION: "work-status", Subject.BARRING: "barring", Subject.CHECKS: "checks"}
+NOTHING_TO_OBJECT_TO = {
+    Subject.REJECTION: "Your work is not rejected, or you have already objected.",
+    Subject.BARRING: "You may do further parts, or you have already objected.",
+    Subject.CHECKS: "Your work did not end because of wrong answers, or you have already objected.",
+}
+MAX_SHOWN_CHARACTERS = 20_000
+
+
+def _objection_status(assignment, subject: str) -> RejectionStatus | BarringStatus | FailedChecksStatus | None:
+    if subject == Subject.BARRING:
+        return barring_status(assignment.study, assignment.annotator_id)
+    if subject == Subject.CHECKS:
+        return failed_checks_status(assignment)
+    status = work_status(assignment)
+    return status.rejection if status else None
+
+
+@add_annotator_headers
+@require_http_methods(["GET", "HEAD", "POST"])
+def appeal_page(request, code) -> HttpResponse:
+    """Object once to a rejection, to failed checks or to getting no further batch. A person who did not decide answers."""
+    assignment = get_assignment_or_404_and_allow_framing(request, code)
+    asked = request.POST.get("about", "")
+    subject = Subject(asked) if asked in Subject.values else Subject.REJECTION
+    objection = _objection_status(assignment, subject)
+    error, text = "", request.POST.get("text", "")
+    context = {
+        "study": wording_of(assignment.study, assignment.design_id).study,
+        "assignment_path": f"/p/{code}/",
+        "outcome": has_assignment_ended(assignment),
+        "has_agreed": assignment.consented_at is not None,
+    }
+    if objection is None or not objection.may_appeal:
+        is_about = Q(verdict__assignment=assignment) | Q(assignment__annotator=assignment.annotator_id)
+        if is_blank(text) or Appeal.objects.filter(is_about, text=text.strip()).exists():
+            return HttpResponseRedirect(f"/p/{code}/done/")
+        context |= {
+            "title": "Your objection was not stored",
+            "reason": NOTHING_TO_OBJECT_TO[subject],
+            "submitted_values": [TypedAnswer("Your objection", text)],
+        }
+        return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
+    if request.method == "POST":
+        try:
+            create_appeal(assignment, text, subject)
+            return HttpResponseRedirect(f"/p/{code}/done/#{ANCHORS[subject]}")
+        except ActionRefused as refused:
+            error = str(refused)
+    context |= {"objection": objection, "error": error, "text": text[:MAX_SHOWN_CHARACTERS]}
+    return render_without_context_processors(request, "annotate/appeal.html", context, status=422 if error else 200)
