@@ -1,12 +1,14 @@
 """The pages on which annotators object: to a rejection, to failed attention checks, or to getting no further batch."""
 
+from django.core.signing import BadSignature, Signer
 from django.db.models import Q
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from annotators.models import Appeal
+from annotators.models import Annotator, Appeal, Recruitment
 from annotators.pages.typed_text import TypedAnswer
-from annotators.pay.verdicts.appeals import create_appeal
+from annotators.pay.verdicts.appeals import create_appeal, create_appeal_of_refused_visitor
 from annotators.pay.verdicts.status import (
     BarringStatus,
     FailedChecksStatus,
@@ -21,6 +23,8 @@ from studies.stimuli.texts import is_blank
 
 from .http_responses import (
     add_annotator_headers,
+    allow_framing,
+    newest_study_wording,
     render_without_context_processors,
 )
 from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended
@@ -78,3 +82,50 @@ def appeal_page(request, code) -> HttpResponse:
             error = str(refused)
     context |= {"objection": objection, "error": error, "text": text[:MAX_SHOWN_CHARACTERS]}
     return render_without_context_processors(request, "annotate/appeal.html", context, status=422 if error else 200)
+
+
+def _visitor_signer(recruitment: Recruitment) -> Signer:
+    """Sign the codes of annotators whom this link refused. The signature has no end: the answer comes days later."""
+    return Signer(salt=f"objects:{recruitment.key}")
+
+
+def visitor_appeal_path(recruitment: Recruitment, annotator: Annotator) -> str:
+    """Return the address where a person who is refused at entry objects and reads the answer.
+
+    It opens no page of the study that barred them: the id in a link may be anybody's.
+    """
+    return reverse("visitor_appeal", args=[recruitment.key, _visitor_signer(recruitment).sign(str(annotator.code))])
+
+
+@add_annotator_headers
+@require_http_methods(["GET", "HEAD", "POST"])
+def visitor_appeal_page(request, key, token) -> HttpResponse:
+    """Let a person object whom a barring by another study of the group keeps out before a first batch."""
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    if recruitment is None:
+        raise Http404
+    try:
+        code = _visitor_signer(recruitment).unsign(token)
+    except BadSignature:
+        raise Http404 from None
+    annotator = Annotator.objects.filter(code=code).first()
+    if annotator is None:
+        raise Http404
+    allow_framing(request, recruitment.channel)
+    study, error, text = recruitment.study, "", ""
+    if request.method == "POST":
+        text = request.POST.get("text", "")
+        try:
+            create_appeal_of_refused_visitor(study, annotator, text)
+            return HttpResponseRedirect(request.path)
+        except ActionRefused as refused:
+            error = str(refused)
+    context = {
+        "study": newest_study_wording(study).study,
+        "barring": barring_status(study, annotator.pk),
+        "appeal_path": request.path,
+        "error": error,
+        "text": text[:MAX_SHOWN_CHARACTERS],
+    }
+    status = 422 if error else 200
+    return render_without_context_processors(request, "annotate/visitor_appeal.html", context, status=status)

@@ -19,6 +19,7 @@ assignment_urlpatterns = [
 ]
 urlpatterns = [
     path("e/<slug:key>/", entry.entry_page, name="entry"),
+    path("e/<slug:key>/appeal/<str:token>/", appeals.visitor_appeal_page, name="visitor_appeal"),
     path("e/<slug:key>/webhook/", receive_webhook, name="webhook"),
     path("p/<str:code>/", include(assignment_urlpatterns)),
 ]
