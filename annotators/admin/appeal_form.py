@@ -14,7 +14,7 @@ DECISIONS_ON_APPEAL = {
         ("no", "The annotator gets no further batch"),
     ],
     Appeal.Subject.CHECKS: [
-        ("yes", "The annotator is right: the work ended by a fault of the study, and is paid so"),
+        ("yes", "The annotator is right: the work ended by a fault of the study, with the pay for that"),
         ("no", "The annotator failed the attention checks"),
     ],
 }

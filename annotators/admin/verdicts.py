@@ -173,7 +173,12 @@ class VerdictAdminMixin(_Pages):
             "is_own": is_own,
             "others": eligible_appeal_answerers(recruitment.study, row.rejected_by_id),
             "evidence_sentences": evidence_sentences(evidence),
-            "checks": evidence.get("failed_checks", ()),
+            # A person who failed attention checks objects to these, and not to test questions about items.
+            "checks": [
+                check
+                for check in evidence.get("failed_checks", ())
+                if row.subject != Appeal.Subject.CHECKS or check["item"] is None
+            ],
             "is_at_panel": is_at_panel,
             "barring": row.barring,
             "pay": pay_statement(row.work) if row.subject == Appeal.Subject.CHECKS else None,
