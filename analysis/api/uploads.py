@@ -27,14 +27,14 @@ def read_upload(request, rows_field: str, row_unit: str, max_bytes: int) -> tupl
         problem = f"The form has no file. Send the {rows_field} as a file named “file”."
         raise RowErrors([row_error(None, "file", problem)])
     try:
-        body = strict_json.loads(str(request.data.get("settings", "{}")))
+        settings: Any = strict_json.loads(str(request.data.get("settings", "{}")))
     except strict_json.BadJson:
-        body = []
-    if not isinstance(body, dict):
+        settings = None
+    if not isinstance(settings, dict):
         raise RowErrors(
             [row_error(None, "settings", "This is not a JSON object. Send the other fields as one object.")]
         )
-    return body, file.name, file.read(max_bytes + 1)
+    return settings, file.name, file.read(max_bytes + 1)
 
 
 def row_errors(problems: TableProblems) -> list[dict[str, Any]]:

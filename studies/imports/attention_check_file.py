@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db.models import Max
 from django.utils.text import slugify
@@ -185,8 +186,10 @@ def _parse_row(row: Row, problems: TableProblems) -> GivenCheck | None:
 
 def _parse_key(value: Any) -> str:
     key = clean_name(value, max_length=MAX_KEY_LENGTH, field="key")
-    if validate_slug.regex.search(key) is None:
-        raise CellRefused("key", "may have only letters, digits, hyphens and underscores. Change it.")
+    try:
+        validate_slug(key)
+    except ValidationError:
+        raise CellRefused("key", "may have only letters, digits, hyphens and underscores. Change it.") from None
     return key
 
 
