@@ -100,7 +100,7 @@ def visitor_appeal_path(recruitment: Recruitment, annotator: Annotator) -> str:
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def visitor_appeal_page(request, key, token) -> HttpResponse:
-    """Let a person object whom a barring by another study of the group keeps out before a first batch."""
+    """Let a person object who came by a link and was refused because of a barring."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     if recruitment is None:
         raise Http404
@@ -115,6 +115,8 @@ def visitor_appeal_page(request, key, token) -> HttpResponse:
     study, error, text = recruitment.study, "", ""
     if request.method == "POST":
         text = request.POST.get("text", "")
+        if Appeal.objects.filter(assignment__annotator=annotator, text=text.strip()).exists():
+            return HttpResponseRedirect(request.path)
         try:
             create_appeal_of_refused_visitor(study, annotator, text)
             return HttpResponseRedirect(request.path)
@@ -126,6 +128,7 @@ def visitor_appeal_page(request, key, token) -> HttpResponse:
         "appeal_path": request.path,
         "error": error,
         "text": text[:MAX_SHOWN_CHARACTERS],
+        "submitted_values": [TypedAnswer("Your objection", text[:MAX_SHOWN_CHARACTERS])] if error else [],
     }
     status = 422 if error else 200
     return render_without_context_processors(request, "annotate/visitor_appeal.html", context, status=status)

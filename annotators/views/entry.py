@@ -211,11 +211,11 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
     if retaken is False:
         # The person came by another task of the panel and did no work for it.
         kind = "done" if ended.submitted_at else "barred"
-        own_path = ""
+        appeal_path = ""
         if is_barred(ended.study, ended.annotator_id):
-            kind, own_path = assign.NO_FURTHER, f"/p/{ended.code}/done/#barring"
+            kind, appeal_path = assign.NO_FURTHER, visitor_appeal_path(recruitment, ended.annotator)
         way_back = get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
-        return render_notice(request, wording.study, kind, way_back, appeal_path=own_path)
+        return render_notice(request, wording.study, kind, way_back, appeal_path=appeal_path)
     if retaken and not ended.withdrawn_at:
         # GET writes nothing. The panel's new ids are stored when the person presses the button.
         if request.method != "POST":

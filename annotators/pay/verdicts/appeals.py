@@ -48,7 +48,7 @@ def create_appeal(assignment: Assignment, text: str, subject: str = Subject.REJE
 
 
 def create_appeal_of_refused_visitor(study: Study, annotator: Annotator, text: str) -> Appeal:
-    """Store an appeal against a barring by another study of the group, of a person who has no assignment in this one.
+    """Store an appeal against a barring, of a person whom a link of the study refused. They may have no assignment in it.
 
     Raises ActionRefused with a message for the annotator.
     """

@@ -45,8 +45,10 @@ def test_the_refused_person_objects_and_reads_the_answer(barred):
     assert Client().post(address, {"text": WHY})["Location"] == address
     made = Appeal.objects.get()
     assert (made.barring, made.work, made.rejected_by, made.text) == (barring, done, barring.by, WHY)
+    assert Client().post(address, {"text": WHY}).status_code == 302 and Appeal.objects.count() == 1
     again = Client().post(address, {"text": "Again!"})
     assert again.status_code == 422 and "already sent an objection" in again.content.decode()
+    assert "Again!" in again.content.decode()
     assert "You objected on" in Client().get(address).content.decode() and done.code not in again.content.decode()
     second = user("second")
     StudyMember.objects.create(study=barring.study, user=second, role="editor")
