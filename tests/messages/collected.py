@@ -21,7 +21,7 @@ AREAS = {
         "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/imports/tables/**/*.py", "studies/imports/test_question_file.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "studies/imports/tables/**/*.py", "studies/imports/attention_check_file.py", "studies/imports/test_question_file.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks/*.py",
         "studies/stimuli/images.py", "studies/stimuli/lengths.py", "studies/stimuli/normalising.py", "studies/stimuli/prompt_filters.py",
         "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
@@ -29,7 +29,7 @@ AREAS = {
     "bundle": ("studies/imports/bundle/**/*.py",),
     "report": ("analysis/report/notices.py", "analysis/report/no_conclusion.py"),
     "answers": (
-        "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
+        "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/appeals.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
         "annotators/views/pages.py",
     ),
     "forms": (
