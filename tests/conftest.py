@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 from django.test import TransactionTestCase
 
-from tests import thrift
+from tests import made_database, thrift
 from tests.frozen import forget_frozen_designs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,6 +75,18 @@ def lacking(what: str):
     if IS_ALL_REQUIRED:
         pytest.fail(f"{what}, and HEVAL_REQUIRE=all leaves nothing out", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The copy in SQLite is there before Django looks for it. The home of this process is deleted at its end."""
+    return VENDOR == "sqlite"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix, django_db_blocker):
+    with django_db_blocker.unblock():
+        made_database.begin_with_a_copy()
 
 
 @pytest.fixture(scope="module")
