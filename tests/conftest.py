@@ -22,6 +22,10 @@ IS_ALL_REQUIRED = os.environ.get("HEVAL_REQUIRE") == "all"
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user", "django_db_reset_sequences"}
 
 
+# Markers whose tests are run alone. A file with such a test has the marker's name in its text.
+NAMED = ("browser", "postgres")
+
+
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the proofs that take minutes, and nothing else")
 
@@ -33,6 +37,14 @@ def pytest_configure(config):
 def pytest_collection_finish(session):
     thrift.keep_parts_of_fonts()
     thrift.keep_what_is_imported()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A run of one marker alone need not import the files that do not name it."""
+    wanted = config.option.markexpr.split(" and ")[0]
+    if wanted in NAMED and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return wanted not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def touches_database(item) -> bool:
@@ -49,6 +61,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if (only := item.get_closest_marker("only_on")) is not None and only.args == ("postgresql",):
             item.add_marker(pytest.mark.postgres)
+
+    for item in items:
+        for name in NAMED:
+            if item.get_closest_marker(name) and name not in item.path.read_text(encoding="utf-8"):
+                raise pytest.UsageError(f"{item.nodeid} has the marker {name}, and its file does not name it")
 
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
