@@ -106,6 +106,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix, d
         made_database.begin_with_a_copy()
 
 
+@pytest.fixture(scope="session")
+def migrated_sqlite(django_db_setup) -> Path:
+    """A new site's database, as ``heval prepare`` makes it. Copy it; on PostgreSQL there is none."""
+    assert VENDOR == "sqlite"
+    return made_database.COPY
+
+
 @pytest.fixture(scope="module")
 def module_transaction(django_db_setup, django_db_blocker):
     """Rows that a module's fixtures write are there for each of its tests, and are rolled back after the last.

@@ -15,8 +15,12 @@ import django
 from django.conf import settings
 from django.db import connection
 
+from tests.environment import HOME
+
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".pytest_cache" / "made_database"
+# In SQLite: for processes that a test starts with a migrated database of their own.
+COPY = HOME / "migrated.sqlite3"
 # Two checkouts that share a server keep databases of their own there.
 PREFIX = f"heval_made_{hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]}_"
 
@@ -55,6 +59,7 @@ def begin_with_a_copy() -> None:
                 _make(str(kept.with_suffix(".part")))
                 kept.with_suffix(".part").rename(kept)
             shutil.copyfile(kept, test["NAME"])
+            shutil.copyfile(kept, COPY)
 
 
 @contextmanager
