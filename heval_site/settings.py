@@ -103,7 +103,6 @@ MIDDLEWARE = [
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003", "axes.W002"]
 ROOT_URLCONF = "heval_site.urls"
 WSGI_APPLICATION = "heval_site.wsgi.application"
-FORM_RENDERER = "heval_site.views.forms.FieldRenderer"
 TEMPLATES = [
     {
         # This comes first and knows only the annotators' folders.
