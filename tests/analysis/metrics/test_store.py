@@ -149,7 +149,7 @@ def test_a_metric_that_fails_on_one_output_stores_nothing_and_names_it(study, mo
             raise ZeroDivisionError("no words")
         return 1.0
 
-    broken = computed.ComputedMetric("broken", "broken", lambda: "1", lambda: fails)
+    broken = computed.PlugIn("broken", "broken", lambda: "1", lambda: fails)
     monkeypatch.setattr(computed, "available_metrics", lambda: {"broken": broken})
     Output.objects.filter(system__name="good", prompt__key="p001").update(text="tale 3")
     with pytest.raises(
