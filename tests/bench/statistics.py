@@ -267,6 +267,26 @@ def board_rows(rng, n, systems=200, items=500):
     )
 
 
+def mixture_rows(rng, n):
+    """A board with many annotators, of whom some answered hundreds of test questions."""
+    trials = np.clip(np.rint(rng.lognormal(2.3, 1, n)), 1, 400).astype(int)
+    right = rng.binomial(trials, np.where(rng.random(n) < 0.12, rng.beta(2, 6, n), rng.beta(19, 1, n)))
+
+    def fitted(right, trials, method="likelihood"):
+        return mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0), method=method)
+
+    def after_one_answer():
+        more, correct = trials.copy(), right.copy()
+        more[0] += 1
+        correct[0] += 1
+        found = fitted(correct, more)
+        return mixture.noisy_annotator_posterior(found.mixture, correct, more, criterion="class")
+
+    yield Row("annotator mixture, the fit of a board", n, lambda: fitted(right, trials), None, "")
+    yield Row("annotator mixture, fit and posteriors after one answer", n, after_one_answer, None, "")
+    yield Row("annotator mixture, as published (paper)", n, lambda: fitted(right, trials, "em"), None, "")
+
+
 def once_rows(rng):
     trials = rng.integers(5, 40, 300)
     right = rng.binomial(trials, np.where(rng.random(300) < 0.15, 0.5, 0.95))
@@ -277,6 +297,7 @@ def once_rows(rng):
         lambda: mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"),
         "expectation-maximisation",
     )
+    yield from mixture_rows(rng, 10_000)
     n, systems = 500, 10
     pairs = systems - 1
     xy = np.clip(np.rint(60 + rng.normal(0, 22, (n, pairs))), 0, 100)
