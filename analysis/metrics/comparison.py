@@ -91,9 +91,10 @@ def compare_with_people(
     check_outcomes_visible(study, counted_origins(study))
     state = {"answers_state": answers_state(study), "metrics": metrics_state(study)}
     questions, made = scored_questions(study), []
-    for place, question in enumerate(questions):
+    progress(0, len(questions), "Reading answers and scores")
+    for place, found in enumerate(read_beside_people(study, questions)):
+        question = found.question
         progress(place, len(questions), f"Comparing metrics with people about “{question.key[:40]}”")
-        found = read_beside_people(study, question)
         result = compare_question(found, resamples)
         made.append(
             MetricsComparison(

@@ -1,6 +1,6 @@
 """From the answers of a study to rows with scores: one criterion, system, prompt and annotator each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -101,10 +101,18 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
     return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
 
 
-def read_answers_of_question(question: Question) -> "DataFrame":
-    """Return one row for each kept answer to a question: the columns of ``read_scored_rows`` without ``criterion``."""
-    section = question.section
-    return _score_question(section, question, _kept_answers(section.study), _systems_by_item(section))
+def read_answers_of_questions(study: Study, questions: Sequence[Question]) -> "Iterator[DataFrame]":
+    """Yield the kept answers to each question of a study: the columns of ``read_scored_rows`` without ``criterion``.
+
+    The answers of the study are read once.
+    """
+    rows = _kept_answers(study)
+    shown: dict[int, dict[str, tuple[str, ...]]] = {}
+    for question in questions:
+        section = question.section
+        if section.pk not in shown:
+            shown[section.pk] = _systems_by_item(section)
+        yield _score_question(section, question, rows, shown[section.pk])
 
 
 def _kept_answers(study: Study) -> "DataFrame":
