@@ -58,8 +58,8 @@ def read_beside_people(study: Study, question: Question) -> BesidePeople:
         SCORERS[question.section.protocol].kind,
         metrics,
         read_answers_of_question(question)[PEOPLE_COLUMNS],
-        _output_scores(metrics),
-        _pair_scores(metrics),
+        output_scores(metrics),
+        pair_scores(metrics),
     )
 
 
@@ -83,7 +83,8 @@ def scaled(metric: Metric, value: float) -> float:
     return -value if metric.is_lower_better else value
 
 
-def _output_scores(metrics: list[Metric]) -> "DataFrame":
+def output_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the scores of outputs, in the columns of ``BesidePeople.scores``."""
     import pandas as pd
 
     by_id = {metric.pk: metric for metric in metrics}
@@ -100,7 +101,8 @@ def _output_scores(metrics: list[Metric]) -> "DataFrame":
     )
 
 
-def _pair_scores(metrics: list[Metric]) -> "DataFrame":
+def pair_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the verdicts on pairs, in the columns of ``BesidePeople.pair_scores``."""
     import pandas as pd
 
     rows = PairScore.objects.filter(metric__in=[metric.pk for metric in metrics]).order_by(

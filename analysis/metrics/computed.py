@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any
 
 from analysis.models import Metric
@@ -26,11 +27,17 @@ REPORT_EVERY = 200
 
 # Returns the score of a text beside its references.
 ScoreText = Callable[[str, Sequence[str]], float]
+# Returns the score of several texts together, each beside its references.
+ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedMetric:
-    """A metric of texts. ``make`` loads its library and returns the function that scores one text beside its references."""
+    """A metric of texts. ``make`` loads its library and returns the function that scores one text beside its references.
+
+    ``make_of_all``: likewise for all texts of a system together, of a metric that papers report in this way. ``points``: what turns
+    a score into points from 0 to 100.
+    """
 
     name: str
     label: str
@@ -40,6 +47,8 @@ class ComputedMetric:
     packages: tuple[str, ...] = ()
     is_lower_better: bool = False
     source: str = Metric.Source.BUILT_IN
+    points: float = 1.0
+    make_of_all: Callable[[], ScoreTexts] | None = None
 
     @property
     def is_installed(self) -> bool:
@@ -52,6 +61,22 @@ def _sacrebleu(metric: str, **options: Any) -> Callable[[], ScoreText]:
 
         scorer = getattr(metrics, metric)(**options)
         return lambda text, references: float(scorer.sentence_score(text, list(references)).score)
+
+    return make
+
+
+def _sacrebleu_of_all(metric: str) -> Callable[[], ScoreTexts]:
+    def make() -> ScoreTexts:
+        from sacrebleu import metrics
+
+        scorer = getattr(metrics, metric)()
+
+        def score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+            # sacreBLEU takes the first references of all texts, then the second ones. A text may have fewer than others.
+            streams = [list(stream) for stream in zip_longest(*references)]
+            return float(scorer.corpus_score(list(texts), streams).score)
+
+        return score
 
     return make
 
@@ -111,9 +136,25 @@ BUILT_IN = (
         _sacrebleu("BLEU", effective_order=True),
         {"effective_order": True},
         ("sacrebleu",),
+        make_of_all=_sacrebleu_of_all("BLEU"),
     ),
-    ComputedMetric("chrf", "chrF", _version_of("sacrebleu"), _sacrebleu("CHRF"), {}, ("sacrebleu",)),
-    ComputedMetric("ter", "TER", _version_of("sacrebleu"), _sacrebleu("TER"), {}, ("sacrebleu",), is_lower_better=True),
+    ComputedMetric(
+        "chrf",
+        "chrF",
+        _version_of("sacrebleu"),
+        _sacrebleu("CHRF"),
+        packages=("sacrebleu",),
+        make_of_all=_sacrebleu_of_all("CHRF"),
+    ),
+    ComputedMetric(
+        "ter",
+        "TER",
+        _version_of("sacrebleu"),
+        _sacrebleu("TER"),
+        packages=("sacrebleu",),
+        is_lower_better=True,
+        make_of_all=_sacrebleu_of_all("TER"),
+    ),
     *(
         ComputedMetric(
             variant.lower().replace("rouge", "rouge_"),
@@ -122,11 +163,12 @@ BUILT_IN = (
             _rouge(variant),
             {"variant": variant, "use_stemmer": True},
             ("rouge_score",),
+            points=100,
         )
         for variant, label in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
     ),
-    ComputedMetric("exact_match", "exact match", lambda: "1", _own(exact_match)),
-    ComputedMetric("token_f1", "F1 of words", lambda: "1", _own(token_f1)),
+    ComputedMetric("exact_match", "exact match", lambda: "1", _own(exact_match), points=100),
+    ComputedMetric("token_f1", "F1 of words", lambda: "1", _own(token_f1), points=100),
 )
 
 
@@ -159,6 +201,12 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
     check_permission_or_404(by, Action.ANALYSE, study)
     if not names:
         raise ActionRefused("No metric is chosen. Choose one or more.")
+    refuse_unless_computable(study, names)
+    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
+
+
+def refuse_unless_computable(study: Study, names: Sequence[str]) -> None:
+    """Raise ActionRefused if a metric is unknown or not installed, or the study has no references."""
     known = available_metrics()
     for name in names:
         if name not in known:
@@ -169,7 +217,6 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
         raise ActionRefused(
             "The study has no reference outputs. Mark the system that wrote the references as the reference."
         )
-    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
 
 
 def reference_systems(study: Study) -> list[int]:
@@ -188,7 +235,7 @@ def reference_texts(study: Study) -> dict[int, list[str]]:
     return found
 
 
-def _outputs_with_references(study: Study) -> Iterator[tuple[int, str, str, str, list[str]]]:
+def outputs_with_references(study: Study) -> Iterator[tuple[int, str, str, str, list[str]]]:
     """Yield each output of other systems that has a reference: its id, system and prompt, its text, and the references."""
     references, sources = reference_texts(study), set(reference_systems(study))
     rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("pk")
@@ -202,7 +249,7 @@ def compute_metrics(
     study: Study, by, names: Sequence[str], progress: Callable[..., None] = lambda done, total, doing="": None
 ) -> list[Metric]:
     """Compute and store the named metrics. A metric that fails on one output stores nothing, and the error names the output."""
-    outputs = list(_outputs_with_references(study))
+    outputs = list(outputs_with_references(study))
     known, stored = available_metrics(), []
     total = len(outputs) * len(names)
     for number, name in enumerate(names):

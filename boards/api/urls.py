@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import boards, results, submissions, teams
+from . import boards, metrics, results, submissions, teams
 
 board = "<slug:slug>/"
 submission = f"{board}submissions/<int:number>/"
@@ -26,6 +26,8 @@ urlpatterns = [
     path(f"{board}snapshots/", results.SnapshotsView.as_view(), name="api-snapshots"),
     path(f"{board}snapshots/latest/", results.NewestSnapshotView.as_view(), name="api-snapshot-latest"),
     path(f"{board}snapshots/<int:number>/", results.SnapshotDetailView.as_view(), name="api-snapshot"),
+    path(f"{board}snapshots/<int:number>/metrics/", metrics.SnapshotMetricsView.as_view(), name="api-snapshot-metrics"),
+    path(f"{board}metrics/", metrics.BoardMetricsView.as_view(), name="api-board-metrics"),
     path(f"{board}jobs/<uuid:job>/", results.BoardJobView.as_view(), name="api-board-job"),
     path(f"{board}teams/", teams.TeamsView.as_view(), name="api-teams"),
     path(f"{board}teams/<int:number>/revoke/", teams.RevokeTeamView.as_view(), name="api-team-revoke"),
