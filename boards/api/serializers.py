@@ -104,6 +104,9 @@ class PromptToAnswerSerializer(serializers.Serializer):
     source = serializers.CharField(allow_blank=True)
     domain = serializers.CharField(allow_blank=True)
     language = serializers.CharField(allow_blank=True)
+    image = serializers.CharField(
+        allow_blank=True, help_text="The path of its image in the ZIP of prompts; empty if the prompt has no image."
+    )
 
 
 class OutputRowSerializer(serializers.Serializer):

@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
+    path(f"{board}prompts/archive/", boards.PromptsArchiveView.as_view(), name="api-board-prompts-archive"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),
     path(f"{board}checks/<uuid:job>/", submissions.SubmissionCheckView.as_view(), name="api-submission-check"),
     path(submission, submissions.SubmissionDetailView.as_view(), name="api-submission"),

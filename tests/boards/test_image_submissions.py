@@ -209,6 +209,33 @@ def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, mo
     assert "Nothing was stored" in text and "“0” is not a prompt of this board" in text and 'value="bad"' in text
 
 
+def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
+    data = builders.images_zip(board)
+    headers = {"Authorization": f"Token {builders.team_of(board, 'Team B')[1]}"}
+
+    def send(query, body=data):
+        address = f"/api/v1/boards/{board.slug}/submissions/{query}"
+        return client.post(address, body, content_type="application/zip", headers=headers)
+
+    stored = send("?name=good&is_anonymous=true")
+    assert (stored.status_code, stored.json()["is_anonymous"], stored.json()["n_outputs"]) == (201, True, 3)
+    assert send("?name=good").status_code == 200
+    refused = {query: send(query).json()["errors"] for query in ("", "?name=", "?name=x&colour=red", "?name=x&url=%00")}
+    assert [errors[0]["field"] for errors in refused.values()] == ["name", "name", "colour", "url"]
+    assert "is not a zip archive" in send("?name=x", b"no").json()["errors"][0]["message"]
+    monkeypatch.setattr("boards.api.parsers.MAX_ARCHIVE_BYTES", len(data) - 1)
+    assert send("?name=x").status_code == 413
+    monkeypatch.undo()
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    assert send("?name=large").status_code == 202
+    texts = builders.open_board(slug="texts")
+    headers = {"Authorization": f"Token {builders.team_of(texts)[1]}"}
+    answer = client.post("/api/v1/boards/texts/submissions/?name=x", data, "application/zip", headers=headers)
+    assert answer.status_code == 409 and "takes texts" in answer.json()["detail"]
+    wrong = client.post("/api/v1/boards/texts/submissions/?name=x", {}, "application/json", headers=headers)
+    assert wrong.status_code == 400 and wrong.json()["errors"][0]["field"] == "name"
+
+
 def test_example_images_hide_what_the_page_hides(board, team, client):
     Board.objects.filter(pk=board.pk).update(shows_examples=True)
     for number, name in enumerate(("good", "weak")):
@@ -240,3 +267,9 @@ def test_teams_download_the_images_of_prompts_and_nothing_else(media):
     rows = [json.loads(line) for line in archive.read("prompts.jsonl").splitlines()]
     assert [row["image"] for row in rows] == ["", f"images/{image.name}", ""]
     assert archive.read(rows[1]["image"]) == image.data and len(archive.namelist()) == 2
+    headers = {"Authorization": f"Token {page.split('/')[4]}"}
+    listed = client.get("/api/v1/boards/tales/prompts/", headers=headers).json()["results"]
+    assert [row["image"] for row in listed] == ["", f"images/{image.name}", ""]
+    same = client.get("/api/v1/boards/tales/prompts/archive/", headers=headers)
+    assert zipfile.ZipFile(io.BytesIO(b"".join(same.streaming_content))).namelist() == archive.namelist()
+    assert client.get("/api/v1/boards/tales/prompts/archive/").status_code == 401
