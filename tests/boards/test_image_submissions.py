@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management.base import CommandError
 from django.db import IntegrityError, transaction
 from django.test import Client
 
@@ -20,6 +21,7 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import encode_image, store_image
 from tests.boards import builders
+from tests.boards.submitting import connected, run_submit
 
 pytestmark = pytest.mark.django_db
 
@@ -234,6 +236,35 @@ def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
     assert answer.status_code == 409 and "takes texts" in answer.json()["detail"]
     wrong = client.post("/api/v1/boards/texts/submissions/?name=x", {}, "application/json", headers=headers)
     assert wrong.status_code == 400 and wrong.json()["errors"][0]["field"] == "name"
+
+
+def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch, tmp_path):
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    monkeypatch.setenv("HEVAL_TOKEN", builders.team_of(board, "Team B")[1])
+    good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
+    good.write_bytes(builders.images_zip(board))
+    bad.write_bytes(builders.zipped({f"{key}.png": b"x" for key in board.sample_keys}))
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 2:
+            jobs.run_waiting_jobs()
+
+    with connected(sleep=sleep):
+        code, printed = run_submit(board.slug, good)
+    stored = Submission.objects.get(name="good")
+    assert (code, slept) == (0, [3, 3]) and "The site checks the images." in printed
+    assert f"Submission {stored.number} “good” is stored: 3 outputs." in printed
+    with connected(sleep=lambda seconds: jobs.run_waiting_jobs()), pytest.raises(CommandError) as refused:
+        run_submit(board.slug, bad)
+    assert "Nothing was stored." in str(refused.value) and "p000" in str(refused.value)
+    assert not Submission.objects.filter(name="bad").exists()
+    other = tmp_path / "other.zip"
+    other.write_bytes(builders.images_zip(board, 7))
+    with connected(), pytest.raises(CommandError, match="has not ended yet") as late:
+        run_submit(board.slug, other, "--timeout", "1e-9")
+    assert late.value.returncode == 4
 
 
 def test_example_images_hide_what_the_page_hides(board, team, client):
