@@ -86,7 +86,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
         "problems": boards.find_opening_problems(board) if board.state == Board.State.DRAFT else (),
-        "is_template_changed": is_open and boards.template_sha256(board.template) != board.design_sha256,
+        "is_template_changed": is_open and planning.template_sha256(board.template) != board.design_sha256,
         "plan": planning.plan_round(board) if is_open else None,
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
