@@ -53,9 +53,11 @@ def create_round(board: Board, by) -> BoardRound:
         drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None, "seed": seed})
         _add_members(board, study)
         copy_links(board.template, study)
-        board_round = BoardRound.objects.create(
+        board_round = BoardRound(
             board=board, number=number, study=study, sample=sample.sample, expected_cost=plan.cost, by=by
         )
+        board_round.full_clean()
+        board_round.save(force_insert=True)
         _add_entries(board_round, study, plan.submissions, plan.anchors)
         audit.record(
             "make round", by=by, board=board.slug, round=number, submissions=[one.number for one in plan.submissions]
