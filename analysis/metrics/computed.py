@@ -153,7 +153,6 @@ BUILT_IN = (
         _sacrebleu("TER"),
         packages=("sacrebleu",),
         is_lower_better=True,
-        make_of_all=_sacrebleu_of_all("TER"),
     ),
     *(
         ComputedMetric(

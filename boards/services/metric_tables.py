@@ -131,6 +131,8 @@ class _Tables:
             (study, system): number
             for study, system, number in entries.values_list("round__study", "system__name", "submission__number")
         }
+        # By metric and submission. All criteria have the same.
+        self.of_all: dict[str, dict[int, float]] = {}
         # By criterion ("" for the output as a whole), then by name and version.
         self.metrics: dict[str, dict[str, list[Metric]]] = {}
         for one in rounds:
@@ -249,13 +251,13 @@ class _Tables:
     def _scores_of_all(self, name: str, texts: Mapping[int, Mapping[str, tuple[str, list[str]]]]) -> dict[int, float]:
         """Return the score of all texts of each submission together, as papers report it."""
         make = self.chosen[name].make_of_all
-        if make is None:
-            return {}
-        score = make()
-        return {
-            number: score([text for text, _ in own.values()], [references for _, references in own.values()])
-            for number, own in texts.items()
-        }
+        if name not in self.of_all and make is not None:
+            score = make()
+            self.of_all[name] = {
+                number: score([text for text, _ in own.values()], [references for _, references in own.values()])
+                for number, own in texts.items()
+            }
+        return self.of_all[name]
 
 
 def _in_points(answers: "DataFrame", result: Mapping[str, Any], criterion: str) -> "DataFrame":
