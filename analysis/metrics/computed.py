@@ -131,7 +131,7 @@ def _own(score: ScoreText) -> Callable[[], ScoreText]:
 BUILT_IN = (
     ComputedMetric(
         "bleu",
-        "BLEU of each output",
+        "BLEU",
         _version_of("sacrebleu"),
         _sacrebleu("BLEU", effective_order=True),
         {"effective_order": True},

@@ -358,7 +358,8 @@ def _paper_rows(
         key, best = one["key"], min if one["is_lower_better"] else max
         known = [row["metrics"][key] for row in rows if row["metrics"][key] is not None]
         for row in rows:
-            if known and row["metrics"][key] == best(known):
+            # Equal numbers show no best one.
+            if len(set(known)) > 1 and row["metrics"][key] == best(known):
                 row["bold"].append(key)
     first = rows[0]["human"]
     for row in rows:

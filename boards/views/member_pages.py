@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from analysis.metrics import computed
 from boards import access
 from boards.access import BoardAction, get_board
-from boards.models import Board, BoardRound, Submission, Team
+from boards.models import Board, BoardRound, BoardSample, Submission, Team
 from boards.services import boards, bundles, metric_tables, planning, rounds, samples, snapshots
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
@@ -69,6 +69,14 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
     return render(request, "boards/new.html", context, status=400 if is_wrong else 200)
 
 
+def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
+    """Return the samples, the newest first, and how many of the prompts of each are new."""
+    found = list(board.samples.order_by("number"))
+    pairs = zip(found[1:], found, strict=False)
+    n_new = [0, *(len(set(one.keys) - set(before.keys)) for one, before in pairs)]
+    return list(zip(found, n_new, strict=True))[::-1]
+
+
 @login_required
 @never_cache
 @require_safe
@@ -108,7 +116,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "refresh": REFRESH_SECONDS if unfinished else None,
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
-        "samples": list(board.samples.order_by("number")),
+        "samples": _samples_with_new_prompts(board),
+        "n_unused": len(samples.unused_keys(board)) if is_open else 0,
         "renewal_problem": samples.find_renewal_problem(board) if is_open else "",
     }
     return render(request, "boards/manage.html", context)

@@ -51,6 +51,8 @@ def _metrics_html(shown: Shown, stored: BoardMetricTable) -> str:
 
 def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: Mapping[int, str]) -> dict[str, Any]:
     rows = [row for row in found["rows"] if row["submission"] in names]
+    counts = {one["n"] for row in rows for one in row["metrics"].values() if one["n"]}
+    n_prompts = counts.pop() if len(counts) == 1 else None
     return {
         "key": found["criterion"],
         "label": labels.get(found["criterion"], found["criterion"]),
@@ -58,6 +60,7 @@ def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: M
         "metrics": found["metrics"],
         "has_paper": any(row["human"]["estimate"] is not None for row in found["paper"]),
         "paper": [_paper_line(row, found["metrics"], names) for row in found["paper"] if row["submission"] in names],
+        "n_prompts": n_prompts,
         "lines": [_line(row, found["metrics"], names) for row in rows],
         "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
         "reasons": _reasons(rows, found, names),
