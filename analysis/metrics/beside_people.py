@@ -1,7 +1,7 @@
 """Answers of people and scores of metrics about the same outputs, as rows that the statistics read."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import Metric, MetricScore, PairScore
@@ -115,7 +115,7 @@ def pair_scores(metrics: list[Metric]) -> "DataFrame":
     return pd.DataFrame(list(values.iterator(chunk_size=5000)), columns=columns)
 
 
-def score_table(rows: "DataFrame", systems: list[str], prompts: list[str]) -> "DataFrame":
+def score_table(rows: "DataFrame", systems: list[Any], prompts: list[Any]) -> "DataFrame":
     """Return the mean values as a table of prompts by systems; NaN where there is none."""
     table = rows.pivot_table(index="prompt", columns="system", values="value", aggfunc="mean")
     return table.reindex(index=prompts, columns=systems)

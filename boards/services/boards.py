@@ -121,7 +121,11 @@ def open_board(board: Board, by) -> Board:
     check_permission_or_404(by, BoardAction.EDIT, board)
     board = Board.objects.select_for_update(no_key=True, of=("self",)).select_related("template").get(pk=board.pk)
     if board.state != Board.State.DRAFT:
-        raise ActionRefused("The board is open already.")
+        raise ActionRefused(
+            "The board is open already. You need not do anything."
+            if board.state == Board.State.OPEN
+            else "The board is closed and cannot be opened again. Make another board."
+        )
     if problems := find_opening_problems(board):
         raise ActionRefused(" ".join(problems))
     sample = draw_first_sample(board, by)
@@ -147,7 +151,9 @@ def close_board(board: Board, by) -> Board:
     check_permission_or_404(by, BoardAction.EDIT, board)
     board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
     if board.state != Board.State.OPEN:
-        raise ActionRefused("Only an open board can be closed.")
+        raise ActionRefused(
+            f"Only an open board can be closed, and this one is {board.state}. You need not do anything."
+        )
     for one in board.rounds.filter(launched_at=None, cancelled_at=None, study__state=Study.State.DRAFT):
         cancel_round(one, by)
     Board.objects.filter(pk=board.pk).update(state=Board.State.CLOSED, closed_at=Now())

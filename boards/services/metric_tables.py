@@ -33,7 +33,7 @@ KIND = "board_metrics"
 FORMAT = "heval.board-metrics/1"
 RESAMPLES = 999
 AGREEMENTS = ("pearson", "spearman", "kendall", "corrected", "accuracy")
-Progress = Callable[..., object]
+Progress = Callable[..., None]
 
 
 def newest_table(snapshot: BoardSnapshot) -> BoardMetricTable | None:
@@ -46,6 +46,13 @@ def last_names(board: Board) -> list[str] | None:
     return last.names if last else None
 
 
+def _newest_snapshot(board: Board) -> BoardSnapshot:
+    snapshot = board.snapshots.select_related("board__template").first()
+    if snapshot is None:
+        raise ActionRefused("The board has no results yet. Wait until its first round is closed.")
+    return snapshot
+
+
 def rounds_of_snapshot(snapshot: BoardSnapshot) -> list[BoardRound]:
     """Return the rounds that a snapshot is about. All of them are closed."""
     numbers = [facts["number"] for facts in snapshot.result["rounds"]]
@@ -55,9 +62,7 @@ def rounds_of_snapshot(snapshot: BoardSnapshot) -> list[BoardRound]:
 def request_metrics(board: Board, by, names: Sequence[str], request_token: str | None = None) -> Job:
     """Submit the job that computes metrics for the newest snapshot. Raise ActionRefused if this cannot be done."""
     check_permission_or_404(by, BoardAction.RUN, board)
-    snapshot = board.snapshots.first()
-    if snapshot is None:
-        raise ActionRefused("The board has no results yet. Metrics can be computed after the first round has closed.")
+    snapshot = _newest_snapshot(board)
     if names:
         computed.refuse_unless_computable(board.template, names)
     elif not any(metrics_in_use(one.study).exists() for one in rounds_of_snapshot(snapshot)):
@@ -76,7 +81,11 @@ def request_again(snapshot: BoardSnapshot, by) -> Job | None:
 
 
 def compute_metric_table(
-    board: Board, by, names: Sequence[str], progress: Progress = lambda *_: None, resamples: int = RESAMPLES
+    board: Board,
+    by,
+    names: Sequence[str],
+    progress: Progress = lambda done, total, doing="": None,
+    resamples: int = RESAMPLES,
 ) -> BoardMetricTable:
     """Compute metrics of the newest snapshot's systems and store them beside the scores by people.
 
@@ -85,9 +94,7 @@ def compute_metric_table(
     from analysis.stats.seeds import canonical_json
 
     check_permission_or_404(by, BoardAction.RUN, board)
-    snapshot = board.snapshots.select_related("board__template").first()
-    if snapshot is None:
-        raise ActionRefused("The board has no results yet. Metrics can be computed after the first round has closed.")
+    snapshot = _newest_snapshot(board)
     rounds = rounds_of_snapshot(snapshot)
     for one in rounds:
         _compute_missing(one, by, names, progress)
@@ -186,7 +193,7 @@ class _Tables:
         people = people_table(_in_points(answers, result, criterion), result["kind"])
         scores = {row["submission"]: row["scores"].get(criterion, {}) for row in result["rows"]}
         # A system that has no score on the common scale is not compared: its answers are on a scale of their own.
-        systems = [number for number in people.columns if scores.get(number, {}).get("estimate") is not None]
+        systems = [int(number) for number in people.columns if scores.get(number, {}).get("estimate") is not None]
         base: dict[str, Any] = {"criterion": criterion, "metrics": [], "rows": [], "agreements": [], "paper": []}
         about = {**self.metrics.get("", {}), **self.metrics.get(criterion, {})}
         if not systems or not about:
@@ -228,8 +235,10 @@ class _Tables:
         parts = []
         for metric in metrics:
             rows = metric_rows(output_scores([metric]), pair_scores([metric]))
-            numbers = [self.numbers.get((metric.study_id, system)) for system in rows["system"]]
-            parts.append(rows.assign(system=numbers).dropna(subset=["system"])[["system", "prompt", "value"]])
+            numbers = {name: number for (study, name), number in self.numbers.items() if study == metric.study_id}
+            parts.append(
+                rows.assign(system=rows["system"].map(numbers)).dropna(subset=["system"])[["system", "prompt", "value"]]
+            )
         return pd.concat(parts, ignore_index=True).astype({"system": int})
 
     def _facts(self, key: str, metric: Metric) -> dict[str, Any]:
@@ -279,7 +288,6 @@ def _estimate(score: Mapping[str, Any], level: float) -> "Estimate":
     from analysis.stats.results import Estimate, Interval
 
     low, high = score.get("low"), score.get("high")
-    has_interval = low is not None and high is not None
     return Estimate(
         analysis="board.score",
         estimand="score of the system on the board",
@@ -288,7 +296,7 @@ def _estimate(score: Mapping[str, Any], level: float) -> "Estimate":
         status=score["status"],
         reason=score["reason"],
         estimate=score["estimate"],
-        interval=Interval(level, low, high, score.get("method", "")) if has_interval else None,
+        interval=None if low is None or high is None else Interval(level, low, high, score.get("method", "")),
     )
 
 
@@ -339,10 +347,10 @@ def _paper_rows(
 
     ``bold``: as in the paper, the highest number of a column, and of the people's column each score whose interval meets that of the highest.
     """
-    rows = []
-    for row in found.rows:
-        number = systems[row.system]
-        own = {one["key"]: _number(row.metrics[one["key"]], one)["estimate"] for one in facts}
+    rows: list[dict[str, Any]] = []
+    for one_row in found.rows:
+        number = systems[one_row.system]
+        own = {one["key"]: _number(one_row.metrics[one["key"]], one)["estimate"] for one in facts}
         own |= {key: by_system.get(number) for key, by_system in of_all.items()}
         human = scores[number].get("paper") or {}
         rows.append(

@@ -41,8 +41,8 @@ class Shown:
             board.state,
             board.shows_examples,
         )
-        stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, self.newest, repr(self.facts))
-        stored += (self.metrics_at,)
+        facts = (self.newest, repr(self.facts), self.metrics_at)
+        stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, *facts)
         object.__setattr__(self, "state", shown + stored)
 
     @property
