@@ -217,6 +217,7 @@ def take_snapshot(request, slug) -> HttpResponse:
 @login_required
 @require_POST
 def compute_metrics(request, slug) -> HttpResponse:
+    """Start the job that computes metrics of the newest snapshot's systems."""
     board = get_board(request.user, BoardAction.RUN, slug)
     names, token = request.POST.getlist("names"), request.POST.get("token", "")[:64] or None
     done = "The metrics are being computed."
