@@ -71,10 +71,11 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
 
 def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
     """Return the samples, the newest first, and how many of the prompts of each are new."""
-    found = list(board.samples.order_by("number"))
-    pairs = zip(found[1:], found, strict=False)
-    n_new = [0, *(len(set(one.keys) - set(before.keys)) for one, before in pairs)]
-    return list(zip(found, n_new, strict=True))[::-1]
+    rows, before = list[tuple[BoardSample, int]](), set[str]()
+    for one in board.samples.order_by("number"):
+        rows.append((one, len(set(one.keys) - before)))
+        before = set(one.keys)
+    return rows[::-1]
 
 
 @login_required
