@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models.functions import Length
 
@@ -55,7 +55,7 @@ def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[
     """
     check_outcomes_visible(study, counted_origins(study))
     metrics = list(metrics_in_use(study))
-    scores, pair_scores = _output_scores(metrics), _pair_scores(metrics)
+    scores, scores_of_pairs = output_scores(metrics), pair_scores(metrics)
     for question, answers in zip(questions, read_answers_of_questions(study, questions), strict=True):
         own = [metric for metric in metrics if metric.question_id in (None, question.pk)]
         yield BesidePeople(
@@ -66,7 +66,7 @@ def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[
             answers[PEOPLE_COLUMNS],
             *(
                 table[table["metric"].isin([one.pk for one in own])].reset_index(drop=True)
-                for table in (scores, pair_scores)
+                for table in (scores, scores_of_pairs)
             ),
         )
 
@@ -91,7 +91,8 @@ def scaled(metric: Metric, value: float) -> float:
     return -value if metric.is_lower_better else value
 
 
-def _output_scores(metrics: list[Metric]) -> "DataFrame":
+def output_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the scores of outputs, in the columns of ``BesidePeople.scores``."""
     import pandas as pd
 
     by_id = {metric.pk: metric for metric in metrics}
@@ -108,7 +109,8 @@ def _output_scores(metrics: list[Metric]) -> "DataFrame":
     )
 
 
-def _pair_scores(metrics: list[Metric]) -> "DataFrame":
+def pair_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the verdicts on pairs, in the columns of ``BesidePeople.pair_scores``."""
     import pandas as pd
 
     rows = PairScore.objects.filter(metric__in=[metric.pk for metric in metrics]).order_by(
@@ -121,7 +123,7 @@ def _pair_scores(metrics: list[Metric]) -> "DataFrame":
     return pd.DataFrame(list(values.iterator(chunk_size=5000)), columns=columns)
 
 
-def score_table(rows: "DataFrame", systems: list[str], prompts: list[str]) -> "DataFrame":
+def score_table(rows: "DataFrame", systems: list[Any], prompts: list[Any]) -> "DataFrame":
     """Return the mean values as a table of prompts by systems; NaN where there is none."""
     table = rows.pivot_table(index="prompt", columns="system", values="value", aggfunc="mean")
     return table.reindex(index=prompts, columns=systems)

@@ -42,6 +42,8 @@ class PlugIn:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     is_lower_better: bool = False
     is_installed: bool = True
+    points: float = 1.0
+    make_of_all: None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
     check_permission_or_404(by, Action.ANALYSE, study)
     if not names:
         raise ActionRefused("No metric is chosen. Choose one or more.")
+    refuse_unless_computable(study, names)
+    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
+
+
+def refuse_unless_computable(study: Study, names: Sequence[str]) -> None:
+    """Raise ActionRefused if a metric is unknown or not installed, or the study has no references."""
     known = available_metrics()
     for name in names:
         if name not in known:
@@ -92,7 +100,6 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
         raise ActionRefused(
             "The study has no reference outputs. Mark the system that wrote the references as the reference."
         )
-    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
 
 
 def reference_systems(study: Study) -> list[int]:
@@ -111,7 +118,7 @@ def reference_texts(study: Study) -> dict[int, list[str]]:
     return found
 
 
-def _outputs_with_references(study: Study) -> Iterator[OutputToScore]:
+def outputs_with_references(study: Study) -> Iterator[OutputToScore]:
     """Yield each output of other systems that has a reference, those of a prompt one after the other."""
     references, sources = reference_texts(study), set(reference_systems(study))
     rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("prompt", "pk")
@@ -128,7 +135,7 @@ def compute_metrics(
     study: Study, by, names: Sequence[str], progress: Report = lambda done, total, doing="": None
 ) -> list[Metric]:
     """Compute and store the named metrics. If one fails on one output, nothing is stored, and the error names the output."""
-    outputs = list(_outputs_with_references(study))
+    outputs = list(outputs_with_references(study))
     known = available_metrics()
     built_in = [name for name in names if isinstance(known[name], TextMetric)]
     total = len(outputs) * len(names)

@@ -96,7 +96,7 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
         shown = _systems_by_item(section)
         for question in section.questions.exclude(scale__kind="text"):
             scored = _score_question(section, question, rows, shown)
-            parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
+            parts.append(scored.assign(criterion=criterion_key(question, criteria))[COLUMNS])
     frame = pd.concat(parts, ignore_index=True)
     return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
 
@@ -137,7 +137,8 @@ def _score_question(
     return SCORERS[section.protocol].score_answers(section, question, answers, shown)
 
 
-def _criterion_key(question: Any, criteria: list[Criterion]) -> str:
+def criterion_key(question: Any, criteria: list[Criterion]) -> str:
+    """Return the criterion to which the answers to a question belong."""
     own = question.criterion or question.key
     return own if own in {criterion.key for criterion in criteria} else OVERALL
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any
 
 # Returns the scores of one text, by the names of metrics.
@@ -14,9 +15,17 @@ ScoreOne = Callable[[str], Mapping[str, float]]
 ScoreBeside = Callable[[Sequence[str]], ScoreOne]
 
 
+# Returns the score of all texts of a system together, each with its references.
+ScoreTogether = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
+
+
 @dataclass(frozen=True, slots=True)
 class TextMetric:
-    """A built-in metric. Metrics of one ``family`` are computed together."""
+    """A built-in metric. Metrics of one ``family`` are computed together.
+
+    ``make_of_all``: loads the library and returns what scores all texts of a system together, of a metric that papers report in this way.
+    ``points``: what turns a score into points from 0 to 100.
+    """
 
     name: str
     label: str
@@ -25,6 +34,8 @@ class TextMetric:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     is_lower_better: bool = False
+    points: float = 1.0
+    make_of_all: Callable[[], ScoreTogether] | None = None
 
     @property
     def is_installed(self) -> bool:
@@ -52,6 +63,22 @@ def _sacrebleu(chosen: Sequence[TextMetric]) -> ScoreBeside:
         return lambda text: {metric.name: float(scorer.corpus_score([text], None).score)}
 
     return beside
+
+
+def _sacrebleu_of_all(metric: str) -> Callable[[], ScoreTogether]:
+    def make() -> ScoreTogether:
+        from sacrebleu import metrics
+
+        scorer = getattr(metrics, metric)()
+
+        def score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+            # sacreBLEU takes the first references of all texts, then the second ones. A text may have fewer than others.
+            streams = [list(stream) for stream in zip_longest(*references)]
+            return float(scorer.corpus_score(list(texts), streams).score)
+
+        return score
+
+    return make
 
 
 class _Stemmer:
@@ -158,8 +185,15 @@ _OF_SACREBLEU: dict[str, Any] = {"version": _version_of("sacrebleu"), "packages"
 BUILT_IN = {
     metric.name: metric
     for metric in (
-        TextMetric("bleu", "BLEU of each output", "bleu", parameters={"effective_order": True}, **_OF_SACREBLEU),
-        TextMetric("chrf", "chrF", "chrf", **_OF_SACREBLEU),
+        TextMetric(
+            "bleu",
+            "BLEU",
+            "bleu",
+            parameters={"effective_order": True},
+            make_of_all=_sacrebleu_of_all("BLEU"),
+            **_OF_SACREBLEU,
+        ),
+        TextMetric("chrf", "chrF", "chrf", make_of_all=_sacrebleu_of_all("CHRF"), **_OF_SACREBLEU),
         TextMetric("ter", "TER", "ter", is_lower_better=True, **_OF_SACREBLEU),
         *(
             TextMetric(
@@ -169,6 +203,7 @@ BUILT_IN = {
                 _version_of("rouge-score"),
                 {"variant": variant, "use_stemmer": True},
                 ("rouge_score",),
+                points=100,
             )
             for name, label, variant in (
                 ("rouge_1", "ROUGE-1", "rouge1"),
@@ -176,7 +211,7 @@ BUILT_IN = {
                 ("rouge_l", "ROUGE-L", "rougeL"),
             )
         ),
-        TextMetric("exact_match", "exact match", "words", _own_version),
-        TextMetric("token_f1", "F1 of words", "words", _own_version),
+        TextMetric("exact_match", "exact match", "words", _own_version, points=100),
+        TextMetric("token_f1", "F1 of words", "words", _own_version, points=100),
     )
 }
