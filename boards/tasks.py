@@ -5,7 +5,7 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .models import Board
-from .services import images, rounds, snapshots
+from .services import images, metric_tables, rounds, snapshots
 
 
 @jobs.register(rounds.KIND, user_facing_errors=(ActionRefused,))
@@ -26,8 +26,18 @@ def check_images_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 def take_snapshot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Compute the results of a board over its closed rounds."""
     progress(0, 1, "Reading the answers of the board's rounds")
-    stored = snapshots.take_snapshot(Board.objects.select_related("template").get(pk=job.arguments["board"]), job.by)
+    board = Board.objects.select_related("template").get(pk=job.arguments["board"])
+    stored = snapshots.take_snapshot(board, job.by)
+    metric_tables.request_again(stored, job.by)
     return {"snapshot": stored.number, "sha256": stored.result_sha256}
+
+
+@jobs.register(metric_tables.KIND, user_facing_errors=(ActionRefused,))
+def compute_metrics_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Compute metrics of a board's systems, and store them beside their scores by people."""
+    board = Board.objects.select_related("template").get(pk=job.arguments["board"])
+    stored = metric_tables.compute_metric_table(board, job.by, job.arguments["names"], progress)
+    return {"snapshot": stored.snapshot.number, "sha256": stored.result_sha256}
 
 
 @jobs.register_periodic(300)

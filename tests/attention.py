@@ -5,7 +5,7 @@ from annotators.pages.record import full_page_state
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests import builders
-from tests.players import open_page
+from tests.players import answered, open_page
 from tests.samples import sample_draft
 
 WORDS = ["Strongly disagree", "Disagree", "Agree", "Strongly agree"]
@@ -50,3 +50,19 @@ def wrong_answers(assignment: Assignment, key: str) -> dict[str, str]:
         for slot, ask in asks.items()
         if ask.right_key
     }
+
+
+def fresh(assignment) -> Assignment:
+    return Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
+
+
+def play(assignment, n_wrong: int):
+    """Answer all pages, the first ``n_wrong`` attention checks wrongly, until the assignment has ended."""
+    while (key := full_page_state(fresh(assignment)).next_key) is not None:
+        wrong = wrong_answers(fresh(assignment), key)
+        wrong = dict(list(wrong.items())[:n_wrong])
+        n_wrong -= len(wrong)
+        answered(fresh(assignment), key, **wrong)
+        if fresh(assignment).released_at or fresh(assignment).submitted_at:
+            break
+    return fresh(assignment)

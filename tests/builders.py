@@ -1,7 +1,6 @@
 """Small studies for tests, built as a researcher would define them."""
 
 from itertools import pairwise
-from unittest.mock import patch
 
 from django.contrib.auth import get_user_model
 
@@ -24,6 +23,7 @@ from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.services import lifecycle
 from studies.services.practice import create_practice_item_and_delete_test_runs
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
+from tests.launching import launched
 
 SYSTEMS = ("alpha", "beta", "gamma")
 QUALITY = {"alpha": 0.0, "beta": 0.5, "gamma": 1.0, "delta": 1.2, "epsilon": 1.5}
@@ -248,14 +248,6 @@ def spa_draft(*, m=4, both=True, with_rating=True, with_surveys=True, rules=(), 
 
 def warnings_of(study: Study) -> list[str]:
     return [problem.key for problem in lifecycle.find_design_problems(study) if not problem.is_blocking]
-
-
-def launched(study: Study, by=None) -> Study:
-    """Launched with all its warnings acknowledged. Checking costs most of a launch, so what is found is not searched a second time."""
-    found = list(lifecycle.find_design_problems(Study.objects.get(pk=study.pk)))
-    warnings = [problem.key for problem in found if not problem.is_blocking]
-    with patch.object(lifecycle, "find_design_problems", lambda _: iter(found)):
-        return lifecycle.launch(study, by, warnings)
 
 
 def spa_study(by=None, **options) -> Study:

@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 from django.test import TransactionTestCase
 
-from tests import thrift
+from tests import made_database, thrift
 from tests.frozen import forget_frozen_designs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +20,10 @@ VENDOR = "postgresql" if os.environ.get("HEVAL_TEST_ON") == "postgres" else "sql
 IS_ALL_REQUIRED = os.environ.get("HEVAL_REQUIRE") == "all"
 # Whoever asks for one of these touches the database.
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "admin_client", "admin_user", "django_db_reset_sequences"}
+
+
+# Markers whose tests are run alone. A file with such a test has the marker's name in its text.
+NAMED = ("browser", "postgres")
 
 
 def pytest_addoption(parser):
@@ -33,6 +37,14 @@ def pytest_configure(config):
 def pytest_collection_finish(session):
     thrift.keep_parts_of_fonts()
     thrift.keep_what_is_imported()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A run of one marker alone need not import the files that do not name it."""
+    wanted = config.option.markexpr.split(" and ")[0]
+    if wanted in NAMED and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return wanted not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def touches_database(item) -> bool:
@@ -49,6 +61,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if (only := item.get_closest_marker("only_on")) is not None and only.args == ("postgresql",):
             item.add_marker(pytest.mark.postgres)
+
+    for item in items:
+        for name in NAMED:
+            if item.get_closest_marker(name) and name not in item.path.read_text(encoding="utf-8"):
+                raise pytest.UsageError(f"{item.nodeid} has the marker {name}, and its file does not name it")
 
     def is_wanted(item) -> bool:
         if bool(item.get_closest_marker("slow")) != config.getoption("--slow"):
@@ -75,6 +92,25 @@ def lacking(what: str):
     if IS_ALL_REQUIRED:
         pytest.fail(f"{what}, and HEVAL_REQUIRE=all leaves nothing out", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The copy in SQLite is there before Django looks for it. The home of this process is deleted at its end."""
+    return VENDOR == "sqlite"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix, django_db_blocker):
+    with django_db_blocker.unblock():
+        made_database.begin_with_a_copy()
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(django_db_setup) -> Path:
+    """A new site's database, as ``heval prepare`` makes it. Copy it; on PostgreSQL there is none."""
+    assert VENDOR == "sqlite"
+    return made_database.COPY
 
 
 @pytest.fixture(scope="module")

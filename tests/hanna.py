@@ -46,7 +46,7 @@ def as_csv(rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def make_study(owner, rows: list[dict[str, str]], home: Path):
+def make_study(owner, rows: list[dict[str, str]], home: Path, criteria: tuple[str, ...] = CRITERIA):
     """Make the study with placeholders for texts, and import the answers as those of three places."""
     from annotators.imports import import_answers_and_close_draft
     from studies.imports.tables import Options, import_stimuli_file
@@ -57,7 +57,7 @@ def make_study(owner, rows: list[dict[str, str]], home: Path):
     section = Section.objects.create(
         study=study, position=1, protocol="rating", m=96, settings={"scores": "unit", "shown": "one"}
     )
-    for position, criterion in enumerate(CRITERIA, 1):
+    for position, criterion in enumerate(criteria, 1):
         Question.objects.create(
             section=section,
             position=position,
@@ -76,7 +76,7 @@ def make_study(owner, rows: list[dict[str, str]], home: Path):
                 "text": f"Story of {row['system']} for prompt {row['prompt']}.",
             }
             for row in rows
-            if row["criterion"] == CRITERIA[0]
+            if row["criterion"] == criteria[0]
         )
     )
     import_stimuli_file(study, outputs, options=Options(creates_systems=True), by=owner)
@@ -120,7 +120,7 @@ def store_scores(study, rows: list[dict[str, str]]) -> None:
     sent = [
         {"system": row["system"], "prompt": f"p{row['prompt']}"} | {name: row[name] for name in METRICS}
         for row in rows
-        if row["criterion"] == CRITERIA[0]
+        if row["criterion"] == rows[0]["criterion"]
     ]
     upload_scores(
         study, study.owner, "metrics.csv", as_csv(sent), ScoresFileSettings(), MetricDescription("metric", "published")

@@ -21,7 +21,7 @@ ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
     "annotators/participation/withdrawal:withdraw_annotator_and_erase_texts": "an annotator acts",
-    "annotators/pay/verdicts/appeals:create_appeal": "an annotator acts",
+    "annotators/pay/verdicts/appeals:_store_appeal": "an annotator acts",
     "annotators/places/barrings:bar_flagged_annotators": "the declared rule acts",
     "annotators/places/top_ups:_top_up": "the site itself acts",
     "analysis/metrics/store:store_computed_scores": "the job of computed:request_metrics, which checks who asks",

@@ -1,6 +1,6 @@
 """Shared parts of the API views: finding the study, paging, file downloads and OpenAPI descriptions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import models
@@ -36,9 +36,20 @@ WRITE_ERROR_CODES = tuple(ERRORS)
 
 
 def document_operation(
-    summary: str, response, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
+    summary: str,
+    response,
+    *,
+    request=None,
+    parameters=(),
+    status=200,
+    media_type="application/json",
+    tag="studies",
+    other_responses: Mapping[int, Any] | None = None,
 ) -> Callable[[Any], Any]:
-    """Return a decorator that describes a method in OpenAPI, with all its responses."""
+    """Return a decorator that describes a method in OpenAPI, with all its responses.
+
+    ``other_responses``: by status, what a method answers beside ``response`` if it succeeds in another way.
+    """
     codes = READ_ERROR_CODES if request is None and status == 200 else WRITE_ERROR_CODES
     responses: dict[Any, Any] = {
         (code, PROBLEM_MEDIA_TYPE): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code])
@@ -47,6 +58,8 @@ def document_operation(
     responses[status, media_type] = response
     if status == 201:
         responses[200, media_type] = response  # a repeated request stores nothing new
+    for other, found in (other_responses or {}).items():
+        responses[other, media_type] = found
     list_name = type(response).__name__.partition("Page")
     return extend_schema(
         operation_id=f"list_{list_name[0].lower()}" if list_name[1] else None,

@@ -1,10 +1,9 @@
 """API views of a study's metrics and judges, and of how they agree with people."""
 
-import json
 from dataclasses import fields
 from typing import Any
 
-from django.http import Http404, QueryDict
+from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -15,7 +14,6 @@ from analysis.metrics.scoring.rows import counted_origins
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
 from studies.access import Action
-from studies.stimuli import strict_json
 
 from . import serializers as shapes
 from .analyses import accepted_job_response, idempotency_token
@@ -32,7 +30,8 @@ from .fields import (
 )
 from .parsers import StrictMultiPartParser
 from .query import page_parameters
-from .renderers import MAX_ERRORS, RowErrors, StrictJSONParser, row_error
+from .renderers import RowErrors, StrictJSONParser
+from .uploads import read_upload, row_errors
 
 TAG = "metrics"
 
@@ -146,7 +145,7 @@ class MetricsView(StudyView):
         tag=TAG,
     )
     def post(self, request, code):
-        body, filename, data = _read_request(request)
+        body, filename, data = read_upload(request, "scores", "output", MAX_FILE_BYTES)
         serializer = ScoresFieldsSerializer(data=body)
         serializer.is_valid(raise_exception=True)
         sent = {**serializer.validated_data, "columns": tuple(serializer.validated_data["columns"])}
@@ -160,46 +159,12 @@ class MetricsView(StudyView):
                 _part(MetricDescription, sent),
             )
         except ScoresRefused as refused:
-            raise RowErrors(_row_errors(refused)) from None
+            raise RowErrors(row_errors(refused.problems)) from None
         return Response({"metrics": MetricSerializer(stored, many=True).data}, status=201)
 
 
 def _part(shape: type[Any], sent: dict[str, Any]) -> Any:
     return shape(**{field.name: sent[field.name] for field in fields(shape)})
-
-
-def _read_request(request) -> tuple[dict[str, Any], str, bytes]:
-    """Return the fields of a request, and its file. Rows of a JSON body become the lines of a file, so that one reader checks both."""
-    if not isinstance(request.data, QueryDict):
-        body = dict(require_json_object(request))
-        rows = body.pop("scores", None)
-        if not isinstance(rows, list):
-            raise RowErrors([row_error(None, "scores", "There are no scores. Send a list with one object per output.")])
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return body, "scores.jsonl", lines.encode()
-    file = request.FILES.get("file")
-    if file is None:
-        raise RowErrors([row_error(None, "file", "The form has no file. Send the scores as a file named “file”.")])
-    try:
-        body = strict_json.loads(str(request.data.get("settings", "{}")))
-    except strict_json.BadJson:
-        body = []
-    if not isinstance(body, dict):
-        raise RowErrors(
-            [row_error(None, "settings", "This is not a JSON object. Send the other fields as one object.")]
-        )
-    return body, file.name, file.read(MAX_FILE_BYTES + 1)
-
-
-def _row_errors(refused: ScoresRefused) -> list[dict[str, Any]]:
-    """Return the problems of a file, as many as a response lists. The first place says if there are more."""
-    listed = refused.problems.first
-    if refused.problems.count > MAX_ERRORS:
-        listed = listed[: MAX_ERRORS - 1]
-    errors = [row_error(problem.row, problem.column, problem.text) for problem in listed]
-    if more := refused.problems.count - len(errors):
-        errors.insert(0, row_error(None, None, f"There are {more:,} more errors. Correct these first."))
-    return errors
 
 
 class ComputeMetricsView(StudyView):

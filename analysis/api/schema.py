@@ -1,5 +1,8 @@
 """The OpenAPI description, its HTML page, and the response to unknown addresses."""
 
+from functools import cache
+from typing import Any
+
 from django.http import HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -10,8 +13,18 @@ from rest_framework.views import APIView
 from .renderers import problem_response
 
 
+@cache
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI description. It is the same for all callers, and a process makes it once, in a third of a second."""
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
 class SchemaView(SpectacularJSONAPIView):
     """The OpenAPI description as JSON."""
+
+    class generator_class(SchemaGenerator):
+        def get_schema(self, request: Any = None, public: bool = False) -> dict[str, Any]:
+            return describe_api()
 
     permission_classes = ()
     authentication_classes = ()
@@ -27,10 +40,9 @@ class DocsView(APIView):
     schema = None
 
     def get(self, request):
-        description = SchemaGenerator().get_schema(request=None, public=True)
         rows = [
             (method.upper(), path, operation.get("summary", ""))
-            for path, operations in sorted(description["paths"].items())
+            for path, operations in sorted(describe_api()["paths"].items())
             for method, operation in operations.items()
         ]
         return HttpResponse(_docs_page(format_html_join("\n", "<tr><td>{}<td><code>{}</code><td>{}", rows)))

@@ -2,7 +2,20 @@
 
 from django.urls import path, re_path
 
-from . import analyses, annotators, answers, calibrated, exports, judge_check, metrics, pay, schema, stimuli, studies
+from . import (
+    analyses,
+    annotators,
+    answers,
+    attention_checks,
+    calibrated,
+    exports,
+    judge_check,
+    metrics,
+    pay,
+    schema,
+    stimuli,
+    studies,
+)
 
 study = "studies/<uuid:code>/"
 
@@ -17,6 +30,7 @@ urlpatterns = [
     path(f"{study}systems/", stimuli.SystemsView.as_view(), name="api-systems"),
     path(f"{study}prompts/", stimuli.PromptsView.as_view(), name="api-prompts"),
     path(f"{study}outputs/", stimuli.OutputsView.as_view(), name="api-outputs"),
+    path(f"{study}attention-checks/", attention_checks.AttentionChecksView.as_view(), name="api-attention-checks"),
     path(f"{study}batches/", stimuli.BatchesView.as_view(), name="api-batches"),
     path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
     path(f"{study}annotators/<slug:annotator>/bar/", annotators.BarView.as_view(), name="api-annotator-bar"),

@@ -1,14 +1,17 @@
 """Answers of people and scores of metrics about the same outputs, as rows that the statistics read."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from django.db.models.functions import Length
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import Metric, MetricScore, PairScore
 from studies.models import Output, Question, Section, Study
 
 from .scoring import SCORERS
-from .scoring.rows import counted_origins, read_answers_of_question
+from .scoring.rows import counted_origins, read_answers_of_questions
 from .store import metrics_in_use
 
 if TYPE_CHECKING:
@@ -45,22 +48,27 @@ def scored_questions(study: Study) -> list[Question]:
     return list(questions.order_by("section__position", "position"))
 
 
-def read_beside_people(study: Study, question: Question) -> BesidePeople:
-    """Read the answers and scores of a question. Raise PermissionDenied while answers by system are hidden.
+def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[BesidePeople]:
+    """Yield the answers and scores of each question. Raise PermissionDenied while answers by system are hidden.
 
-    A metric about the output as a whole is read for each question.
+    The answers and scores of the study are read once. A metric about the output as a whole belongs to each question.
     """
     check_outcomes_visible(study, counted_origins(study))
-    metrics = [metric for metric in metrics_in_use(study) if metric.question_id in (None, question.pk)]
-    return BesidePeople(
-        study,
-        question,
-        SCORERS[question.section.protocol].kind,
-        metrics,
-        read_answers_of_question(question)[PEOPLE_COLUMNS],
-        _output_scores(metrics),
-        _pair_scores(metrics),
-    )
+    metrics = list(metrics_in_use(study))
+    scores, scores_of_pairs = output_scores(metrics), pair_scores(metrics)
+    for question, answers in zip(questions, read_answers_of_questions(study, questions), strict=True):
+        own = [metric for metric in metrics if metric.question_id in (None, question.pk)]
+        yield BesidePeople(
+            study,
+            question,
+            SCORERS[question.section.protocol].kind,
+            own,
+            answers[PEOPLE_COLUMNS],
+            *(
+                table[table["metric"].isin([one.pk for one in own])].reset_index(drop=True)
+                for table in (scores, scores_of_pairs)
+            ),
+        )
 
 
 def all_outputs(study: Study) -> "DataFrame":
@@ -83,24 +91,26 @@ def scaled(metric: Metric, value: float) -> float:
     return -value if metric.is_lower_better else value
 
 
-def _output_scores(metrics: list[Metric]) -> "DataFrame":
+def output_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the scores of outputs, in the columns of ``BesidePeople.scores``."""
     import pandas as pd
 
     by_id = {metric.pk: metric for metric in metrics}
     rows = MetricScore.objects.filter(metric__in=by_id).order_by("metric", "output", "run")
     values = rows.values_list(
-        "metric_id", "output__system__name", "output__prompt__key", "output__text", "run", "value"
+        "metric_id", "output__system__name", "output__prompt__key", Length("output__text"), "run", "value"
     )
     return pd.DataFrame(
         [
-            (pk, system, prompt, len(text), run, scaled(by_id[pk], value))
-            for pk, system, prompt, text, run, value in values.iterator(chunk_size=5000)
+            (pk, system, prompt, length, run, scaled(by_id[pk], value))
+            for pk, system, prompt, length, run, value in values.iterator(chunk_size=5000)
         ],
         columns=["metric", "system", "prompt", "length", "run", "value"],
     )
 
 
-def _pair_scores(metrics: list[Metric]) -> "DataFrame":
+def pair_scores(metrics: list[Metric]) -> "DataFrame":
+    """Return the verdicts on pairs, in the columns of ``BesidePeople.pair_scores``."""
     import pandas as pd
 
     rows = PairScore.objects.filter(metric__in=[metric.pk for metric in metrics]).order_by(
@@ -113,7 +123,7 @@ def _pair_scores(metrics: list[Metric]) -> "DataFrame":
     return pd.DataFrame(list(values.iterator(chunk_size=5000)), columns=columns)
 
 
-def score_table(rows: "DataFrame", systems: list[str], prompts: list[str]) -> "DataFrame":
+def score_table(rows: "DataFrame", systems: list[Any], prompts: list[Any]) -> "DataFrame":
     """Return the mean values as a table of prompts by systems; NaN where there is none."""
     table = rows.pivot_table(index="prompt", columns="system", values="value", aggfunc="mean")
     return table.reindex(index=prompts, columns=systems)

@@ -91,9 +91,10 @@ def compare_with_people(
     check_outcomes_visible(study, counted_origins(study))
     state = {"answers_state": answers_state(study), "metrics": metrics_state(study)}
     questions, made = scored_questions(study), []
-    for place, question in enumerate(questions):
+    progress(0, len(questions), "Reading answers and scores")
+    for place, found in enumerate(read_beside_people(study, questions)):
+        question = found.question
         progress(place, len(questions), f"Comparing metrics with people about “{question.key[:40]}”")
-        found = read_beside_people(study, question)
         result = compare_question(found, resamples)
         made.append(
             MetricsComparison(
@@ -106,19 +107,17 @@ def compare_with_people(
     return made
 
 
-def people_table(found: BesidePeople) -> "DataFrame":
+def people_table(answers: "DataFrame", kind: str) -> "DataFrame":
     """Return the mean of the people's answers, of prompts by systems. Of preferences: the share of comparisons that a system won."""
-    rows = _of_both_sides(found.people, "system", "other") if found.kind == "preferences" else found.people
+    rows = _of_both_sides(answers, "system", "other") if kind == "preferences" else answers
     return score_table(rows, sorted(rows["system"].unique()), sorted(rows["prompt"].unique()))
 
 
-def metric_table(found: BesidePeople, metric: Metric, like: "DataFrame") -> "DataFrame":
-    """Return the mean scores of a metric, shaped as the table of the people. Verdicts on pairs become shares of won pairs."""
-    rows = found.scores[found.scores["metric"] == metric.pk]
-    if rows.empty:
-        pairs = found.pair_scores[found.pair_scores["metric"] == metric.pk]
-        rows = _of_both_sides(pairs.rename(columns={"first": "system"}), "system", "second")
-    return score_table(rows, list(like.columns), list(like.index))
+def metric_rows(scores: "DataFrame", pair_scores: "DataFrame") -> "DataFrame":
+    """Return the scores of one metric. Verdicts on pairs become shares of won pairs."""
+    if not scores.empty:
+        return scores
+    return _of_both_sides(pair_scores.rename(columns={"first": "system"}), "system", "second")
 
 
 def _of_both_sides(rows: "DataFrame", system: str, other: str) -> "DataFrame":
@@ -146,15 +145,16 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
     if found.people.empty:
         reason = "people have not answered this question yet"
         return base | {"status": "no_data", "reason": reason, "metrics": [], "comparisons": []}
-    people = people_table(found)
+    people = people_table(found.people, found.kind)
     seed = seed_hex(str(found.study.code), "metrics", found.question.key, _values(people))
     scored = []
     for metric in found.metrics:
-        scores = metric_table(found, metric, people)
+        own_rows = [rows[rows["metric"] == metric.pk] for rows in (found.scores, found.pair_scores)]
+        scores = score_table(metric_rows(*own_rows), list(people.columns), list(people.index))
         is_shared = people.notna() & scores.notna()
         systems = list(people.columns[is_shared.any()])
-        own = people.where(is_shared)[systems], scores.where(is_shared)[systems]
-        scored.append(_Scored(metric, *own, int(is_shared.sum().sum())))
+        shared = people.where(is_shared)[systems], scores.where(is_shared)[systems]
+        scored.append(_Scored(metric, *shared, int(is_shared.sum().sum())))
     return base | {
         "status": "ok",
         "reason": "",
@@ -209,14 +209,14 @@ def _agreement(one: _Scored, seed: str, resamples: int) -> dict[str, Any]:
             for system in one.people.columns
         ],
         "measures": {
-            name: _number(measures[name]) if name in measures else dict(undefined)
+            name: number_fields(measures[name]) if name in measures else dict(undefined)
             for name in (*SYSTEM_MEASURES, *OUTPUT_MEASURES)
         },
     }
 
 
-def _number(estimate: Any) -> dict[str, Any]:
-    """Return an estimate as the page needs it. Of whole systems: the range over resampled prompts instead of an interval."""
+def number_fields(estimate: Any) -> dict[str, Any]:
+    """Return an estimate as pages need it. Of whole systems: the range over resampled prompts instead of an interval."""
     found: Mapping[str, Any] = estimate.as_dict()
     interval, spread = found["interval"], found["detail"].get("item_range")
     low, high = (interval["low"], interval["high"]) if interval else spread or (None, None)

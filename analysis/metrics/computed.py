@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import metadata
-from importlib.util import find_spec
 from typing import Any
 
 from analysis.models import Metric
@@ -14,6 +14,9 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .store import MetricDescription, store_computed_scores
+from .texts.built_in import BUILT_IN, TextMetric
+from .texts.chunks import ScoreFailed, TextsOfPrompt, describe_error
+from .texts.processes import ProcessEnded, score_chunks
 
 KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"
@@ -21,7 +24,7 @@ NOT_INSTALLED = (
     "Automatic metrics need optional packages. Install them in heval's environment: "
     "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
 )
-# Scores of one output at a time are reported this often.
+# So many outputs are scored between two reports of progress.
 REPORT_EVERY = 200
 
 # Returns the score of a text beside its references.
@@ -29,129 +32,51 @@ ScoreText = Callable[[str, Sequence[str]], float]
 
 
 @dataclass(frozen=True, slots=True)
-class ComputedMetric:
-    """A metric of texts. ``make`` loads its library and returns the function that scores one text beside its references."""
+class PlugIn:
+    """A metric of an installed package. ``load`` returns the function that scores one text beside its references."""
 
     name: str
     label: str
     version: Callable[[], str]
-    make: Callable[[], ScoreText]
+    load: Callable[[], ScoreText]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    packages: tuple[str, ...] = ()
     is_lower_better: bool = False
-    source: str = Metric.Source.BUILT_IN
-
-    @property
-    def is_installed(self) -> bool:
-        return all(find_spec(package) is not None for package in self.packages)
+    is_installed: bool = True
+    points: float = 1.0
+    make_of_all: None = None
 
 
-def _sacrebleu(metric: str, **options: Any) -> Callable[[], ScoreText]:
-    def make() -> ScoreText:
-        from sacrebleu import metrics
+@dataclass(frozen=True, slots=True)
+class OutputToScore:
+    """An output with a reference, and the names that a message about it needs."""
 
-        scorer = getattr(metrics, metric)(**options)
-        return lambda text, references: float(scorer.sentence_score(text, list(references)).score)
-
-    return make
-
-
-def _rouge(variant: str) -> Callable[[], ScoreText]:
-    def make() -> ScoreText:
-        from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # the package has no types
-
-        scorer = RougeScorer([variant], use_stemmer=True)
-        return lambda text, references: max(
-            float(scorer.score(reference, text)[variant].fmeasure) for reference in references
-        )
-
-    return make
+    pk: int
+    system: str
+    prompt: str
+    text: str
+    references: list[str]
 
 
-def normalized_tokens(text: str) -> list[str]:
-    """Return the words of a text in lower case, without punctuation, as the answers of question-answering sets are compared."""
-    kept = "".join(character if character.isalnum() else " " for character in text.casefold())
-    return kept.split()
-
-
-def exact_match(text: str, references: Sequence[str]) -> float:
-    """Return 1 if the words of the text are those of a reference, otherwise 0."""
-    words = normalized_tokens(text)
-    return float(any(words == normalized_tokens(reference) for reference in references))
-
-
-def token_f1(text: str, references: Sequence[str]) -> float:
-    """Return the harmonic mean of precision and recall of the text's words, with the reference that fits best."""
-    from collections import Counter
-
-    words, best = Counter(normalized_tokens(text)), 0.0
-    for reference in references:
-        expected = Counter(normalized_tokens(reference))
-        n_common = (words & expected).total()
-        if not words or not expected:
-            best = max(best, float(words == expected))
-        elif n_common:
-            best = max(best, 2 * n_common / (words.total() + expected.total()))
-    return best
-
-
-def _version_of(package: str) -> Callable[[], str]:
-    return lambda: f"{package} {metadata.version(package)}"
-
-
-def _own(score: ScoreText) -> Callable[[], ScoreText]:
-    return lambda: score
-
-
-BUILT_IN = (
-    ComputedMetric(
-        "bleu",
-        "BLEU of each output",
-        _version_of("sacrebleu"),
-        _sacrebleu("BLEU", effective_order=True),
-        {"effective_order": True},
-        ("sacrebleu",),
-    ),
-    ComputedMetric("chrf", "chrF", _version_of("sacrebleu"), _sacrebleu("CHRF"), {}, ("sacrebleu",)),
-    ComputedMetric("ter", "TER", _version_of("sacrebleu"), _sacrebleu("TER"), {}, ("sacrebleu",), is_lower_better=True),
-    *(
-        ComputedMetric(
-            variant.lower().replace("rouge", "rouge_"),
-            label,
-            _version_of("rouge-score"),
-            _rouge(variant),
-            {"variant": variant, "use_stemmer": True},
-            ("rouge_score",),
-        )
-        for variant, label in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
-    ),
-    ComputedMetric("exact_match", "exact match", lambda: "1", _own(exact_match)),
-    ComputedMetric("token_f1", "F1 of words", lambda: "1", _own(token_f1)),
-)
-
-
-def available_metrics() -> dict[str, ComputedMetric]:
+def available_metrics() -> dict[str, TextMetric | PlugIn]:
     """Return the built-in metrics and the plug-ins by name. A plug-in is a function of an installed package.
 
     A package declares it as an entry point of the group ``heval.metrics``. The function takes a text and a list of references and
     returns a number. Its attribute ``version`` is stored with each score, and ``is_lower_better`` says its direction.
     """
-    found = {metric.name: metric for metric in BUILT_IN}
+    found: dict[str, TextMetric | PlugIn] = dict(BUILT_IN)
     for entry in metadata.entry_points(group=PLUG_INS):
         found.setdefault(entry.name, _plug_in(entry))
     return found
 
 
-def _plug_in(entry: metadata.EntryPoint) -> ComputedMetric:
+def _plug_in(entry: metadata.EntryPoint) -> PlugIn:
     package = entry.dist.name if entry.dist else "plug-in"
     packaged = entry.dist.version if entry.dist else "unknown"
 
     def version() -> str:
         return f"{package} {getattr(entry.load(), 'version', packaged)}"
 
-    return ComputedMetric(
-        entry.name, f"{entry.name} ({package})", version, lambda: entry.load(), source=Metric.Source.PLUG_IN
-    )
+    return PlugIn(entry.name, f"{entry.name} ({package})", version, entry.load)
 
 
 def request_metrics(study: Study, by, names: Sequence[str], request_token: str | None = None) -> Job:
@@ -159,6 +84,12 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
     check_permission_or_404(by, Action.ANALYSE, study)
     if not names:
         raise ActionRefused("No metric is chosen. Choose one or more.")
+    refuse_unless_computable(study, names)
+    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
+
+
+def refuse_unless_computable(study: Study, names: Sequence[str]) -> None:
+    """Raise ActionRefused if a metric is unknown or not installed, or the study has no references."""
     known = available_metrics()
     for name in names:
         if name not in known:
@@ -169,7 +100,6 @@ def request_metrics(study: Study, by, names: Sequence[str], request_token: str |
         raise ActionRefused(
             "The study has no reference outputs. Mark the system that wrote the references as the reference."
         )
-    return jobs.submit(KIND, study=study, by=by, request_token=request_token, names=list(dict.fromkeys(names)))
 
 
 def reference_systems(study: Study) -> list[int]:
@@ -188,47 +118,99 @@ def reference_texts(study: Study) -> dict[int, list[str]]:
     return found
 
 
-def _outputs_with_references(study: Study) -> Iterator[tuple[int, str, str, str, list[str]]]:
-    """Yield each output of other systems that has a reference: its id, system and prompt, its text, and the references."""
+def outputs_with_references(study: Study) -> Iterator[OutputToScore]:
+    """Yield each output of other systems that has a reference, those of a prompt one after the other."""
     references, sources = reference_texts(study), set(reference_systems(study))
-    rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("pk")
+    rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("prompt", "pk")
     values = rows.values_list("pk", "system_id", "system__name", "prompt_id", "prompt__key", "text")
     for pk, system, system_name, prompt, key, text in values.iterator(chunk_size=2000):
         if system not in sources and prompt in references:
-            yield pk, system_name, key, text, references[prompt]
+            yield OutputToScore(pk, system_name, key, text, references[prompt])
+
+
+Report = Callable[..., None]
 
 
 def compute_metrics(
-    study: Study, by, names: Sequence[str], progress: Callable[..., None] = lambda done, total, doing="": None
+    study: Study, by, names: Sequence[str], progress: Report = lambda done, total, doing="": None
 ) -> list[Metric]:
-    """Compute and store the named metrics. A metric that fails on one output stores nothing, and the error names the output."""
-    outputs = list(_outputs_with_references(study))
-    known, stored = available_metrics(), []
+    """Compute and store the named metrics. If one fails on one output, nothing is stored, and the error names the output."""
+    outputs = list(outputs_with_references(study))
+    known = available_metrics()
+    built_in = [name for name in names if isinstance(known[name], TextMetric)]
     total = len(outputs) * len(names)
-    for number, name in enumerate(names):
+    found: dict[str, dict[int, float]] = {}
+    if built_in:
+        found |= _score_with_built_in(built_in, outputs, total, progress)
+    for name in names:
         metric = known[name]
-        score = metric.make()
-        by_output: dict[int, float] = {}
-        for position, (pk, system, prompt, text, references) in enumerate(outputs):
-            if position % REPORT_EVERY == 0:
-                progress(number * len(outputs) + position, total, f"Computing {metric.label}")
-            by_output[pk] = _checked_score(score, name, system, prompt, text, references)
-        described = MetricDescription(
-            Metric.Kind.METRIC, metric.version(), metric.parameters, is_lower_better=metric.is_lower_better
-        )
-        stored.append(store_computed_scores(study, by, name, described, by_output, metric.source))
+        if isinstance(metric, PlugIn):
+            found[name] = _score_with_plug_in(metric, outputs, len(outputs) * len(found), total, progress)
+    stored = [_store(study, by, known[name], found[name]) for name in names]
     progress(total, total, "Stored")
     return stored
 
 
-def _checked_score(
-    score: ScoreText, name: str, system: str, prompt: str, text: str, references: Sequence[str]
-) -> float:
-    where = f"“{name}” failed on the output of “{system[:40]}” for “{prompt[:40]}”"
+def _store(study: Study, by, metric: TextMetric | PlugIn, by_output: Mapping[int, float]) -> Metric:
+    described = MetricDescription(
+        Metric.Kind.METRIC, metric.version(), metric.parameters, is_lower_better=metric.is_lower_better
+    )
+    source = Metric.Source.PLUG_IN if isinstance(metric, PlugIn) else Metric.Source.BUILT_IN
+    return store_computed_scores(study, by, metric.name, described, by_output, source)
+
+
+def _score_with_built_in(
+    names: Sequence[str], outputs: Sequence[OutputToScore], total: int, progress: Report
+) -> dict[str, dict[int, float]]:
+    """Return the scores by metric and output."""
+    found: dict[str, dict[int, float]] = {name: {} for name in names}
+    chunks = [outputs[start : start + REPORT_EVERY] for start in range(0, len(outputs), REPORT_EVERY)]
+    doing = f"Computing {', '.join(BUILT_IN[name].label for name in names)}"
+    n_done = 0
+    progress(n_done, total, doing)
     try:
-        value = float(score(text, references))
-    except Exception as error:  # a plug-in may raise anything, and the researcher must learn where
-        raise jobs.UserFacingError(f"{where}: {type(error).__name__}: {str(error)[:200]}") from error
-    if not math.isfinite(value):
-        raise jobs.UserFacingError(f"{where}: its score is not a finite number. Repair the metric, then compute again.")
-    return value
+        with closing(score_chunks(names, [_by_prompt(chunk) for chunk in chunks])) as scored:
+            for number, scores in scored:
+                for name in names:
+                    found[name].update(zip((output.pk for output in chunks[number]), scores[name], strict=True))
+                n_done += len(chunks[number])
+                progress(n_done * len(names), total, doing)
+    except ScoreFailed as failed:
+        raise _refusal(failed.metric, chunks[failed.chunk][failed.place], failed.message) from failed
+    except ProcessEnded as error:
+        raise jobs.UserFacingError(
+            "A process that computes metrics ended early. Ask the operator whether the machine has enough memory, then compute again."
+        ) from error
+    return found
+
+
+def _by_prompt(chunk: Sequence[OutputToScore]) -> list[TextsOfPrompt]:
+    found: dict[str, TextsOfPrompt] = {}
+    for output in chunk:
+        found.setdefault(output.prompt, TextsOfPrompt(output.references, [])).texts.append(output.text)
+    return list(found.values())
+
+
+def _score_with_plug_in(
+    metric: PlugIn, outputs: Sequence[OutputToScore], n_before: int, total: int, progress: Report
+) -> dict[int, float]:
+    """Return the scores by output. A plug-in runs in this process: it may hold a large model or a connection."""
+    score, found = metric.load(), {}
+    for position, output in enumerate(outputs):
+        if position % REPORT_EVERY == 0:
+            progress(n_before + position, total, f"Computing {metric.label}")
+        try:
+            value = float(score(output.text, output.references))
+        except Exception as error:  # a plug-in may raise anything, and the researcher must learn where
+            raise _refusal(metric.name, output, describe_error(error)) from error
+        if not math.isfinite(value):
+            raise _refusal(metric.name, output)
+        found[output.pk] = value
+    return found
+
+
+def _refusal(metric: str, output: OutputToScore, error: str = "") -> jobs.UserFacingError:
+    where = f"“{metric}” failed on the output of “{output.system[:40]}” for “{output.prompt[:40]}”"
+    return jobs.UserFacingError(
+        f"{where}: {error or 'its score is not a finite number. Repair the metric, then compute again.'}"
+    )

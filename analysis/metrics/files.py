@@ -205,7 +205,9 @@ class _Reader:
             return default
         if text.isascii() and text.isdigit() and at_least <= int(text[:9]) <= 32_767:
             return int(text)
-        self.problems.add(row.number, column, f"“{text[:40]}” is not a whole number from {at_least} to 32,767.")
+        self.problems.add(
+            row.number, column, f"“{text[:40]}” is not a whole number from {at_least} to 32,767. Correct it."
+        )
         return None
 
     def _value(self, row: Row, column: str, *, is_pair: bool) -> float | None:

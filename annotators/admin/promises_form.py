@@ -25,7 +25,7 @@ HELP_TEXTS = {
         "People who fail attention checks are not rejected by default. They did the work up to that point."
     ),
     Outcome.FULL: "They used your link and could not take part.",
-    Outcome.FAULT: "People who are still working when the study is closed.",
+    Outcome.FAULT: "People who are still working when the study is closed, and people whose objection to failed checks is upheld.",
     Outcome.WITHDRAWN: "People who leave before the last page. People who finish are always paid.",
 }
 

@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.models.identity import set_display_ids
+from annotators.pay.statement import pay_statement
 from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_appeal_settled
 from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
@@ -26,7 +27,8 @@ from studies.admin.forms.cleaning import CleanTextMixin
 from studies.admin.forms.fields import choice_field
 from studies.services.lifecycle import ActionRefused
 
-from ..models import Appeal, PanelOrder, Recruitment, Verdict
+from ..models import Appeal, Assignment, PanelOrder, Recruitment, Verdict
+from .appeal_form import AppealAnswerForm
 
 # The base of the mixin below, while types are checked.
 if TYPE_CHECKING:
@@ -91,39 +93,6 @@ class ReverseRejectionForm(MessageForm):
         self.fields["message"].required = False
 
 
-class AppealAnswerForm(CleanTextMixin, forms.Form):
-    is_upheld = forms.ChoiceField(
-        choices=[
-            ("yes", "The annotator is right: take back the rejection and pay"),
-            ("no", "The rejection stays"),
-        ],
-        widget=forms.RadioSelect,
-        label="Decision",
-    )
-    answer = forms.CharField(
-        max_length=MAX_MESSAGE_LENGTH,
-        widget=forms.Textarea(attrs={"rows": 5, "cols": 70}),
-        label="your answer to the annotator",
-    )
-    says_another = forms.BooleanField(
-        label="I am not the person who rejected this work at the panel",
-        help_text=(
-            "Annotators were promised that another person reads their appeal. heval does not know who "
-            "rejected this work."
-        ),
-    )
-
-    def __init__(self, appeal: Appeal, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        if appeal.rejected_by_id is not None or appeal.barring_id is not None:
-            del self.fields["says_another"]
-        if appeal.barring_id is not None:
-            choice_field(self, "is_upheld").choices = [
-                ("yes", "The annotator is right: lift the barring"),
-                ("no", "The annotator gets no further batch"),
-            ]
-
-
 class VerdictAdminMixin(_Pages):
     """Admin views of verdicts and appeals, mixed into the admin of recruitments."""
 
@@ -184,7 +153,7 @@ class VerdictAdminMixin(_Pages):
                         request.user,
                         answers.get("says_another", False),
                     )
-                    messages.success(request, f"Answered. {_reversal_message(back)}" if back else "Answered.")
+                    messages.success(request, _answered_message(row, back))
                     if row.verdict is None:
                         return HttpResponseRedirect(request.path)
                     _schedule_panel_sync(recruitment, request.user)
@@ -193,7 +162,8 @@ class VerdictAdminMixin(_Pages):
                 form.add_error(None, str(refused))
             status = 422
         is_at_panel = row.verdict is not None and row.verdict.category == Verdict.AT_PANEL
-        evidence = _current_evidence(row.work) if is_at_panel else row.verdict.evidence if row.verdict else {}
+        is_measured_now = is_at_panel or row.subject == Appeal.Subject.CHECKS
+        evidence = _current_evidence(row.work) if is_measured_now else row.verdict.evidence if row.verdict else {}
         context = {
             "title": "Appeal",
             "recruitment": recruitment,
@@ -203,9 +173,15 @@ class VerdictAdminMixin(_Pages):
             "is_own": is_own,
             "others": eligible_appeal_answerers(recruitment.study, row.rejected_by_id),
             "evidence_sentences": evidence_sentences(evidence),
-            "checks": evidence.get("failed_checks", ()),
+            # A person who failed attention checks objects to these, and not to test questions about items.
+            "checks": [
+                check
+                for check in evidence.get("failed_checks", ())
+                if row.subject != Appeal.Subject.CHECKS or check["item"] is None
+            ],
             "is_at_panel": is_at_panel,
             "barring": row.barring,
+            "pay": pay_statement(row.work) if row.subject == Appeal.Subject.CHECKS else None,
             "is_settled": is_appeal_settled(row),
         }
         return study_page.render_study_page(
@@ -367,6 +343,15 @@ def _schedule_panel_sync(recruitment: Recruitment, by) -> None:
 
 def _verdict_url(recruitment: Recruitment, verdict: Verdict) -> str:
     return reverse("admin:annotators_assignment_verdict", args=[recruitment.pk, verdict.assignment_id])
+
+
+def _answered_message(appeal: Appeal, back: Verdict | None) -> str:
+    if back is not None:
+        return f"Answered. {_reversal_message(back)}"
+    work = Assignment.objects.select_related("study", "recruitment").get(pk=appeal.work.pk)
+    if work.released_reason != Assignment.Released.FAULT or (pay := pay_statement(work)) is None:
+        return "Answered."
+    return f"Answered. The work now pays {pay.amount} {pay.currency}. Settle the link to record what is still due."
 
 
 def _reversal_message(back: Verdict) -> str:

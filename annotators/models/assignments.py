@@ -77,6 +77,7 @@ class Assignment(models.Model):
         RETURNED = "returned"
         SCREENED_OUT = "screened_out"
         FAILED_CHECKS = "failed_checks"
+        FAULT = "fault"
         FULL = "full"
         WITHDRAWN = "withdrawn"
 
@@ -267,12 +268,11 @@ class Exclusion(AppendOnlyModel):
 
 
 class Inquiry(models.Model):
-    """An annotator's message to the researchers: a report about a text, a question or an objection. It shows no system."""
+    """An annotator's message to the researchers: a report about a text, or a question. It shows no system."""
 
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"
         QUESTION = "question", "a question"
-        OBJECTION = "objection", "an objection to failed attention checks"
 
     study_path = "assignment__study"
 

@@ -1,4 +1,4 @@
-"""Verdicts about work, which are append-only, and the appeals against them and against barrings, which another user answers once."""
+"""Verdicts about work, which are append-only, and appeals, which another user answers once."""
 
 from django.conf import settings
 from django.db import models
@@ -79,11 +79,17 @@ class Verdict(AppendOnlyModel):
 
 
 class Appeal(models.Model):
-    """An annotator's objection to a rejection or to a barring, with its answer.
+    """An annotator's objection to a rejection, to a barring or to failed attention checks, with its answer.
 
     ``rejected_by`` is who rejected or barred. It is stored so that the database can check that another user answers. It
-    is empty if the panel rejected, or a rule barred. ``assignment``: from whose page a barred annotator objected.
+    is empty if the panel rejected, or a rule decided. ``assignment``: from whose page a barred annotator objected, or
+    the one that ended because of failed attention checks.
     """
+
+    class Subject(models.TextChoices):
+        REJECTION = "rejection"
+        BARRING = "barring"
+        CHECKS = "checks"
 
     verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="appeal", null=True, blank=True)
     barring = models.OneToOneField(Barring, models.PROTECT, related_name="appeal", null=True, blank=True)
@@ -100,9 +106,16 @@ class Appeal(models.Model):
     class Meta:
         constraints = [
             CheckConstraint(
-                name="appeal_is_about_a_rejection_or_a_barring",
+                name="appeal_is_about_a_rejection_or_a_barring_or_failed_checks",
                 condition=Q(verdict__isnull=False, barring=None, assignment=None)
-                | Q(verdict=None, barring__isnull=False, assignment__isnull=False),
+                | Q(verdict=None, barring__isnull=False, assignment__isnull=False)
+                # No person decides about failed checks before the appeal.
+                | Q(verdict=None, barring=None, assignment__isnull=False, rejected_by=None),
+            ),
+            UniqueConstraint(
+                fields=["assignment"],
+                condition=Q(verdict=None, barring=None),
+                name="appeal_about_failed_checks_once_per_assignment",
             ),
             CheckConstraint(name="appeal_says_something", condition=~Q(text="")),
             CheckConstraint(name="appeal_is_due_after_it_was_made", condition=Q(due_at__gt=F("at"))),
@@ -119,6 +132,12 @@ class Appeal(models.Model):
 
     def __str__(self):
         return f"appeal {self.pk}"
+
+    @property
+    def subject(self) -> Subject:
+        if self.verdict_id is not None:
+            return self.Subject.REJECTION
+        return self.Subject.CHECKS if self.barring_id is None else self.Subject.BARRING
 
     @property
     def work(self):

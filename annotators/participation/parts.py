@@ -108,7 +108,7 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
         "allowed": allowed,
         "begun": begun,
         "free": free,
-        "barring": barring_status(assignment),
+        "barring": barring_status(study, assignment.annotator_id),
         "is_open": _is_link_open(assignment),
         "may_start": bool(free and not begun and last),
         "start_path": f"/p/{last.code}/another/" if last else "",

@@ -20,6 +20,7 @@ Released, Outcome = Assignment.Released, OutcomePay.Outcome
 OUTCOME_BY_RELEASE: dict[str, str] = {
     Released.SCREENED_OUT: Outcome.SCREENED_OUT,
     Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
+    Released.FAULT: Outcome.FAULT,
     Released.FULL: Outcome.FULL,
     Released.WITHDRAWN: Outcome.WITHDRAWN,
 }
@@ -38,7 +39,7 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
     """Return "complete", an OutcomePay outcome, or "" if nothing is owed (at work, returned, or abandoned).
 
     Finished work is paid, late or not, even after a withdrawal. "Fault": the person was at work when the study was
-    closed.
+    closed, or did not fail the attention checks by their own fault.
     """
     if assignment.submitted_at:
         return "complete"
@@ -81,10 +82,18 @@ def compute_amount_owed(
     if not outcome:
         return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
-    rule = terms.rules.get(outcome)
-    is_share = rule is not None and rule.rule == Rule.SHARE and n_pages_sent and assignment.batch_id
-    pages = _pages(assignment) if is_share else 0
-    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, n_pages_sent, pages))
+    promises = promises_for(assignment, outcome)
+    is_share = any((rule := terms.rules.get(name)) is not None and rule.rule == Rule.SHARE for name in promises)
+    pages = _pages(assignment) if is_share and n_pages_sent and assignment.batch_id else 0
+    amount = max(terms.promised_pay(name, reward, n_pages_sent, pages) for name in promises)
+    return OwedAmount(outcome, reward, amount)
+
+
+def promises_for(assignment: Assignment, outcome: str) -> tuple[str, ...]:
+    """Return the outcomes whose best promise is paid. An upheld objection never lowers what failed checks pay."""
+    if outcome == Outcome.FAULT and assignment.released_reason == Released.FAULT:
+        return (outcome, Outcome.FAILED_CHECKS)
+    return (outcome,)
 
 
 def _pages(assignment: Assignment) -> int:

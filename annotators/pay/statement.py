@@ -10,7 +10,7 @@ from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
 
 from . import id_retention
-from .owed_amounts import assignments_considered_for_pay, compute_amount_owed, payable_outcome
+from .owed_amounts import assignments_considered_for_pay, compute_amount_owed, payable_outcome, promises_for
 from .promises import ZERO, Rule, get_pay_terms
 
 
@@ -44,7 +44,7 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
         else payable_outcome(assignment, assignment.study)
     )
     terms = get_pay_terms(recruitment)
-    if not outcome or (outcome != "complete" and outcome not in terms.rules):
+    if not outcome or (outcome != "complete" and terms.rules.keys().isdisjoint(promises_for(assignment, outcome))):
         return None
     n_sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
     owed = compute_amount_owed(assignment, n_sent, terms, outcome)

@@ -33,7 +33,7 @@ Released = Assignment.Released
 WAIT, FULL, DONE, BARRED, NO_FURTHER = "wait", "full", "done", "barred", "no_further"
 CLOSED, PAUSED = "closed", "paused"
 REVIVABLE_REASONS = (Released.EXPIRED, Released.RETURNED)
-FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
+FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS, Released.FAULT)
 # More places than both limits do not expire within one minute, unless a clock was changed or everybody left.
 MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE = 10, 0.2
 CLOCK_RECHECK_SECONDS, CLOCK_DOUBT_SECONDS = 300, 900  # seconds
@@ -279,6 +279,12 @@ def release_assignment(assignment_pk: int, reason: str, only_if_expired: bool = 
     if batch_id:
         Batch.objects.filter(pk=batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
     return True
+
+
+def change_failed_checks_to_fault(assignment_pk: int) -> bool:
+    """Change how the assignment ended, because it did not fail the checks by the annotator's fault. The place stays free."""
+    failed = Assignment.objects.filter(pk=assignment_pk, released_reason=Released.FAILED_CHECKS)
+    return bool(failed.update(released_reason=Released.FAULT))
 
 
 @transaction.atomic

@@ -1,18 +1,15 @@
 """The pages after and beside the questions: the end page with the receipt, withdrawal, messages, further parts."""
 
-from django.db.models import Q
 from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotators.models import Appeal, Assignment, Inquiry
+from annotators.models import Assignment, Inquiry
 from annotators.models.identity import get_person_id, restored_external_ids
 from annotators.pages.presentation import render_cached_markdown
-from annotators.pages.typed_text import TypedAnswer
 from annotators.participation import withdrawal as withdrawal
 from annotators.participation.parts import get_remaining_parts, parts_overview_context
 from annotators.pay.statement import pay_statement, reason_id_retained_on_withdrawal
-from annotators.pay.verdicts.appeals import create_appeal
-from annotators.pay.verdicts.status import BarringStatus, RejectionStatus, barring_status, work_status
+from annotators.pay.verdicts.status import barring_status, failed_checks_status, work_status
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
 from annotators.places.deadlines import is_closed_before_first_answer, release_place_if_study_closed
@@ -20,7 +17,6 @@ from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import credits
 from studies.design.wording import wording_of
-from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 from .http_responses import (
@@ -33,11 +29,14 @@ from .http_responses import (
 from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, has_parts_overview, may_withdraw
 from .pages import arm_offer_context
 
-OUTCOME_RELEASE_REASONS = (
-    Assignment.Released.SCREENED_OUT,
-    Assignment.Released.FAILED_CHECKS,
-    Assignment.Released.FULL,
-)
+Released = Assignment.Released
+# The outcome that decides the page and the code. An upheld objection does not change the code that the person was shown.
+OUTCOME_BY_RELEASE: dict[str, str] = {
+    Released.SCREENED_OUT: "screened_out",
+    Released.FAILED_CHECKS: "failed_checks",
+    Released.FAULT: "failed_checks",
+    Released.FULL: "full",
+}
 # More messages from one person would hide those of others in the inbox, and fill the disk.
 MAX_INQUIRIES = 50
 
@@ -54,8 +53,8 @@ def _first_outcome(assignment) -> str:
     """
     if assignment.submitted_at:
         return "complete"
-    if assignment.released_reason in OUTCOME_RELEASE_REASONS:
-        return assignment.released_reason
+    if outcome := OUTCOME_BY_RELEASE.get(assignment.released_reason):
+        return outcome
     closed_at = assignment.study.closed_at
     was_closed_before = closed_at and (not assignment.withdrawn_at or assignment.withdrawn_at > closed_at)
     if was_closed_before and is_closed_before_first_answer(assignment):
@@ -85,12 +84,13 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
     study_words = wording_of(assignment.study, assignment.design_id).study
     remaining_parts = get_remaining_parts(assignment) if outcome == "complete" else None
     status = work_status(assignment)
-    barring = barring_status(assignment) if outcome == "complete" else None
+    barring = barring_status(assignment.study, assignment.annotator_id) if outcome == "complete" else None
     context = {
         "study": study_words,
         "outcome": outcome,
         "work_status": status,
         "barring": barring,
+        "failed_checks": failed_checks_status(assignment),
         "receipt": receipt,
         "way_back": way_back,
         "credit": credit,
@@ -235,8 +235,6 @@ def inquiry_page(request, code) -> HttpResponse:
             error = f"You have sent {MAX_INQUIRIES} messages. The researchers read them. Please wait for an answer."
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
-            if assignment.released_reason == Assignment.Released.FAILED_CHECKS:
-                kind = Inquiry.Kind.OBJECTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render_without_context_processors(
@@ -253,53 +251,6 @@ def _inquiry_context(assignment, **options):
     study_wording = wording_of(assignment.study, assignment.design_id).study
     has_agreed = assignment.consented_at is not None
     return {"study": study_wording, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | options
-
-
-@add_annotator_headers
-@require_http_methods(["GET", "HEAD", "POST"])
-def appeal_page(request, code) -> HttpResponse:
-    """Object to a rejection, or to getting no further batch, once. Another user than the one who decided answers."""
-    assignment = get_assignment_or_404_and_allow_framing(request, code)
-    objection: RejectionStatus | BarringStatus | None
-    if is_about_barring := request.POST.get("about", "") == "barring":
-        objection, anchor = barring_status(assignment), "barring"
-    else:
-        status = work_status(assignment)
-        objection, anchor = status.rejection if status else None, "work-status"
-    error, text = "", request.POST.get("text", "")
-    study_wording = wording_of(assignment.study, assignment.design_id).study
-    if objection is None or not objection.may_appeal:
-        is_about = Q(verdict__assignment=assignment) | Q(barring__annotator=assignment.annotator_id)
-        is_stored = Appeal.objects.filter(is_about, text=text.strip()).exists()
-        if is_blank(text) or is_stored:
-            return HttpResponseRedirect(f"/p/{code}/done/")
-        context = {
-            "study": study_wording,
-            "assignment_path": f"/p/{code}/",
-            "outcome": has_assignment_ended(assignment),
-            "title": "Your objection was not stored",
-            "reason": "You may do further parts, or you have already objected."
-            if is_about_barring
-            else "Your work is not rejected, or you have already objected.",
-            "submitted_values": [TypedAnswer("Your objection", text)],
-        }
-        return render_without_context_processors(request, "annotate/not_stored.html", context, status=409)
-    if request.method == "POST":
-        try:
-            create_appeal(assignment, text, is_about_barring)
-            return HttpResponseRedirect(f"/p/{code}/done/#{anchor}")
-        except ActionRefused as refused:
-            error = str(refused)
-    context = {
-        "study": study_wording,
-        "objection": objection,
-        "error": error,
-        "text": text[:20_000],
-        "outcome": _outcome(assignment),
-        "assignment_path": f"/p/{code}/",
-        "has_agreed": assignment.consented_at is not None,
-    }
-    return render_without_context_processors(request, "annotate/appeal.html", context, status=422 if error else 200)
 
 
 @add_annotator_headers

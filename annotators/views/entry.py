@@ -19,6 +19,7 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, recruitment_link_state
 from studies.design.wording import Wording
 
+from .appeals import visitor_appeal_path
 from .assignment_pages import render_parts_overview
 from .http_responses import (
     OUTCOME_BY_NOTICE,
@@ -156,6 +157,7 @@ def entry_page(request, key) -> HttpResponse:
         kind,
         get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids, receipt),
         may_retry=kind in ("wait", "paused"),
+        appeal_path=visitor_appeal_path(recruitment, annotator) if kind == assign.NO_FURTHER else "",
     )
 
 
@@ -209,11 +211,11 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
     if retaken is False:
         # The person came by another task of the panel and did no work for it.
         kind = "done" if ended.submitted_at else "barred"
+        appeal_path = ""
         if is_barred(ended.study, ended.annotator_id):
-            kind = "no_further"
-        return render_notice(
-            request, wording.study, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
-        )
+            kind, appeal_path = assign.NO_FURTHER, visitor_appeal_path(recruitment, ended.annotator)
+        way_back = get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+        return render_notice(request, wording.study, kind, way_back, appeal_path=appeal_path)
     if retaken and not ended.withdrawn_at:
         # GET writes nothing. The panel's new ids are stored when the person presses the button.
         if request.method != "POST":

@@ -27,7 +27,7 @@ NOTICES = {
     "no_further": (
         "No further part for you",
         "You get no further part of this study or of a group of studies to which it belongs. This does not change your pay "
-        "for the parts that you have submitted. If this is wrong, you can object on the last page of your work.",
+        "for the parts that you have submitted.",
     ),
     "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
     "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),

@@ -2,7 +2,7 @@ from django.urls import include, path
 
 from annotators.recruitment.panels.webhooks import receive_webhook
 
-from . import assignment_pages, entry, pages
+from . import appeals, assignment_pages, entry, pages
 
 assignment_urlpatterns = [
     path("", pages.redirect_to_next_page, name="next_page"),
@@ -12,13 +12,14 @@ assignment_urlpatterns = [
     path("another/", assignment_pages.start_another_part, name="another_part"),
     path("parts/", assignment_pages.parts_overview_page, name="parts"),
     path("question/", assignment_pages.inquiry_page, name="inquiry"),
-    path("appeal/", assignment_pages.appeal_page, name="appeal"),
+    path("appeal/", appeals.appeal_page, name="appeal"),
     path("consent/", assignment_pages.consent_text_page, name="consent"),
     path("m/<str:name>", pages.image_file, name="media"),
     path("<str:key>/", pages.annotation_page, name="page"),
 ]
 urlpatterns = [
     path("e/<slug:key>/", entry.entry_page, name="entry"),
+    path("e/<slug:key>/appeal/<str:token>/", appeals.visitor_appeal_page, name="visitor_appeal"),
     path("e/<slug:key>/webhook/", receive_webhook, name="webhook"),
     path("p/<str:code>/", include(assignment_urlpatterns)),
 ]

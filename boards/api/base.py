@@ -30,7 +30,12 @@ class BoardsAPIView(APIView):
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
         self.caller = get_caller(request)
-        self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
+        is_read = request.method in ("GET", "HEAD")
+        self.values = read_query(request, self.parameters if is_read else self.parameters_of_body(request))
+
+    def parameters_of_body(self, request) -> tuple[Parameter, ...]:
+        """Return the query parameters of a request that changes something: those of a body that cannot hold fields."""
+        return ()
 
     def finalize_response(self, request, response, *args, **kwargs):
         response = super().finalize_response(request, response, *args, **kwargs)

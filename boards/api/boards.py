@@ -2,6 +2,8 @@
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Q
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.api.base import document_operation, page_serializer, require_json_object
@@ -10,7 +12,7 @@ from analysis.api.renderers import RowErrors, row_error
 from boards.access import BoardAction, boards_of
 from boards.models import Board
 from boards.services import boards, samples
-from boards.services.status import prompts_to_answer
+from boards.services.prompt_images import prompts_with_images, write_prompts_archive
 from studies.models import Study
 
 from . import serializers as shapes
@@ -146,5 +148,18 @@ class BoardPromptsView(BoardView):
     )
     def get(self, request, slug):
         start, size = self.values["cursor"][0], self.values["page_size"]
-        rows = prompts_to_answer(self.board)[start : start + size + 1]
+        rows = prompts_with_images(self.board)[start : start + size + 1]
         return page_response(request, self.values, [(start + place, row) for place, row in enumerate(rows, 1)])
+
+
+class PromptsArchiveView(BoardView):
+    """The prompts with their images, as one ZIP."""
+
+    readers = "submitters"
+
+    @document_operation(
+        "Prompts to answer with their images in one zip", OpenApiTypes.BINARY, media_type="application/zip", tag=TAG
+    )
+    def get(self, request, slug):
+        filename = f"{self.board.slug}-prompts.zip"
+        return FileResponse(write_prompts_archive(self.board), as_attachment=True, filename=filename)

@@ -10,7 +10,7 @@ from analysis.api.query import page_parameters, page_response
 from analysis.api.serializers import JobSerializer
 from boards.access import BoardAction
 from boards.models import BoardRound, BoardSnapshot, RoundEntry
-from boards.services import planning, rounds, snapshots
+from boards.services import metric_tables, planning, rounds, snapshots
 from studies.models import Job, Study
 
 from . import serializers as shapes
@@ -179,7 +179,7 @@ class BoardJobView(BoardView):
 
     @document_operation("A job of a board", JobSerializer, tag=TAG)
     def get(self, request, slug, job):
-        stored = Job.objects.filter(code=job, kind__in=(rounds.KIND, snapshots.KIND)).first()
+        stored = Job.objects.filter(code=job, kind__in=(rounds.KIND, snapshots.KIND, metric_tables.KIND)).first()
         if stored is None or stored.arguments.get("board") != self.board.pk:
             raise Http404
         return Response(JobSerializer(stored).data)

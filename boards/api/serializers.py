@@ -9,6 +9,7 @@ from analysis.api.fields import (
     CleanTextField,
     CodeField,
     ListedField,
+    ListField,
     NameField,
     StrictBooleanField,
     StrictDecimalField,
@@ -103,6 +104,9 @@ class PromptToAnswerSerializer(serializers.Serializer):
     source = serializers.CharField(allow_blank=True)
     domain = serializers.CharField(allow_blank=True)
     language = serializers.CharField(allow_blank=True)
+    image = serializers.CharField(
+        allow_blank=True, help_text="The path of its image in the ZIP of prompts; empty if the prompt has no image."
+    )
 
 
 class OutputRowSerializer(serializers.Serializer):
@@ -270,6 +274,29 @@ class SnapshotResultSerializer(SnapshotSerializer):
 
     rows = serializers.ListField(child=serializers.DictField())
     result = serializers.DictField(help_text="Criteria, tables, rounds, sample and population of the snapshot.")
+
+
+class ComputeBoardMetricsSerializer(StrictMixin, serializers.Serializer):
+    """Which metrics of this site are computed."""
+
+    names = ListField(
+        child=CleanTextField(),
+        help_text="Names of built-in metrics or plug-ins. Empty: only scores that were uploaded in the studies of rounds.",
+    )
+
+
+class BoardMetricsSerializer(serializers.Serializer):
+    """A table of metrics beside people for each criterion, with the names that everybody may see now."""
+
+    snapshot = serializers.IntegerField(help_text="The snapshot whose systems and scores by people these are.")
+    at = serializers.DateTimeField()
+    names = serializers.ListField(child=serializers.CharField(), help_text="The metrics that were chosen.")
+    level = serializers.FloatField()
+    result_sha256 = serializers.CharField(help_text="SHA-256 of the stored result.")
+    tables = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="For each criterion: metrics, rows (with intervals), agreements (with people), and paper (as in the Genie paper's Table 3).",
+    )
 
 
 class TeamRequestSerializer(StrictMixin, serializers.Serializer):

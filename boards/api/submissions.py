@@ -7,6 +7,8 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, QueryDict
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.response import Response
 
 from analysis.api.base import document_operation, page_serializer, require_json_object
@@ -31,9 +33,20 @@ from studies.services.lifecycle import ActionRefused
 
 from . import serializers as shapes
 from .base import BoardView, hashed_idempotency_key, own_submissions
-from .parsers import PARSERS
+from .parsers import PARSERS, ZIP, ZipBody
 
 TAG = "boards"
+# The fields of a submission whose body is a ZIP alone. The serializer checks their values.
+FIELDS_OF_ZIP = tuple(
+    Parameter(name, str, f"{text} Only if the body is a ZIP.")
+    for name, text in (
+        ("name", "The name of the system."),
+        ("description", "A description for the board's page."),
+        ("url", "A web address."),
+        ("is_anonymous", "true: hide the name until it is published."),
+        ("team", "Only for members: the team that submits."),
+    )
+)
 
 
 def submission_json(one: Submission, status: SubmissionStatus, *, is_own: bool) -> dict[str, Any]:
@@ -74,6 +87,9 @@ class SubmissionsView(BoardView):
         Parameter("state", choice_parser(*STATES), "Only submissions in this state.", None, str, STATES),
     )
 
+    def parameters_of_body(self, request):
+        return FIELDS_OF_ZIP if request.content_type.partition(";")[0].strip().lower() == ZIP else ()
+
     @document_operation(
         "Submissions", page_serializer("Submission", shapes.SubmissionSerializer), parameters=parameters, tag=TAG
     )
@@ -100,15 +116,26 @@ class SubmissionsView(BoardView):
         request={
             "application/json": shapes.SubmissionRequestSerializer,
             "multipart/form-data": shapes.SubmissionFormSerializer,
+            ZIP: OpenApiTypes.BINARY,
         },
+        parameters=FIELDS_OF_ZIP,
         status=201,
         tag=TAG,
+        other_responses={
+            202: OpenApiResponse(
+                shapes.SubmissionCheckSerializer, description="A job checks the images. Poll checks/<check>/."
+            )
+        },
     )
     def post(self, request, slug):
         if not self.caller.is_team_of(self.board):
             self.caller.check(BoardAction.MANAGE_TEAMS, self.board)
+        if isinstance(request.data, ZipBody):
+            fields = {name: value for name, value in self.values.items() if value is not None}
+            return self._post_images(request, _with_flag(fields), request.data, "submission.zip")
         if self.board.takes_images and isinstance(request.data, QueryDict):
-            return self._post_images(request)
+            file = request.FILES.get("file")
+            return self._post_images(request, _form_fields(request), file, file.name if file else "")
         fields, filename, data = _read_request(request, self.board)
         team = self._team(fields.pop("team", None))
         try:
@@ -124,12 +151,11 @@ class SubmissionsView(BoardView):
             raise RowErrors(_row_errors(refused)) from None
         return submission_response(stored, status=201 if is_new else 200)
 
-    def _post_images(self, request) -> Response:
-        """Store a ZIP of images, or answer 202 with the check that a job runs."""
-        file = request.FILES.get("file")
-        serializer = shapes.SubmissionFieldsSerializer(data=_form_fields(request))
+    def _post_images(self, request, sent: dict[str, Any], file: Any, filename: str) -> Response:
+        """Store a ZIP of images, or answer 202 with the check that a job runs. ``file``: it, in chunks; None if there is none."""
+        serializer = shapes.SubmissionFieldsSerializer(data=sent)
         errors = [] if serializer.is_valid() else flatten_field_errors(serializer.errors)
-        errors += [] if file else _uploaded_file(request)[2]
+        errors += [] if file is not None else _uploaded_file(request)[2]
         if errors:
             raise RowErrors(errors)
         fields = dict(serializer.validated_data)
@@ -137,7 +163,7 @@ class SubmissionsView(BoardView):
         token = hashed_idempotency_key(request, "submit", team.pk)
         try:
             stored, is_new = images.submit_images(
-                self.board, team, filename=file.name, chunks=file.chunks(), request_token=token, **fields
+                self.board, team, filename=filename, chunks=file.chunks(), request_token=token, **fields
             )
         except SubmissionRefused as refused:
             raise RowErrors(_row_errors(refused)) from None
@@ -178,7 +204,11 @@ def _read_request(request, board: Board) -> tuple[dict[str, Any], str, bytes]:
 
 def _form_fields(request) -> dict[str, Any]:
     """Return the fields beside the file; the last of repeated ones. A form has only texts."""
-    fields = {name: request.data[name] for name in request.data if name != "file"}
+    return _with_flag({name: request.data[name] for name in request.data if name != "file"})
+
+
+def _with_flag(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields that were sent as texts, with the flag among them as true or false."""
     flag = fields.get("is_anonymous")
     return fields | ({"is_anonymous": flag == "true"} if flag in ("true", "false") else {})
 

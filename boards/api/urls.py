@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import boards, results, submissions, teams
+from . import boards, metrics, results, submissions, teams
 
 board = "<slug:slug>/"
 submission = f"{board}submissions/<int:number>/"
@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
+    path(f"{board}prompts/archive/", boards.PromptsArchiveView.as_view(), name="api-board-prompts-archive"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),
     path(f"{board}checks/<uuid:job>/", submissions.SubmissionCheckView.as_view(), name="api-submission-check"),
     path(submission, submissions.SubmissionDetailView.as_view(), name="api-submission"),
@@ -26,6 +27,8 @@ urlpatterns = [
     path(f"{board}snapshots/", results.SnapshotsView.as_view(), name="api-snapshots"),
     path(f"{board}snapshots/latest/", results.NewestSnapshotView.as_view(), name="api-snapshot-latest"),
     path(f"{board}snapshots/<int:number>/", results.SnapshotDetailView.as_view(), name="api-snapshot"),
+    path(f"{board}snapshots/<int:number>/metrics/", metrics.SnapshotMetricsView.as_view(), name="api-snapshot-metrics"),
+    path(f"{board}metrics/", metrics.BoardMetricsView.as_view(), name="api-board-metrics"),
     path(f"{board}jobs/<uuid:job>/", results.BoardJobView.as_view(), name="api-board-job"),
     path(f"{board}teams/", teams.TeamsView.as_view(), name="api-teams"),
     path(f"{board}teams/<int:number>/revoke/", teams.RevokeTeamView.as_view(), name="api-team-revoke"),

@@ -1,6 +1,7 @@
 """Rounds: studies that score submissions."""
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
@@ -47,6 +48,11 @@ class BoardRound(models.Model):
 
     def __str__(self):
         return f"round {self.number}"
+
+    def clean(self):
+        # PostgreSQL has a trigger in addition.
+        if self.sample_id and self.board_id and self.sample.board_id != self.board_id:
+            raise ValidationError({"sample": "The sample belongs to another board. Choose one of this board."})
 
 
 class RoundEntry(models.Model):

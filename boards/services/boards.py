@@ -11,11 +11,12 @@ from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
-from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import Batch, Output, Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import ZipLimits
 
+from .planning import template_sha256
+from .rounds import cancel_round
 from .samples import draw_first_sample, sampleable_keys
 
 # One member of the archive may be its table.
@@ -64,15 +65,6 @@ def change_board(board: Board, by, changes: dict[str, Any]) -> Board:
     if changes:
         audit.record("change board", by=by, board=board.slug, columns=sorted(changes))
     return board
-
-
-def template_sha256(template: Study) -> str:
-    """Return the hash of a template's design. The target is left out, because each round has its own."""
-    design = serialize_design(template)
-    design["study"] = {
-        name: value for name, value in design["study"].items() if name not in ("target_n", "target_cap", "seed")
-    }
-    return sha256_of(canonical_json(design))
 
 
 def find_opening_problems(board: Board) -> list[str]:
@@ -129,7 +121,11 @@ def open_board(board: Board, by) -> Board:
     check_permission_or_404(by, BoardAction.EDIT, board)
     board = Board.objects.select_for_update(no_key=True, of=("self",)).select_related("template").get(pk=board.pk)
     if board.state != Board.State.DRAFT:
-        raise ActionRefused("The board is open already.")
+        raise ActionRefused(
+            "The board is open already. You need not do anything."
+            if board.state == Board.State.OPEN
+            else "The board is closed and cannot be opened again. Make another board."
+        )
     if problems := find_opening_problems(board):
         raise ActionRefused(" ".join(problems))
     sample = draw_first_sample(board, by)
@@ -148,13 +144,19 @@ def open_board(board: Board, by) -> Board:
 
 @transaction.atomic
 def close_board(board: Board, by) -> Board:
-    """Take no more submissions and open no more rounds. Rounds that are running end as planned, and their results still arrive."""
+    """Take no more submissions and open no more rounds. Rounds that are running end as planned, and their results still arrive.
+
+    A round that was made and is not launched yet is cancelled, so that none opens after the board has closed.
+    """
     check_permission_or_404(by, BoardAction.EDIT, board)
-    changed = Board.objects.filter(pk=board.pk, state=Board.State.OPEN).update(
-        state=Board.State.CLOSED, closed_at=Now()
-    )
-    if not changed:
-        raise ActionRefused("Only an open board can be closed.")
+    board = Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=board.pk)
+    if board.state != Board.State.OPEN:
+        raise ActionRefused(
+            f"Only an open board can be closed, and this one is {board.state}. You need not do anything."
+        )
+    for one in board.rounds.filter(launched_at=None, cancelled_at=None, study__state=Study.State.DRAFT):
+        cancel_round(one, by)
+    Board.objects.filter(pk=board.pk).update(state=Board.State.CLOSED, closed_at=Now())
     audit.record("close board", by=by, board=board.slug)
     board.refresh_from_db()
     return board

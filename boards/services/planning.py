@@ -11,12 +11,33 @@ from django.utils import timezone
 
 from analysis.metrics.scoring import SCORERS
 from boards.models import Board, BoardRound, Submission
-from studies.models import Section, System
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.models import Section, Study, System
 from studies.protocols import REGISTRY
+from studies.services.lifecycle import ActionRefused
 
 from .samples import RoundSample, find_complete, next_round_sample, waiting_submissions
 
 ZERO = Decimal(0)
+
+
+def template_sha256(template: Study) -> str:
+    """Return the hash of a template's design. The target is left out, because each round has its own."""
+    design = serialize_design(template)
+    design["study"] = {
+        name: value for name, value in design["study"].items() if name not in ("target_n", "target_cap", "seed")
+    }
+    return sha256_of(canonical_json(design))
+
+
+def refuse_unless_ready(board: Board) -> None:
+    if board.state != Board.State.OPEN:
+        raise ActionRefused(f"The board is {board.state}, so no round can open.")
+    if template_sha256(board.template) != board.design_sha256:
+        raise ActionRefused(
+            "The template has changed since the board was opened, and scores of its rounds would not be comparable. "
+            "Undo the change, or make another board."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def add_preferences(
             "annotators": int(rows["annotator"][own].nunique()),
             "prompts": int(rows["prompt"][own].nunique()),
         }
-    numbers = [systems[place] for place in found.ranks.systems]
+    numbers = [systems[place] for place in found.rated]
     differences = stored_differences(numbers, found.differences, unit=RATING_POINTS, scale=POINTS_PER_LOG_ODDS)
     return {
         # Only of the overall rating: pairs are many.

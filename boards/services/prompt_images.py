@@ -26,15 +26,20 @@ def has_prompt_images(board: Board) -> bool:
     return bool(_names_by_key(board))
 
 
-def write_prompts_archive(board: Board) -> IO[bytes]:
-    """Return an open temporary ZIP with ``prompts.jsonl`` and ``images/``. ``image`` of a row is the path in the ZIP, or empty."""
+def prompts_with_images(board: Board) -> list[dict[str, str]]:
+    """Return the prompts to answer. ``image``: the path in the ZIP of prompts, or empty."""
     names = _names_by_key(board)
     path_of = {key: f"images/{name}" for key, name in names.items()}
-    rows = [row | {"image": path_of.get(row["prompt"], "")} for row in prompts_to_answer(board)]
+    return [row | {"image": path_of.get(row["prompt"], "")} for row in prompts_to_answer(board)]
+
+
+def write_prompts_archive(board: Board) -> IO[bytes]:
+    """Return an open temporary ZIP with ``prompts.jsonl`` and ``images/``."""
+    rows = prompts_with_images(board)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("prompts.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        for name in sorted(set(names.values())):
+        for name in sorted(set(_names_by_key(board).values())):
             archive.write(image_path(settings.MEDIA_ROOT, name), f"images/{name}")
     file.seek(0)
     return file

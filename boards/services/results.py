@@ -59,7 +59,8 @@ def compute_board_result(
             tables[criterion.key] = _add_scores(board, criterion, of_criterion, by_number, rng, samples)
     overall = criteria[0]
     main = rows[rows["criterion"] == overall.key]
-    ordered = sorted(by_number.values(), key=lambda row: (-_estimate(row, overall.key), row["submission"]))
+    n_systems = len(by_number)
+    ordered = sorted(by_number.values(), key=lambda row: (-_estimate(row, overall.key, n_systems), row["submission"]))
     is_new_prompts = board.population == Board.Population.PROMPTS
     rng = seeded_generator(seed, "checks")
     result = {
@@ -86,11 +87,15 @@ def compute_board_result(
     }
 
 
-def _estimate(row: Mapping[str, Any], key: str) -> float:
-    """Return the overall score for sorting. A system without a rank comes after those with one."""
+def _estimate(row: Mapping[str, Any], key: str, n_systems: int) -> float:
+    """Return the overall score for sorting. A system without a rank comes after those with one.
+
+    A system that won every comparison has a rank and no score, and comes first if its ranks are those of the upper half.
+    """
     score = row["scores"].get(key, {})
     if score.get("estimate") is None:
-        return -1e9
+        is_high = score.get("rank_low") is not None and score["rank_low"] + score["rank_high"] <= n_systems
+        return 1e9 if is_high else -1e9
     return score["estimate"] - (0 if score["rank_low"] is not None else 1e6)
 
 

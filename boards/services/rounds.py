@@ -18,8 +18,7 @@ from studies.services import drafts, jobs, lifecycle
 from studies.services.copying import clone_study
 from studies.services.lifecycle import ActionRefused
 
-from .boards import template_sha256
-from .planning import is_due, plan_round
+from .planning import is_due, plan_round, refuse_unless_ready
 
 KIND = "board_round"
 Progress = Callable[..., object]
@@ -34,16 +33,6 @@ def request_round(board: Board, by, request_token: str | None = None) -> Job:
     if refusal := plan_round(board).refusal:
         raise ActionRefused(refusal)
     return jobs.submit(KIND, by=by, request_token=request_token, board=board.pk)
-
-
-def refuse_unless_ready(board: Board) -> None:
-    if board.state != Board.State.OPEN:
-        raise ActionRefused(f"The board is {board.state}, so no round can open.")
-    if template_sha256(board.template) != board.design_sha256:
-        raise ActionRefused(
-            "The template has changed since the board was opened, and scores of its rounds would not be comparable. "
-            "Undo the change, or make another board."
-        )
 
 
 def create_round(board: Board, by) -> BoardRound:
@@ -64,9 +53,11 @@ def create_round(board: Board, by) -> BoardRound:
         drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None, "seed": seed})
         _add_members(board, study)
         copy_links(board.template, study)
-        board_round = BoardRound.objects.create(
+        board_round = BoardRound(
             board=board, number=number, study=study, sample=sample.sample, expected_cost=plan.cost, by=by
         )
+        board_round.full_clean()
+        board_round.save(force_insert=True)
         _add_entries(board_round, study, plan.submissions, plan.anchors)
         audit.record(
             "make round", by=by, board=board.slug, round=number, submissions=[one.number for one in plan.submissions]
@@ -127,7 +118,10 @@ def launch_round(board_round: BoardRound, by, progress: Progress = lambda *_: No
     try:
         lifecycle.launch(study, None, warnings, progress)
     except ActionRefused as refused:
-        BoardRound.objects.filter(pk=board_round.pk).update(problem=str(refused))
+        if not BoardRound.objects.filter(pk=board_round.pk, cancelled_at=None).update(problem=str(refused)):
+            raise ActionRefused(
+                "The round was cancelled before it opened. Its submissions wait for the next one."
+            ) from None
         raise
     audit.record("open round", study=study, by=by, board=board_round.board.slug, round=board_round.number)
     return _note_launch(board_round)
@@ -166,9 +160,9 @@ def choose_anchor(submission: Submission, by, is_anchor: bool) -> None:
     check_permission_or_404(by, BoardAction.RUN, submission.board)
     if submission.team_id is None:
         raise ActionRefused("Systems of the template are in every round.")
-    if submission.withdrawn_at and is_anchor:
+    # A submission that is withdrawn in the same moment is no anchor afterwards, whichever comes first.
+    if not Submission.objects.filter(pk=submission.pk, withdrawn_at=None).update(is_anchor=is_anchor) and is_anchor:
         raise ActionRefused("The submission is withdrawn, so no round can score it.")
-    Submission.objects.filter(pk=submission.pk).update(is_anchor=is_anchor)
     audit.record("choose anchor", by=by, board=submission.board.slug, submission=submission.number, is_anchor=is_anchor)
 
 

@@ -279,6 +279,8 @@ def withdraw(submission: Submission, by) -> bool:
     Later rounds do not score it, and later snapshots leave it out. A round that is running ends as planned, so that no
     annotator loses work. Its name disappears from all pages.
     """
+    # A round that opens in the same moment has either taken the submission before, or never takes it.
+    Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=submission.board_id)
     if not Submission.objects.filter(pk=submission.pk, withdrawn_at=None).update(withdrawn_at=Now(), is_anchor=False):
         return False
     audit.record("withdraw from board", by=by, board=submission.board.slug, submission=submission.number)

@@ -13,16 +13,18 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from analysis.metrics import computed
 from boards import access
 from boards.access import BoardAction, get_board
-from boards.models import Board, BoardRound, Submission, Team
-from boards.services import boards, bundles, planning, rounds, samples, snapshots
+from boards.models import Board, BoardRound, BoardSample, Submission, Team
+from boards.services import boards, bundles, metric_tables, planning, rounds, samples, snapshots
 from studies.access import Action
 from studies.access import check_permission_or_404 as check_study_permission_or_404
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from .member_forms import BoardBundleForm, BoardForm, MemberFormSet, RenewalForm, TeamForm
+from .stored import newest_snapshots
 
 REFRESH_SECONDS = 3
 LISTED_JOBS = 3
@@ -67,21 +69,33 @@ def new_board_page(request: HttpRequest) -> HttpResponse:
     return render(request, "boards/new.html", context, status=400 if is_wrong else 200)
 
 
+def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
+    """Return the samples, the newest first, and how many of the prompts of each are new."""
+    rows, before = list[tuple[BoardSample, int]](), set[str]()
+    for one in board.samples.order_by("number"):
+        rows.append((one, len(set(one.keys) - before)))
+        before = set(one.keys)
+    return rows[::-1]
+
+
 @login_required
 @never_cache
 @require_safe
 def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what a board waits for, and what its members can do."""
     board = get_board(request.user, BoardAction.VIEW, slug)
-    jobs_of_board = Job.objects.filter(kind__in=[rounds.KIND, snapshots.KIND], arguments__board=board.pk)
+    jobs_of_board = Job.objects.filter(
+        kind__in=[rounds.KIND, snapshots.KIND, metric_tables.KIND], arguments__board=board.pk
+    )
     unfinished = list(jobs_of_board.filter(state__in=[Job.State.WAITING, Job.State.RUNNING]).order_by("pk"))
     last = jobs_of_board.first()
     is_open = board.state == Board.State.OPEN
+    chosen_metrics = metric_tables.last_names(board) or ()
     context = {
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
         "problems": boards.find_opening_problems(board) if board.state == Board.State.DRAFT else (),
-        "is_template_changed": is_open and boards.template_sha256(board.template) != board.design_sha256,
+        "is_template_changed": is_open and planning.template_sha256(board.template) != board.design_sha256,
         "plan": planning.plan_round(board) if is_open else None,
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
@@ -93,13 +107,18 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         .order_by("number"),
         "teams": board.teams.annotate(n_submissions=Count("submissions")),
         "members": board.members.select_related("user").order_by("user__username"),
-        "snapshot": board.snapshots.defer("result").first(),
+        "snapshot": newest_snapshots(board).first(),
+        "metrics": [
+            {"metric": one, "is_chosen": one.name in chosen_metrics} for one in computed.available_metrics().values()
+        ],
+        "not_installed": computed.NOT_INSTALLED,
         "jobs": unfinished,
         "failed_job": last if last is not None and last.state == Job.State.FAILED else None,
         "refresh": REFRESH_SECONDS if unfinished else None,
         "team_form": TeamForm(),
         "token": uuid.uuid4().hex,
-        "samples": list(board.samples.order_by("number")),
+        "samples": _samples_with_new_prompts(board),
+        "n_unused": len(samples.unused_keys(board)) if is_open else 0,
         "renewal_problem": samples.find_renewal_problem(board) if is_open else "",
     }
     return render(request, "boards/manage.html", context)
@@ -194,6 +213,16 @@ def take_snapshot(request, slug) -> HttpResponse:
     board = get_board(request.user, BoardAction.RUN, slug)
     done = "The results are being computed."
     return _act(request, slug, lambda: snapshots.request_snapshot(board, request.user), done)
+
+
+@login_required
+@require_POST
+def compute_metrics(request, slug) -> HttpResponse:
+    """Start the job that computes metrics of the newest snapshot's systems."""
+    board = get_board(request.user, BoardAction.RUN, slug)
+    names, token = request.POST.getlist("names"), request.POST.get("token", "")[:64] or None
+    done = "The metrics are being computed."
+    return _act(request, slug, lambda: metric_tables.request_metrics(board, request.user, names, token), done)
 
 
 @login_required

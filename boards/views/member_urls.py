@@ -17,6 +17,7 @@ urlpatterns = [
     path(f"{manage}rounds/open/", member_pages.open_round, name="board_round_open"),
     path(f"{manage}rounds/<int:number>/cancel/", member_pages.cancel_round, name="board_round_cancel"),
     path(f"{manage}snapshots/take/", member_pages.take_snapshot, name="board_snapshot_take"),
+    path(f"{manage}metrics/compute/", member_pages.compute_metrics, name="board_metrics_compute"),
     path(f"{manage}anchors/<int:number>/", member_pages.choose_anchor, name="board_anchor"),
     path(f"{manage}teams/make/", member_pages.create_team, name="board_team_create"),
     path(f"{manage}teams/<int:pk>/key/", member_pages.replace_team_key, name="board_team_key"),

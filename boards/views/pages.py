@@ -75,6 +75,7 @@ def _results_html(shown: Shown, order: str) -> str:
         "checks": sentences.check_sentences(shown.result),
         "reasons": sentences.reasons(shown.result),
         "samples": sentences.sample_sentences(shown.result),
+        "has_metrics": shown.metrics_at is not None,
         "categories": table.categories(shown.result, shown.facts),
     }
     return render_to_string("boards/board.html", context)

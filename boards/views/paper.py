@@ -38,6 +38,7 @@ def _paper_html(shown: Shown) -> str:
     context = {
         "board": shown.board,
         "snapshot": shown.snapshot,
+        "has_metrics": shown.metrics_at is not None,
         "criteria": result["criteria"],
         "lines": _score_lines(result, shown.rows),
         "days": _day_lines(studies, names, labels),

@@ -5,6 +5,8 @@ from typing import Any
 
 from boards.models import Board
 
+from .table import signed
+
 ALPHA = 0.05
 # What a board's probe has found, by its name.
 PROBES = {
@@ -86,7 +88,7 @@ def _offset(one: Mapping[str, Any]) -> str:
     more = "more" if one["estimate"] >= 0 else "less"
     return (
         f"Sample {one['sample']} gives the same systems {abs(one['estimate']):.1f} points {more} than sample {one['sample'] - 1} "
-        f"(interval {one['low']:.1f} to {one['high']:.1f}). The scores shown are corrected for this."
+        f"(interval {signed(one['low'])} to {signed(one['high'])}). The scores shown are corrected for this."
     )
 
 

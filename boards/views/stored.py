@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
+from django.db.models import Max
 from django.http import Http404, HttpRequest
 
 from boards.access import get_visible_board
@@ -40,7 +41,8 @@ class Shown:
             board.state,
             board.shows_examples,
         )
-        stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, self.newest, repr(self.facts))
+        facts = (self.newest, repr(self.facts), self.metrics_at)
+        stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, *facts)
         object.__setattr__(self, "state", shown + stored)
 
     @property
@@ -51,6 +53,10 @@ class Shown:
     def result(self) -> Mapping[str, Any]:
         return self.snapshot.result
 
+    @property
+    def metrics_at(self) -> datetime | None:
+        return self.snapshot.metrics_at  # type: ignore[attr-defined]  # annotated by newest_snapshots
+
     @cached_property
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows with names, from the best score to the worst."""
@@ -58,13 +64,17 @@ class Shown:
 
     @cached_property
     def changed_at(self) -> datetime:
-        """Return when the page last changed: at the snapshot, or when a team withdrew or published a submission."""
-        return max([self.snapshot.at, *(one["changed_at"] for one in self.facts.values())])
+        """Return when the page last changed: at the snapshot, with its metrics, or when a team withdrew or published a submission."""
+        times = [self.snapshot.at, *(one["changed_at"] for one in self.facts.values())]
+        return max([*times, self.metrics_at] if self.metrics_at else times)
 
 
 def newest_snapshots(board: Board):
-    """Return the snapshots of a board, newest first, without their results, which are large."""
-    return board.snapshots.defer("result").order_by("-number")
+    """Return the snapshots of a board, newest first, without their results, which are large.
+
+    ``metrics_at``: when metrics were last computed for the snapshot, or None.
+    """
+    return board.snapshots.defer("result").annotate(metrics_at=Max("metric_tables__at")).order_by("-number")
 
 
 def find_shown(board: Board, number: int | None = None) -> Shown | None:

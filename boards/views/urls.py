@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import examples, feeds, files, pages, paper
+from . import examples, feeds, files, metric_tables, pages, paper
 
 urlpatterns = [
     path("", pages.board_list_page, name="boards"),
@@ -18,6 +18,7 @@ urlpatterns = [
     path("<slug:slug>/badge/<int:number>.svg", files.badge, name="board_badge"),
     path("<slug:slug>/<int:number>/", pages.snapshot_page, name="board_snapshot"),
     path("<slug:slug>/<int:number>/paper/", paper.paper_page, name="board_paper"),
+    path("<slug:slug>/<int:number>/metrics/", metric_tables.metrics_page, name="board_metrics"),
     path("<slug:slug>/<int:number>/embed/", pages.embedded_table, name="board_snapshot_embed"),
     path("<slug:slug>/<int:number>/figure.svg", files.snapshot_figure, name="board_snapshot_figure"),
     path("<slug:slug>/<int:number>/scores.<str:file_format>", files.snapshot_file, name="board_snapshot_file"),

@@ -16,7 +16,7 @@ from studies.services.lifecycle import ActionRefused
 from ..access import Action, filter_allowed, get_row, is_researcher
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
-from . import edit_conflicts, field_labels, practice, test_questions, workflow
+from . import attention_checks, edit_conflicts, field_labels, practice, test_questions, workflow
 from .forms.fields import RowChoiceField, RowMultipleChoiceField
 from .forms.settings import build_form_with_settings, headed_settings_fieldsets, prefixed_settings_fields
 from .inlines.questions import QuestionInline
@@ -187,6 +187,7 @@ class SectionAdmin(StudyScopedAdmin):
                 else None,
                 "practice": practice.practice_page_link(obj),
                 "test_questions": test_questions.test_question_page_link(obj),
+                "attention_checks": attention_checks.attention_checks_link(obj),
                 "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _frozen_settings_rows(protocol, obj),
                 "title": f"Section {obj.position}",

@@ -18,7 +18,7 @@ from studies.stimuli.markdown import render_markdown
 from .. import access
 from ..access import Action
 from ..models import Study
-from . import acts, edit_conflicts, study_page, workflow
+from . import acts, attention_checks, edit_conflicts, study_page, workflow
 from .inlines import INLINES
 from .inlines.members import MemberInline
 from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
@@ -161,6 +161,11 @@ class StudyAdmin(StudyScopedAdmin):
                 "preview-text/",
                 self.admin_site.admin_view(study_page.markdown_preview_page),
                 name="studies_preview_text",
+            ),
+            path(
+                "<int:pk>/attention-checks/",
+                self.admin_site.admin_view(attention_checks.attention_checks_page),
+                name="studies_study_attention_checks",
             ),
             *acts.act_url_patterns(self),
             *super().get_urls(),

@@ -196,6 +196,13 @@ def serialize_design(study: Study) -> dict[str, Any]:
 def _serialize_test_questions(study: Study) -> list:
     """Return the test questions: section, number and type, with the sha256 of the outputs and of the known answers."""
     items = study.items.filter(kind=Item.Kind.TEST, number__lt=FIRST_TEST_NUMBER)
+    rows = list(
+        items.order_by("section__position", "number").values_list(
+            "pk", "section__position", "number", "test_type", "prompt__key"
+        )
+    )
+    if not rows:
+        return []
     shown: dict[int, list] = {}
     for item, *keys in (
         Exposure.objects.filter(item__in=items.values("pk"))
@@ -212,9 +219,7 @@ def _serialize_test_questions(study: Study) -> list:
         known.setdefault(item, []).append(answer)
     return [
         [section, number, test_type, _sha256(json.dumps([prompt, shown.get(pk, []), known.get(pk, [])]))]
-        for pk, section, number, test_type, prompt in items.order_by("section__position", "number").values_list(
-            "pk", "section__position", "number", "test_type", "prompt__key"
-        )
+        for pk, section, number, test_type, prompt in rows
     ]
 
 

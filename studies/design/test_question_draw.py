@@ -34,30 +34,34 @@ class TestQuestionDraw:
     def __init__(self, study, seed: int):
         self.seed = seed
         self.items: dict[int, dict[int, _TestItem]] = {}
-        self.made_up = set(study.systems.filter(reference=System.Reference.TEST).values_list("pk", flat=True))
-        rows = Exposure.objects.filter(
-            item__study=study, item__kind=Item.Kind.TEST, item__number__lt=FIRST_TEST_NUMBER
-        ).order_by("item__section__position", "item__number", "number")
+        rows = list(
+            Exposure.objects.filter(item__study=study, item__kind=Item.Kind.TEST, item__number__lt=FIRST_TEST_NUMBER)
+            .order_by("item__section__position", "item__number", "number")
+            .values_list(
+                "item__section_id",
+                "item_id",
+                "item__test_type",
+                "item__prompt_id",
+                "output__prompt_id",
+                "output__system_id",
+                "pk",
+            )
+        )
+        if not rows:
+            return
+        made_up = set(study.systems.filter(reference=System.Reference.TEST).values_list("pk", flat=True))
         planted = set(
             study.items.filter(kind=Item.Kind.TEST, expected__about__isnull=False).values_list(
                 "expected__about", flat=True
             )
         )
-        for section, pk, test_type, prompt, own_prompt, system, exposure in rows.values_list(
-            "item__section_id",
-            "item_id",
-            "item__test_type",
-            "item__prompt_id",
-            "output__prompt_id",
-            "output__system_id",
-            "pk",
-        ):
+        for section, pk, test_type, prompt, own_prompt, system, exposure in rows:
             is_positive = test_type == Item.TestType.POSITIVE
             item = self.items.setdefault(section, {}).setdefault(pk, _TestItem(pk, is_positive))
             # The page shows the text of another prompt as if it answered this one, so neither may be seen twice.
             item.prompts |= {prompt, own_prompt}
             item.n_outputs += 1
-            if exposure not in planted and system not in self.made_up and own_prompt == prompt:
+            if exposure not in planted and system not in made_up and own_prompt == prompt:
                 item.systems.add(system)
         for items in self.items.values():
             for item in items.values():

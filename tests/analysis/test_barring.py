@@ -263,15 +263,21 @@ def test_a_person_barred_in_a_group_objects_on_the_page_of_another_study(played)
         Study._base_manager.filter(pk=one.pk)._update([(Study._meta.get_field("exclusion_group"), None, "tales")])
     there, study = Assignment.objects.select_related("study").get(pk=there.pk), Study.objects.get(pk=study.pk)
     barring = bar_annotator(study, first.annotator, "Copies.", researcher)
-    assert barring_status(there).may_appeal and barring_status(there).is_of_group
-    appeal = create_appeal(there, "I did not copy.", is_about_barring=True)
+    assert (
+        barring_status(there.study, there.annotator_id).may_appeal
+        and barring_status(there.study, there.annotator_id).is_of_group
+    )
+    appeal = create_appeal(there, "I did not copy.", subject="barring")
     newest = study.assignments.filter(annotator=first.annotator, batch__isnull=False).order_by("-pk").first()
     assert (appeal.barring, appeal.work, appeal.rejected_by) == (barring, newest, researcher)
-    assert not barring_status(there).may_appeal and barring_status(newest).appeal == appeal
+    assert (
+        not barring_status(there.study, there.annotator_id).may_appeal
+        and barring_status(newest.study, newest.annotator_id).appeal == appeal
+    )
     second = builders.user("second")
     StudyMember.objects.create(study=study, user=second, role="editor")
     answer_appeal(appeal, "You are right.", True, second)
-    assert not is_barred(other, first.annotator_id) and barring_status(there).is_lifted
+    assert not is_barred(other, first.annotator_id) and barring_status(there.study, there.annotator_id).is_lifted
 
 
 def test_a_batch_that_was_given_back_may_be_finished_and_no_other_begun(played):
@@ -318,5 +324,5 @@ def test_the_checklist_says_what_barring_needs(columns, has_rule, words):
 def test_who_is_not_barred_has_nothing_to_object_to(played):
     study, (first, _), _, _ = played
     with pytest.raises(ActionRefused, match="You may do further parts"):
-        create_appeal(first, WHY, is_about_barring=True)
+        create_appeal(first, WHY, subject="barring")
     assert page(f"/p/{first.code}/appeal/", about="barring", text=WHY).status_code == 409

@@ -24,7 +24,17 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 from scipy import optimize, sparse, special, stats
 
-from analysis.stats import agreement, bootstrap, choice, choice_simulation, davidson, leaderboard, mixture, spa
+from analysis.stats import (
+    agreement,
+    bootstrap,
+    choice,
+    choice_simulation,
+    davidson,
+    leaderboard,
+    mixture,
+    prediction_powered,
+    spa,
+)
 
 RESAMPLES = 10_000
 
@@ -267,6 +277,51 @@ def board_rows(rng, n, systems=200, items=500):
     )
 
 
+def mixture_rows(rng, n):
+    """A board with many annotators, of whom some answered hundreds of test questions."""
+    trials = np.clip(np.rint(rng.lognormal(2.3, 1, n)), 1, 400).astype(int)
+    right = rng.binomial(trials, np.where(rng.random(n) < 0.12, rng.beta(2, 6, n), rng.beta(19, 1, n)))
+
+    def fitted(right, trials, method="likelihood"):
+        return mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0), method=method)
+
+    def after_one_answer():
+        more, correct = trials.copy(), right.copy()
+        more[0] += 1
+        correct[0] += 1
+        found = fitted(correct, more)
+        return mixture.noisy_annotator_posterior(found.mixture, correct, more, criterion="class")
+
+    yield Row("annotator mixture, the fit of a board", n, lambda: fitted(right, trials), None, "")
+    yield Row("annotator mixture, fit and posteriors after one answer", n, after_one_answer, None, "")
+    yield Row("annotator mixture, as published (paper)", n, lambda: fitted(right, trials, "em"), None, "")
+
+
+def judge_rows(rng, prompts=500, systems=10, labelled=100, judges=4):
+    """People judge some outputs of all systems, and several judges all of them."""
+    system, prompt = np.repeat(np.arange(systems), prompts), np.tile(np.arange(prompts), systems)
+    quality = rng.normal(size=prompts)[prompt] + 0.05 * system + 0.5 * rng.normal(size=len(system))
+    scores = quality[:, None] + rng.normal(size=(len(system), judges))
+    items = np.repeat(np.flatnonzero(prompt < labelled), 2)
+    people = rng.integers(0, 60, len(items))
+    values = quality[items] + 0.5 * rng.normal(size=len(items))
+    options = {"judges": scores, "prompts": prompt, "strata": prompt % 3}
+    yield Row(
+        "people and judges, mean of all outputs",
+        len(items),
+        lambda: prediction_powered.prediction_powered_mean(values, people, items, **options),
+        None,
+        "",
+    )
+    yield Row(
+        "people and judges, all pairs of 10 systems",
+        len(items),
+        lambda: prediction_powered.prediction_powered_differences(values, people, items, systems=system, **options),
+        None,
+        "",
+    )
+
+
 def once_rows(rng):
     trials = rng.integers(5, 40, 300)
     right = rng.binomial(trials, np.where(rng.random(300) < 0.15, 0.5, 0.95))
@@ -277,6 +332,8 @@ def once_rows(rng):
         lambda: mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"),
         "expectation-maximisation",
     )
+    yield from mixture_rows(rng, 10_000)
+    yield from judge_rows(rng)
     n, systems = 500, 10
     pairs = systems - 1
     xy = np.clip(np.rint(60 + rng.normal(0, 22, (n, pairs))), 0, 100)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
@@ -121,6 +122,26 @@ def test_the_database_refuses(name, world):
         else:
             models.Model.save_base(case, force_insert=True)
     assert violates(name, refused.value), refused.value
+
+
+def other_boards_sample(w) -> BoardRound:
+    """A round of the world's board with the sample of another board."""
+    other = builders.open_board(w["board"].owner, slug="other").samples.get()
+    return BoardRound(board=w["board"], number=2, study=other_study(w), sample=other, expected_cost=0)
+
+
+def test_a_round_has_a_sample_of_its_own_board(world):
+    with pytest.raises(ValidationError, match="The sample belongs to another board"):
+        other_boards_sample(world).full_clean()
+
+
+@pytest.mark.only_on("postgresql")
+def test_postgresql_refuses_a_round_with_the_sample_of_another_board(world):
+    other = other_boards_sample(world)
+    with pytest.raises(IntegrityError, match="belongs to another board"), transaction.atomic():
+        other.save()
+    with pytest.raises(IntegrityError, match="belongs to another board"), transaction.atomic():
+        BoardRound.objects.filter(pk=world["round"].pk).update(sample=other.sample)
 
 
 def test_every_constraint_is_tried():

@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management.base import CommandError
 from django.db import IntegrityError, transaction
 from django.test import Client
 
@@ -20,6 +21,7 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.images import encode_image, store_image
 from tests.boards import builders
+from tests.boards.submitting import connected, run_submit
 
 pytestmark = pytest.mark.django_db
 
@@ -209,6 +211,62 @@ def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, mo
     assert "Nothing was stored" in text and "“0” is not a prompt of this board" in text and 'value="bad"' in text
 
 
+def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
+    data = builders.images_zip(board)
+    headers = {"Authorization": f"Token {builders.team_of(board, 'Team B')[1]}"}
+
+    def send(query, body=data):
+        address = f"/api/v1/boards/{board.slug}/submissions/{query}"
+        return client.post(address, body, content_type="application/zip", headers=headers)
+
+    stored = send("?name=good&is_anonymous=true")
+    assert (stored.status_code, stored.json()["is_anonymous"], stored.json()["n_outputs"]) == (201, True, 3)
+    assert send("?name=good").status_code == 200
+    refused = {query: send(query).json()["errors"] for query in ("", "?name=", "?name=x&colour=red", "?name=x&url=%00")}
+    assert [errors[0]["field"] for errors in refused.values()] == ["name", "name", "colour", "url"]
+    assert "is not a zip archive" in send("?name=x", b"no").json()["errors"][0]["message"]
+    monkeypatch.setattr("boards.api.parsers.MAX_ARCHIVE_BYTES", len(data) - 1)
+    assert send("?name=x").status_code == 413
+    monkeypatch.undo()
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    assert send("?name=large").status_code == 202
+    texts = builders.open_board(slug="texts")
+    headers = {"Authorization": f"Token {builders.team_of(texts)[1]}"}
+    answer = client.post("/api/v1/boards/texts/submissions/?name=x", data, "application/zip", headers=headers)
+    assert answer.status_code == 409 and "takes texts" in answer.json()["detail"]
+    wrong = client.post("/api/v1/boards/texts/submissions/?name=x", {}, "application/json", headers=headers)
+    assert wrong.status_code == 400 and wrong.json()["errors"][0]["field"] == "name"
+
+
+def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch, tmp_path):
+    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+    monkeypatch.setenv("HEVAL_TOKEN", builders.team_of(board, "Team B")[1])
+    good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
+    good.write_bytes(builders.images_zip(board))
+    bad.write_bytes(builders.zipped({f"{key}.png": b"x" for key in board.sample_keys}))
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 2:
+            jobs.run_waiting_jobs()
+
+    with connected(sleep=sleep):
+        code, printed = run_submit(board.slug, good)
+    stored = Submission.objects.get(name="good")
+    assert (code, slept) == (0, [3, 3]) and "The site checks the images." in printed
+    assert f"Submission {stored.number} “good” is stored: 3 outputs." in printed
+    with connected(sleep=lambda seconds: jobs.run_waiting_jobs()), pytest.raises(CommandError) as refused:
+        run_submit(board.slug, bad)
+    assert "Nothing was stored." in str(refused.value) and "p000" in str(refused.value)
+    assert not Submission.objects.filter(name="bad").exists()
+    other = tmp_path / "other.zip"
+    other.write_bytes(builders.images_zip(board, 7))
+    with connected(), pytest.raises(CommandError, match="has not ended yet") as late:
+        run_submit(board.slug, other, "--timeout", "1e-9")
+    assert late.value.returncode == 4
+
+
 def test_example_images_hide_what_the_page_hides(board, team, client):
     Board.objects.filter(pk=board.pk).update(shows_examples=True)
     for number, name in enumerate(("good", "weak")):
@@ -240,3 +298,9 @@ def test_teams_download_the_images_of_prompts_and_nothing_else(media):
     rows = [json.loads(line) for line in archive.read("prompts.jsonl").splitlines()]
     assert [row["image"] for row in rows] == ["", f"images/{image.name}", ""]
     assert archive.read(rows[1]["image"]) == image.data and len(archive.namelist()) == 2
+    headers = {"Authorization": f"Token {page.split('/')[4]}"}
+    listed = client.get("/api/v1/boards/tales/prompts/", headers=headers).json()["results"]
+    assert [row["image"] for row in listed] == ["", f"images/{image.name}", ""]
+    same = client.get("/api/v1/boards/tales/prompts/archive/", headers=headers)
+    assert zipfile.ZipFile(io.BytesIO(b"".join(same.streaming_content))).namelist() == archive.namelist()
+    assert client.get("/api/v1/boards/tales/prompts/archive/").status_code == 401

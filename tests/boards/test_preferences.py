@@ -49,6 +49,22 @@ def board():
     return builders.open_board(owner, builders.choice_template(owner), population="subsample")
 
 
+@pytest.mark.parametrize("always, places", [(1.0, [1, 3, 2]), (0.0, [3, 2, 1])])
+def test_a_system_that_won_or_lost_everything_has_a_rank_and_the_others_their_ratings(board, always, places):
+    rows = votes()
+    rows.loc[rows["system"] == 1, "value"] = always
+    rows.loc[rows["other"] == 1, "value"] = 1 - always
+    result = compute_board_result(board, rows, {2: 1, 3: 2})
+    assert [row["submission"] for row in result["rows"]] == places
+    scores = {row["submission"]: row["scores"]["overall"] for row in result["rows"]}
+    place = places.index(1) + 1
+    assert (scores[1]["rank_low"], scores[1]["rank_high"], scores[1]["estimate"]) == (place, place, None)
+    assert "its distance from the others is unbounded" in scores[1]["reason"]
+    assert scores[3]["low"] < scores[3]["estimate"] < scores[3]["high"]
+    assert result["tables"]["overall"]["differences"]["systems"] == [2, 3]
+    json.dumps(result, allow_nan=False)
+
+
 def test_ratings_ranks_ties_and_categories(board):
     result = compute_board_result(board, votes(), {2: 1, 3: 2})
     assert result["kind"] == "preferences"

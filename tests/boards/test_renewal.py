@@ -11,6 +11,7 @@ from boards.views import sentences
 from studies.models import Output
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused
+from tests.analysis.api.rest import api_of
 from tests.boards import builders
 from tests.builders import user
 
@@ -108,6 +109,22 @@ def test_a_sample_never_changes(board):
     sample.keys = []
     with pytest.raises(AppendOnlyViolation):
         sample.save()
+
+
+def test_a_program_renews_the_sample_and_a_repeated_request_draws_nothing(board):
+    api, address = api_of(board.owner), "boards/tales/renew/"
+    for share in ("0.8", "0", "1.5", "many"):
+        refused = api.post(address, {"share": share, "after": 1})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "share"), share
+    assert board.samples.count() == 1
+    made = api.post(address, {"share": "0.25", "after": 1})
+    assert made.status_code == 201 and api.post(address, {"share": "0.25", "after": 1}).json() == made.json()
+    sample = board.samples.get(number=2)
+    assert made.json().items() >= {"number": 2, "prompts": 8, "seed": sample.seed, "share": "0.25"}.items()
+    again = api.post(address, {"share": "0.25", "after": 2})
+    assert again.status_code == 409 and "No round has scored the current sample yet" in again.json()["detail"]
+    # Submissions now answer both samples.
+    assert len(api.get("boards/tales/prompts/").json()["results"]) == 10
 
 
 def test_an_owner_renews_from_the_page_and_sees_the_reason_of_a_refusal(board, client):

@@ -35,7 +35,9 @@ PROMPTS, OUTPUTS, PEOPLE, TASTES, LABELS = 0.83, 0.44, 0.57, 0.15, 0.81
 PAIRS, LEANINGS = 1.27, 0.33
 SHIFT = 0.3
 ESTIMATES = ("mean", "difference", "preference")
-KINDS = ("good", "biased", "useless", "favours one system", "three judges")
+KINDS = ("good", "biased", "useless", "favours one system", "three judges", "good, in strata")
+# Domains of prompts: their shares, how hard they are, and what the first system gains in them. Both means are 0.
+SHARES, HARDNESS, GAINS = (0.5, 0.3, 0.2), (0.6, -0.2, -1.2), (-0.4, 0.2, 0.7)
 # People, labelled prompts, and all prompts.
 SIZES = ((8, 20, 300), (20, 60, 300), (60, 150, 1000))
 EACH = 2
@@ -71,6 +73,7 @@ def _scores(rng: np.random.Generator, kind: str, truth: np.ndarray, is_first: np
         "biased": 0.5 * truth + 0.8 * spread + 0.3 * noise[:, 0],
         "useless": noise[:, 0],
         # It knows the outputs of the favoured system less well, and gives it more.
+        "good, in strata": truth + 0.6 * noise[:, 0],
         "favours one system": truth + np.where(is_first, 0.8 * spread + 1.2 * noise[:, 0], 0.4 * noise[:, 0]),
     }
     if kind == "three judges":
@@ -84,6 +87,11 @@ def _raters(rng: np.random.Generator, cell: JudgeCell) -> tuple[np.ndarray, np.n
     return who.ravel(), np.repeat(np.arange(cell.labelled), EACH)
 
 
+def _strata(rng: np.random.Generator, cell: JudgeCell) -> np.ndarray | None:
+    """Return the domain of each prompt, if the cell has domains."""
+    return rng.choice(len(SHARES), cell.prompts, p=SHARES) if cell.kind == "good, in strata" else None
+
+
 def _points(latent: np.ndarray) -> np.ndarray:
     return np.clip(np.round(3 + latent), 1, 5)
 
@@ -92,6 +100,10 @@ def _ratings(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
     n = cell.prompts
     prompts, is_first = np.tile(np.arange(n), 2), np.arange(2 * n) < n
     truth = SHIFT * is_first + np.tile(PROMPTS * rng.normal(size=n), 2) + OUTPUTS * rng.normal(size=2 * n)
+    strata = _strata(rng, cell)
+    both = None if strata is None else np.tile(strata, 2)
+    if both is not None:
+        truth = truth + np.array(HARDNESS)[both] + np.array(GAINS)[both] * is_first
     spread = math.hypot(PROMPTS, OUTPUTS) if cell.estimate == "mean" else OUTPUTS
     judges = _scores(rng, cell.kind, truth, is_first, spread)
     who, judged = _raters(rng, cell)
@@ -102,7 +114,7 @@ def _ratings(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
     ]
     if cell.estimate == "mean":
         return prediction_powered_mean(
-            values[0], who, judged, judges=judges[:n], prompts=prompts[:n], bounds=(1, 5), null=3.0
+            values[0], who, judged, judges=judges[:n], prompts=prompts[:n], bounds=(1, 5), null=3.0, strata=strata
         )
     (pair,) = prediction_powered_differences(
         np.concatenate(values),
@@ -112,6 +124,7 @@ def _ratings(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
         systems=np.where(is_first, "a", "b"),
         prompts=prompts,
         bounds=(1, 5),
+        strata=both,
     )
     return pair.result
 
@@ -119,6 +132,9 @@ def _ratings(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
 def _preferences(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
     n = cell.prompts
     lean = 2 * SHIFT + PAIRS * rng.normal(size=n)
+    strata = _strata(rng, cell)
+    if strata is not None:
+        lean = lean + np.array(HARDNESS)[strata]
     who, judged = _raters(rng, cell)
     chances = 1 / (1 + np.exp(-(lean[judged] + LEANINGS * rng.normal(size=cell.people)[who])))
     values = (rng.random(len(who)) < chances).astype(float)
@@ -131,6 +147,7 @@ def _preferences(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
         firsts=["a"] * n,
         seconds=["b"] * n,
         prompts=np.arange(n),
+        strata=strata,
     )
     return pair.result
 
@@ -141,22 +158,27 @@ def simulate(rng: np.random.Generator, cell: JudgeCell) -> CombinedEstimate:
 
 
 @cache
-def truth_of(estimate: str, n: int = 4_000_000) -> float:
+def truth_of(estimate: str, has_strata: bool = False, n: int = 4_000_000) -> float:
     """Return the true value, by one judgement each of independent people and outputs."""
     rng = np.random.default_rng(1)
+    spread = math.sqrt(sum(part**2 for part in (PROMPTS, OUTPUTS, PEOPLE, TASTES, LABELS)))
     if estimate == "preference":
         spread = math.hypot(PAIRS, LEANINGS)
-        return float(np.mean(1 / (1 + np.exp(-(2 * SHIFT + spread * rng.normal(size=n))))))
-    spread = math.sqrt(sum(part**2 for part in (PROMPTS, OUTPUTS, PEOPLE, TASTES, LABELS)))
     latent = spread * rng.normal(size=n)
-    first, second = float(np.mean(_points(latent + SHIFT))), float(np.mean(_points(latent)))
-    return first if estimate == "mean" else first - second
+    hardness, gains = 0.0, 0.0
+    if has_strata:
+        strata = rng.choice(len(SHARES), n, p=SHARES)
+        hardness, gains = np.array(HARDNESS)[strata], np.array(GAINS)[strata]
+    if estimate == "preference":
+        return float(np.mean(1 / (1 + np.exp(-(2 * SHIFT + latent + hardness)))))
+    first = float(np.mean(_points(latent + SHIFT + hardness + gains)))
+    return first if estimate == "mean" else first - float(np.mean(_points(latent + hardness)))
 
 
 def measured(cell: JudgeCell, runs: int = RUNS) -> dict:
     """Return how often the intervals of a cell hold the truth, how wide they are, and what the judge saves."""
     rng = np.random.default_rng(int(sha256(cell.name.encode()).hexdigest()[:12], 16))
-    truth = truth_of(cell.estimate)
+    truth = truth_of(cell.estimate, cell.kind == "good, in strata")
     held, ratios, widths, n_fallbacks = [], [], [], 0
     for _ in range(runs):
         found = simulate(rng, cell)
@@ -211,13 +233,16 @@ def main() -> None:
     arguments.add_argument("--processes", type=int, default=2)
     arguments.add_argument("--runs", type=int, default=RUNS)
     arguments.add_argument("--page-only", action="store_true")
+    arguments.add_argument("--only", default="", help="measure the cells with these words, and keep the other rows")
     given = arguments.parse_args()
     if not given.page_only:
+        chosen = [cell for cell in cells() if given.only in cell.name]
+        stored = {row["name"]: row for row in json.loads(RECORD.read_text())["rows"]} if given.only else {}
         with ProcessPoolExecutor(given.processes) as pool:
-            rows = []
-            for row in pool.map(measured, cells(), itertools.repeat(given.runs)):
-                rows.append(row)
+            for row in pool.map(measured, chosen, itertools.repeat(given.runs)):
+                stored[row["name"]] = row
                 print(json.dumps(row), flush=True)
+        rows = [stored[cell.name] for cell in cells()]
         source = "python -m tests.calibration.judges; fixed seeds, one for each row"
         RECORD.write_text(json.dumps({"source": source, "rows": rows}, indent=1) + "\n")
     if PAGE.exists():

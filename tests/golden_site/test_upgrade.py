@@ -1,18 +1,17 @@
 """A filled database that older code wrote is upgraded without loss, and has then the same schema as a new one."""
 
-import os
 import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, lacking
+from tests.conftest import lacking
 
-from .stored import SECRETS, into_postgres, into_sqlite, scratch
+from .conftest import heval
+from .stored import into_postgres, into_sqlite, scratch
 
 # One worker makes each of the databases; two would make both of them twice.
 pytestmark = pytest.mark.xdist_group("upgrade")
@@ -27,17 +26,6 @@ GONE: dict[tuple[str, str], str] = {}
 # Values that a later migration gave another name.
 RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
 Rows = dict[str, tuple[list[str], list[tuple]]]
-
-
-def heval(*words: str, home: Path, url: str = "", fails: bool = False) -> str:
-    """The product's own command, in a process of its own; gives what it said."""
-    environment = {"PATH": os.environ["PATH"], "HEVAL_HOME": str(home), **SECRETS}
-    if url:
-        environment |= {"DATABASE_URL": url, "SITE_URL": "http://127.0.0.1:8000", "ALLOWED_HOSTS": "127.0.0.1"}
-    command = [sys.executable, "-m", "heval_site.management.cli", *words]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-    assert bool(done.returncode) == fails, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout + done.stderr
 
 
 def is_kept(before: Rows, after: Rows) -> None:
@@ -93,21 +81,6 @@ def made_in_sqlite(database: Path) -> dict[str, tuple]:
     return found
 
 
-@pytest.fixture(scope="module")
-def upgraded(tmp_path_factory) -> Path:
-    home = tmp_path_factory.mktemp("upgraded")
-    into_sqlite(home / "heval.sqlite3")
-    heval("prepare", home=home)
-    return home
-
-
-@pytest.fixture(scope="module")
-def new(tmp_path_factory) -> Path:
-    home = tmp_path_factory.mktemp("new")
-    heval("prepare", home=home)
-    return home
-
-
 def test_sqlite_keeps_every_row(upgraded, tmp_path):
     into_sqlite(tmp_path / "before.sqlite3")
     is_kept(in_sqlite(tmp_path / "before.sqlite3"), in_sqlite(upgraded / "heval.sqlite3"))
@@ -123,8 +96,8 @@ def test_the_messages_of_a_panel_are_kept_under_their_new_name(upgraded, tmp_pat
     assert found[0] == found[1] and any(message for _, message in found[0])
 
 
-def test_sqlite_is_made_like_a_new_one(upgraded, new):
-    assert made_in_sqlite(upgraded / "heval.sqlite3") == made_in_sqlite(new / "heval.sqlite3")
+def test_sqlite_is_made_like_a_new_one(upgraded, migrated_sqlite):
+    assert made_in_sqlite(upgraded / "heval.sqlite3") == made_in_sqlite(migrated_sqlite)
 
 
 def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
@@ -142,11 +115,11 @@ def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
         assert in_sqlite(database) == before
 
 
-def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, new):
+def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, migrated_sqlite):
     heval("migrate", "studies", "0001", home=tmp_path)
     heval("migrate", "annotators", "0002", home=tmp_path)
     heval("prepare", home=tmp_path)
-    assert made_in_sqlite(tmp_path / "heval.sqlite3") == made_in_sqlite(new / "heval.sqlite3")
+    assert made_in_sqlite(tmp_path / "heval.sqlite3") == made_in_sqlite(migrated_sqlite)
 
 
 # PostgreSQL

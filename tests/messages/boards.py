@@ -5,8 +5,8 @@ from unittest import mock
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from boards.models import Board
-from boards.services import boards, images, submissions
-from studies.models import Job
+from boards.services import boards, images, metric_tables, submissions
+from studies.models import Batch, Job, Output, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of
@@ -151,6 +151,68 @@ def with_changed_prompts():
         return shown(api.post(f"boards/{board.slug}/submissions/", sent))
 
 
+def opening(change=lambda template, owner: None, make=builders.rating_template, **columns):
+    """Why a board cannot be opened, after its template was changed."""
+
+    def scenario():
+        owner = user()
+        template = make(owner)
+        change(template, owner)
+        board = Board.objects.create(
+            **{"slug": "tales", "title": "Tales", "template": template, "owner": owner} | columns
+        )
+        return [Shown(text) for text in boards.find_opening_problems(board)]
+
+    return scenario
+
+
+def settings_of(**changed):
+    def change(template, owner):
+        section = template.sections.get()
+        section.settings |= changed
+        section.save()
+
+    return change
+
+
+def with_another_kind(template, owner):
+    section = builders.choice_template(owner).sections.get()
+    section.study, section.position = template, 2
+    section.save()
+
+
+def with_images(alt=""):
+    def change(template, owner):
+        Output.objects.filter(system__study=template).update(text="", media="0" * 64 + ".webp", alt=alt)
+
+    return change
+
+
+def with_ready_made_batches(template, owner):
+    Batch.objects.create(study=template, arm=template.arms.get(), number=1, origin="imported", key="b")
+
+
+def says_refused(act, make=builders.open_board):
+    def scenario():
+        board = make()
+        try:
+            act(board)
+        except ActionRefused as refused:
+            return [Shown(str(refused))]
+
+    return scenario
+
+
+def closed_board():
+    board = builders.open_board()
+    return boards.close_board(board, board.owner)
+
+
+def computing(names=(), make=builders.open_board):
+    return says_refused(lambda board: metric_tables.request_metrics(board, board.owner, names), make)
+
+
+SCORING = "analysis/metrics"
 LINES = {
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
@@ -207,6 +269,40 @@ LINES = {
         ("The output is empty", "write “yes” in the column “empty”", rows(p000={"output": ""})),
         ("is marked as empty, but", "Remove the mark or the output", rows(p000={"empty": True})),
     ],
+    f"{SERVICES}:open_board": [
+        ("is open already", "You need not do anything", says_refused(lambda board: boards.open_board(board, board.owner))),
+        ("cannot be opened again", "Make another board", says_refused(lambda board: boards.open_board(board, board.owner), closed_board)),
+    ],
+    f"{SERVICES}:close_board": [
+        ("this one is closed", "You need not do anything", says_refused(lambda board: boards.close_board(board, board.owner), closed_board)),
+    ],
+    f"{SERVICES}:find_opening_problems": [
+        ("is not a draft any more", "Clone it", opening(lambda template, owner: setattr(template, "state", Study.State.CLOSED))),
+        ("has ready-made batches", "Remove them", opening(with_ready_made_batches)),
+        ("Ratings from preferences hold", "Choose the subsample", opening(make=builders.choice_template)),
+        ("has no prompt that a system can answer", "Import prompts", opening(lambda template, owner: Output.objects.filter(system__study=template).delete())),
+        ("has 13 prompts, but the template has only 12", "Choose fewer", opening(sample_size=13)),
+        ("have images, but teams submit texts", "Choose images", opening(with_images())),
+    ],
+    f"{SERVICES}:_find_problems_of_kind": [
+        ("have images, but teams submit texts", "Choose images", opening(with_images())),
+        ("have texts, but teams submit images", "Choose texts", opening(output_kind="image")),
+        ("have descriptions, and submitted ones have none", "Remove the descriptions", opening(with_images("a cat"), output_kind="image")),
+        ("are those of texts", "Untick “control for style”", opening(with_images(), output_kind="image", controls_style=True)),
+        (f"at most {boards.MAX_IMAGES:,} images", "Choose a smaller subsample", opening(with_images(), output_kind="image", sample_size=boards.MAX_IMAGES + 1)),
+    ],
+    f"{SCORING}:find_scoring_problem": [
+        ("No live section gives scores", "Add a rating", opening(lambda template, owner: template.sections.update(purpose="training"))),
+        ("sections with scores and sections with preferences", "Keep one kind", opening(with_another_kind)),
+        ("Section 1 has no question", "Add one", opening(lambda template, owner: template.sections.get().questions.all().delete())),
+    ],
+    f"{SCORING}:find_problem": [
+        ("does not show each system with the reference", "Choose these pairs", opening(settings_of(pairs="all"), builders.relative_template)),
+        ("have a stopping rule", "Choose no rule", opening(settings_of(stopping="anytime"), builders.choice_template)),
+        ("have a labelling strategy", "Choose none", opening(settings_of(strategy="one"), builders.choice_template)),
+    ],
+    f"{SERVICES}:_newest_snapshot": [("has no results yet", "Wait until its first round is closed", computing())],
+    f"{SERVICES}:request_metrics": [("No metric is chosen", "Choose one or more", computing(make=lambda: scored_board()[0]))],
     f"{SERVICES}:refuse_unless_open": [
         ("The board is not open yet", "Wait until its owner opens it", team_sends("submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board)),
         ("The board is closed", "Ask its owner", team_sends("submissions/", body, before=lambda board, api: boards.close_board(board, board.owner))),

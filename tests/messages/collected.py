@@ -21,7 +21,7 @@ AREAS = {
         "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
-        "studies/imports/tables/**/*.py", "studies/imports/test_question_file.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
+        "studies/imports/tables/**/*.py", "studies/imports/attention_check_file.py", "studies/imports/test_question_file.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py", "studies/protocols/marks/*.py",
         "studies/stimuli/images.py", "studies/stimuli/lengths.py", "studies/stimuli/normalising.py", "studies/stimuli/prompt_filters.py",
         "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
@@ -29,7 +29,7 @@ AREAS = {
     "bundle": ("studies/imports/bundle/**/*.py",),
     "report": ("analysis/report/notices.py", "analysis/report/no_conclusion.py"),
     "answers": (
-        "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
+        "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/appeals.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
         "annotators/views/pages.py",
     ),
     "forms": (
@@ -45,7 +45,8 @@ AREAS = {
         "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
         "analysis/report/parameters.py", "heval_site/middleware/errors.py",
     ),
-    "boards": ("boards/api/**/*.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/submissions.py"),
+    "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
+    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
         "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",
@@ -91,7 +92,9 @@ KEYWORDS = {"error_response": "detail"}
 CONSTANTS = {"default_detail", "default_error_messages", "FRAMEWORK_REFUSALS"}
 # Whatever a form says of one of its own fields is in the list of the forms, and a protocol's own settings in the checklist's.
 FIELD_ERRORS = {"ValidationError", "add_error", "TextRefused"}
-AREAS_OF_FIELD_ERRORS = {"checklist", "forms"}
+AREAS_OF_FIELD_ERRORS = {"checklist", "forms", "metrics"}
+# Where the texts of form fields are messages, too.
+AREAS_OF_FORMS = {"forms", "metrics"}
 # What nobody can see: a fault of the code itself, or an answer to a panel's server.
 INTERNAL = (
     "register: ", "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_form_texts: ", "add: The rule ",
@@ -106,6 +109,7 @@ RETURNS_OF_FORMS = {
     "problems",
     "publishing_obstacles",
 }
+RETURNS_OF_BOARDS = {"find_opening_problems", "_find_problems_of_kind", "find_scoring_problem", "find_problem"}
 RETURNS_OF_ANSWERS = {"complete_data_and_find_errors", "_not_stored_message"}
 # Names that hold a refusal until a page of the forms shows it.
 KEPT_REFUSALS = {"fault", "error"}
@@ -175,7 +179,11 @@ class _Module:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef):
                 parameters = {argument.arg for argument in child.args.args}
-                returns = {"forms": RETURNS | RETURNS_OF_FORMS, "answers": RETURNS_OF_ANSWERS}.get(self.area, RETURNS)
+                returns = {
+                    "forms": RETURNS | RETURNS_OF_FORMS,
+                    "answers": RETURNS_OF_ANSWERS,
+                    "boards": RETURNS_OF_BOARDS,
+                }.get(self.area, RETURNS)
                 if child.name in returns or {"study", "user", "cleaned"} <= parameters:
                     yield from self._returned(child)
                 yield from self._of(child, child.name, child)
@@ -300,10 +308,10 @@ class _Module:
         """What holds the words of a message: the argument of a call, or a value that is kept; None where no message is made."""
         if self.area == "answers":
             return self._words_for_annotators(node)
-        if self.area == "forms" and isinstance(node, ast.keyword) and node.arg == "error_messages":
+        if self.area in AREAS_OF_FORMS and isinstance(node, ast.keyword) and node.arg == "error_messages":
             return node.value
         if (
-            self.area == "forms"
+            self.area in AREAS_OF_FORMS
             and isinstance(node, ast.Assign)
             and getattr(node.targets[0], "id", "") in KEPT_REFUSALS
         ):

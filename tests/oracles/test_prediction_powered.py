@@ -38,13 +38,24 @@ def test_with_the_same_weight_both_are_equal(name):
     assert_allclose(found.combined.detail["se"], theirs["se"], rtol=0.01)
 
 
-def test_strata_are_declared_as_inclusion_probabilities():
+def test_with_strata_and_the_same_weight_both_are_equal():
     theirs = GLIDE["stratified"]
-    found = case("stratified", weights=[1 / UNLABELLED], inclusion=np.full(240, 0.25))
-    # The strata have equal shares of labels, so both estimates are the same; ours also counts the spread between strata.
+    without = case("stratified", weights=[1 / UNLABELLED])
+    found = case("stratified", weights=[1 / UNLABELLED], strata=DATA["strata"])
+    # The strata have equal shares of labels, so the estimates are the same.
     assert not found.fallback
+    assert_allclose(without.combined.estimate, theirs["estimate"])
     assert_allclose(found.combined.estimate, theirs["estimate"])
-    assert theirs["se"] < found.combined.detail["se"] < 1.1 * theirs["se"]
+    assert without.combined.detail["se"] > 1.08 * theirs["se"]
+    # Ours also counts that the shares of the strata among all prompts are those of a sample.
+    assert_allclose(found.combined.detail["se"], theirs["se"], rtol=0.05)
+
+
+def test_with_strata_estimated_weights_give_nearly_the_same():
+    found, theirs = case("stratified", strata=DATA["strata"]), GLIDE["stratified_tuned"]
+    assert abs(found.combined.estimate - theirs["estimate"]) < 0.5 * theirs["se"]
+    assert_allclose(found.combined.detail["se"], theirs["se"], rtol=0.08)
+    assert case("stratified").combined.detail["se"] > 1.2 * theirs["se"]
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,12 @@ class _Sample:
             "prompts": rows.items["prompt"].to_numpy()[used],
         }
 
+    def strata(self, is_item: Any = None) -> Any:
+        """Return the domain of each item's prompt, or None if all have the same."""
+        domains = self.rows.items["domain"].fillna("").astype(str)
+        domains = domains if is_item is None else domains[is_item]
+        return domains.to_numpy() if domains.nunique() > 1 else None
+
 
 def calibrated_result(
     beside: BesidePeople, options: CalibrationOptions, price: float | None, say: Say = lambda doing: None
@@ -97,6 +103,7 @@ def calibrated_result(
         "n_labels": len(rows.values),
         "n_people": len(set(rows.annotators.tolist())) if options.are_people_known else None,
         "are_all_labelled": rows.n_labelled == len(rows.items),
+        "n_domains": int(rows.items["domain"].fillna("").nunique()),
         "left_out": rows.left_out,
         "unlabelled": rows.unlabelled,
         "price": price,
@@ -147,7 +154,11 @@ def _singles(sample: _Sample) -> list[dict[str, Any]]:
     found = []
     for name, is_item in sample.groups():
         result = prediction_powered_mean(
-            **sample.arguments(is_item), names=sample.names, bounds=BOUNDS, price=sample.price
+            **sample.arguments(is_item),
+            names=sample.names,
+            bounds=BOUNDS,
+            price=sample.price,
+            strata=sample.strata(is_item),
         )
         found.append({"system": name, "result": _combined(result)})
     return found
@@ -156,6 +167,7 @@ def _singles(sample: _Sample) -> list[dict[str, Any]]:
 def _pairs(sample: _Sample) -> list[dict[str, Any]]:
     items = sample.rows.items
     common: dict[str, Any] = {"names": sample.names, "price": sample.price, "families": sample.families}
+    common["strata"] = sample.strata()
     found: tuple[PairOfSystems, ...]
     if sample.is_pairs:
         found = prediction_powered_preferences(

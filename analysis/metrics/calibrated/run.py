@@ -50,8 +50,8 @@ def calibrate(
     questions = scored_questions(study)
     n_assignments = _n_assignments(study)
     found = []
-    for number, question in enumerate(questions):
-        beside = read_beside_people(study, question)
+    for number, beside in enumerate(read_beside_people(study, questions)):
+        question = beside.question
 
         def say(doing: str, number: int = number, question: Question = question) -> None:
             progress(number, len(questions), f"Question “{question.key}”: {doing}")

@@ -12,6 +12,7 @@ CHOSEN_SAMPLE = (
 )
 UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
 
+STRATA = "The combined numbers give each domain of prompts its share of all outputs, if enough prompts of the domain have answers."
 
 # More sentences than these hide the largest differences.
 MAX_BIASES = 8
@@ -42,6 +43,9 @@ def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> lis
         found.append("People judged all outputs, so no part was chosen.")
     else:
         found.append(_saving(result))
+        # Results of before 2026-11-27 have no number of domains.
+        if result.get("n_domains", 1) > 1 and not result["are_all_labelled"]:
+            found.append(STRATA)
         if options["sample"] == UNKNOWN and not result["are_all_labelled"]:
             found.append(UNKNOWN_SAMPLE)
     if not options["are_people_known"]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.metrics.scoring.rows import read_answers_of_question
+from analysis.metrics.scoring.rows import read_answers_of_questions
 from analysis.models import JudgeCheck, JudgeCheckOutput, Metric, MetricScore
 from studies.models import Exposure
 
@@ -58,7 +58,8 @@ def read_sampled_rows(check: JudgeCheck, judge: Metric) -> SampledRows:
         for output in facts["output"]
     ]
     runs["verdict"] = [verdict_of(judge, value, check.threshold) for value in runs["value"]]
-    answers = read_answers_of_question(check.question)[["item", "value", "annotator"]]
+    (answers,) = read_answers_of_questions(check.question.section.study, [check.question])
+    answers = answers[["item", "value", "annotator"]]
     section = check.question.section
     exposures = Exposure.objects.filter(item__section=section).values_list("item__number", "output_id")
     by_item = {f"s{section.position}.{number}": output for number, output in exposures}

@@ -12,7 +12,7 @@ class RelativeScorer(Scorer):
     def find_problem(self, section, settings):
         if settings["pairs"] == "reference":
             return ""
-        return "The relative scale must show each system with the reference, so that the reference is the middle of all scores."
+        return "The relative scale does not show each system with the reference, which is the middle of all scores. Choose these pairs."
 
     def items_per_prompt(self, settings, n_systems, n_references):
         return n_systems - n_references

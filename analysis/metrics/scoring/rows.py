@@ -1,6 +1,6 @@
 """From the answers of a study to rows with scores: one criterion, system, prompt and annotator each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +96,23 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
         shown = _systems_by_item(section)
         for question in section.questions.exclude(scale__kind="text"):
             scored = _score_question(section, question, rows, shown)
-            parts.append(scored.assign(criterion=_criterion_key(question, criteria))[COLUMNS])
+            parts.append(scored.assign(criterion=criterion_key(question, criteria))[COLUMNS])
     frame = pd.concat(parts, ignore_index=True)
     return _with_means(frame) if any(criterion.is_mean for criterion in criteria) and not frame.empty else frame
 
 
-def read_answers_of_question(question: Question) -> "DataFrame":
-    """Return one row for each kept answer to a question: the columns of ``read_scored_rows`` without ``criterion``."""
-    section = question.section
-    return _score_question(section, question, _kept_answers(section.study), _systems_by_item(section))
+def read_answers_of_questions(study: Study, questions: Sequence[Question]) -> "Iterator[DataFrame]":
+    """Yield the kept answers to each question of a study: the columns of ``read_scored_rows`` without ``criterion``.
+
+    The answers of the study are read once.
+    """
+    rows = _kept_answers(study)
+    shown: dict[int, dict[str, tuple[str, ...]]] = {}
+    for question in questions:
+        section = question.section
+        if section.pk not in shown:
+            shown[section.pk] = _systems_by_item(section)
+        yield _score_question(section, question, rows, shown[section.pk])
 
 
 def _kept_answers(study: Study) -> "DataFrame":
@@ -129,7 +137,8 @@ def _score_question(
     return SCORERS[section.protocol].score_answers(section, question, answers, shown)
 
 
-def _criterion_key(question: Any, criteria: list[Criterion]) -> str:
+def criterion_key(question: Any, criteria: list[Criterion]) -> str:
+    """Return the criterion to which the answers to a question belong."""
     own = question.criterion or question.key
     return own if own in {criterion.key for criterion in criteria} else OVERALL
 

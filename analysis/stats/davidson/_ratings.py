@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from analysis.stats.arrays import (
 from analysis.stats.bradley_terry import connected_components
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.davidson._model import fit_win_and_tie_table
+from analysis.stats.davidson._separation import rate_comparable_systems
 from analysis.stats.davidson._votes import Votes, checked_votes, win_and_tie_tables
 from analysis.stats.ranks import SimultaneousDifferences
 from analysis.stats.results import Estimate, Interval, Record
@@ -32,8 +34,8 @@ class PairedRatings(Record):
 
     `ratings` have intervals that hold for all systems at once. `covariates` has one Estimate per covariate: its effect on
     the log-odds of the first. `tie` is that of Davidson's nu, None if ties are half wins. `covariance` (K, K) is over
-    people. `components` are the groups of systems connected by votes. `differences` of all pairs are in the order of
-    `ranks.systems`; None if there are no ratings.
+    people. `components` are the groups of systems connected by votes. `rated` are the systems with a rating, and
+    `differences` are those of their pairs, in this order; None if there are no ratings.
     """
 
     status: str
@@ -48,6 +50,7 @@ class PairedRatings(Record):
     n_clusters: int
     unit: str
     differences: SimultaneousDifferences | None = None
+    rated: tuple[int, ...] = ()
 
 
 def paired_ratings(
@@ -101,7 +104,8 @@ def paired_ratings(
     -------
     PairedRatings
         The ratings. No rank sets with one person. `not_identified`: votes do not connect all systems, or a covariate
-        says the same as the systems. `separation`: some system always won or lost.
+        says the same as the systems. `separation`: some system always won or lost. Then the largest group of systems
+        that won and lost against one another has ratings, whose sum is 0, and all systems have rank sets.
 
     Raises
     ------
@@ -113,7 +117,8 @@ def paired_ratings(
     The maximum of the (weighted) likelihood from the table of pairs, or by Newton steps over the votes with covariates.
     The covariance is the jackknife over people (CV3) with one-step moves, as in `fit_davidson`, without a K x K matrix
     for each person. Degrees of freedom are 1 / sum of squared shares of people in the information about a pair, minus 1.
-    Intervals and rank sets take the quantile of the largest deviation ("max_t").
+    Intervals and rank sets take the quantile of the largest deviation ("max_t"). Under separation, half of the error of
+    the rank sets goes to sign tests over people of the pairs with a system that has no rating.
 
     References
     ----------
@@ -151,7 +156,24 @@ def paired_ratings(
     elif fit is not None and (solution := votes.fitted(fit)) is None:
         status, reason = "separation", "the likelihood with covariates has no maximum"
     if status != "ok" or solution is None:
-        return _undefined(status, reason, n_systems, names, components, votes.with_nu, analysis, common)
+        undefined = _undefined(status, reason, n_systems, names, components, votes.with_nu, analysis, common)
+        if status != "separation" or fit is not None:
+            return undefined
+        given: dict[str, npt.ArrayLike | None] = {"first": first, "second": second, "outcomes": outcomes}
+        given |= {"annotators": annotators, "covariates": covariates, "weights": weights}
+        rows = {name: np.asarray(values) for name, values in given.items() if values is not None}
+        is_counted = ~np.isnan(rows["outcomes"].astype(np.float64))
+        rate = partial(
+            paired_ratings,
+            rng=rng,
+            ties=ties,
+            covariate_names=names,
+            resamples=resamples,
+            analysis=analysis,
+            unit=unit,
+        )
+        counted = {name: values[is_counted] for name, values in rows.items()}
+        return rate_comparable_systems(counted, wins + tied, undefined, rate, level)
     parameters, found, information = solution
     covariance, overlap, shares = votes.person_covariance(found, information)
     common["warnings"] = cluster_warnings(np.diff(votes.starts), name=unit)
@@ -201,6 +223,7 @@ def paired_ratings(
         n_clusters=n_people,
         unit=unit,
         differences=differences,
+        rated=tuple(range(n_systems)),
     )
 
 

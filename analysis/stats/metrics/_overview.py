@@ -88,7 +88,8 @@ def metric_table(
 
     Notes
     -----
-    A system's mean is over its own scores. Its interval is that of `clusters.clustered_mean` over items.
+    A system's mean is over its own scores. Its interval is that of `clusters.clustered_mean` over items. The agreement of a
+    metric is over the systems that it scored: a reference that the metric compares with has no score of its own.
 
     References
     ----------
@@ -118,6 +119,9 @@ def metric_table(
     for name, values in metrics.items():
         # Refuse other shapes before any number is computed.
         tables = ScoreTables.from_arrays(scores, values)
+        metric = np.asarray(values, dtype=np.float64)
+        is_scored = ~np.isnan(np.atleast_2d(metric)).all(axis=0)
+        both = scores[:, is_scored], metric[..., is_scored]
         if tables.fixed is None:
             columns[name] = _means(matrix(values, name), name, level=level, unit=unit)
         else:
@@ -126,9 +130,9 @@ def metric_table(
         agreements.append(
             MetricAgreement(
                 name,
-                **system_level_correlations(scores, values, **common),
-                corrected=noise_corrected_correlation(scores, values, level=level, unit=unit),
-                accuracy=pairwise_accuracy(scores, values, **common),
+                **system_level_correlations(*both, **common),
+                corrected=noise_corrected_correlation(*both, level=level, unit=unit),
+                accuracy=pairwise_accuracy(*both, **common),
             )
         )
     best = {

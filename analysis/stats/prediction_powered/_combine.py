@@ -16,6 +16,8 @@ from analysis.stats.prediction_powered._sample import LabelledSample
 
 # With fewer labelled prompts for each judge, the judges have one weight together.
 PROMPTS_PER_JUDGE = 10
+# A stratum with fewer labelled prompts is joined with others: its mean would be estimated from too few.
+PROMPTS_PER_STRATUM = 5
 LEAST_SQUARES, MEAN_OF_JUDGES, DECLARED, NO_WEIGHTS = "least squares", "mean of the judges", "declared", "none"
 
 
@@ -63,7 +65,8 @@ def combine(
     -----
     z = y - l'(f - mean of f over all items of the group), with l estimated without the prompt of the row. theta = sum over groups
     of contrast times the weighted mean of z. A prompt contributes A_p + B_p to the variance: A_p is the jackknife's change of the labelled
-    mean of z, B_p that of the judges' mean over all items.
+    mean of z, B_p that of the judges' mean over all items. Strata are further columns f, 1 for the items of a stratum: they
+    bring the strata to their shares of all items, so the spread between them counts once for each of all prompts.
     """
     groups, prompts = sample.row_groups, sample.row_prompts
     totals = group_sums(groups, sample.weights, sample.n_groups)
@@ -71,10 +74,12 @@ def combine(
     if np.any(totals[used] <= 0):
         return None
     counts = group_sums(sample.groups, np.ones(sample.n_items), sample.n_groups)
+    is_alone = weights is not None and not np.any(weights)
+    strata = np.empty((0, sample.n_items)) if is_alone else _strata_columns(sample, contrast)
     centred = np.stack(
         [
             column - (group_sums(sample.groups, column, sample.n_groups) / np.maximum(counts, 1))[sample.groups]
-            for column in sample.judges.T
+            for column in (*sample.judges.T, *strata)
         ],
         axis=1,
     )
@@ -95,7 +100,7 @@ def combine(
     by_prompt = float(np.sum(changes**2))
     df_prompts = max(1.0, effective_n_clusters(_sizes(prompts, shares)) - 1)
     skewness = abs_skewness_of_clustered_mean(influences[is_used], _codes(prompts[is_used]))
-    total_weight = np.average(mean_slopes, axis=0, weights=np.abs(contrast))
+    total_weight = np.average(mean_slopes[:, : len(sample.names)], axis=0, weights=np.abs(contrast))
     estimate = float(contrast @ means)
     if sample.annotators is None:
         return Combination(estimate, by_prompt, None, df_prompts, skewness, total_weight, method, None, n_prompts)
@@ -120,26 +125,51 @@ def _sizes(labels: IntArray, shares: FloatArray) -> FloatArray:
     return sizes[sizes > 0]
 
 
+def _strata_columns(sample: LabelledSample, contrast: FloatArray) -> FloatArray:
+    """Return a column for each stratum but the largest, shape (n_strata - 1, n_items).
+
+    In a difference a stratum moves the two means in opposite directions: what it moves alike cancels.
+    """
+    if sample.strata is None:
+        return np.empty((0, sample.n_items))
+    is_used = contrast[sample.row_groups] != 0
+    prompts, place = np.unique(sample.row_prompts[is_used], return_index=True)
+    labelled = np.bincount(sample.strata[sample.items[is_used][place]], minlength=int(sample.strata.max()) + 1)
+    large = np.flatnonzero(labelled >= PROMPTS_PER_STRATUM)
+    if len(large) == 0 or PROMPTS_PER_JUDGE * len(large) > len(prompts):
+        return np.empty((0, sample.n_items))
+    kept = large[large != large[np.argmax(labelled[large])]]
+    return np.asarray((sample.strata == kept[:, None]) * np.sign(contrast)[sample.groups], dtype=np.float64)
+
+
 def _slopes(
     sample: LabelledSample,
     centred: FloatArray,
     shares: FloatArray,
     weights: FloatArray | None,
 ) -> tuple[FloatArray, str]:
-    """Return the weights of the judges for each prompt, estimated without it, shape (n_prompts, n_judges)."""
-    n_prompts, n_judges = int(sample.prompts.max()) + 1, centred.shape[1]
+    """Return the weights of the judges and the strata for each prompt, estimated without it, shape (n_prompts, n_columns)."""
+    n_prompts, n_judges = int(sample.prompts.max()) + 1, len(sample.names)
+    n_strata = centred.shape[1] - n_judges
+    values, method = sample.values, LEAST_SQUARES
     if weights is not None:
-        return np.tile(weights, (n_prompts, 1)), DECLARED if np.any(weights) else NO_WEIGHTS
+        method = DECLARED if np.any(weights) else NO_WEIGHTS
+        declared = np.tile(weights, (n_prompts, 1))
+        if not n_strata:
+            return declared, method
+        values = values - centred[sample.items, :n_judges] @ weights
+        centred = centred[:, n_judges:]
     prompts, groups = sample.row_prompts, sample.row_groups
     scale = np.sqrt(np.mean(centred**2, axis=0))
     # A judge that scores everything alike gets no weight.
     scale = np.where(scale > 1e-12, scale, np.inf)
     scores = centred / scale
     n_labelled = len(np.unique(prompts[shares != 0]))
-    is_single = n_judges > 1 and n_labelled < PROMPTS_PER_JUDGE * n_judges
+    is_single = weights is None and n_judges > 1 and n_labelled < PROMPTS_PER_JUDGE * n_judges
     if is_single:
-        scores = np.mean(scores, axis=1, keepdims=True)
-    u = group_sums(prompts, shares * sample.values, n_prompts)
+        scores = np.hstack([np.mean(scores[:, :n_judges], axis=1, keepdims=True), scores[:, n_judges:]])
+        method = MEAN_OF_JUDGES
+    u = group_sums(prompts, shares * values, n_prompts)
     contributions = [group_sums(prompts, shares * column[sample.items], n_prompts) for column in scores.T]
     # The groups' means are coefficients too: the mean of all labels would bring the prompt's own labels into its weights.
     levels = [group_sums(prompts, shares * (groups == group), n_prompts) for group in range(sample.n_groups)]
@@ -150,8 +180,9 @@ def _slopes(
     inverse = np.linalg.pinv(without, rcond=1e-9, hermitian=True)
     fitted = np.einsum("pij,pj->pi", inverse, targets - v * u[:, None])[:, : scores.shape[1]]
     if is_single:
-        return fitted / (n_judges * scale), MEAN_OF_JUDGES
-    return fitted / scale, LEAST_SQUARES
+        fitted = np.hstack([np.repeat(fitted[:, :1] / n_judges, n_judges, axis=1), fitted[:, 1:]])
+    fitted = fitted / scale
+    return (np.hstack([declared, fitted]) if weights is not None else fitted), method
 
 
 def _jackknife(

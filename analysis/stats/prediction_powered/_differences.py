@@ -43,6 +43,7 @@ def prediction_powered_differences(
     prompts: npt.ArrayLike,
     names: Sequence[str] | None = None,
     inclusion: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
     bounds: Bounds = None,
@@ -99,7 +100,15 @@ def prediction_powered_differences(
         raise ValueError("systems: a difference needs two systems")
     called = [str(name) for name in np.unique(np.asarray(systems)).tolist()]
     sample = labelled_sample(
-        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, groups=codes
+        values,
+        annotators,
+        items,
+        judges,
+        prompts=prompts,
+        inclusion=inclusion,
+        names=names,
+        groups=codes,
+        strata=strata,
     )
     if bounds is not None:
         validate_within_bounds(sample.values, bounds, "values")
@@ -132,6 +141,7 @@ def prediction_powered_preferences(
     prompts: npt.ArrayLike,
     names: Sequence[str] | None = None,
     inclusion: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     level: float = 0.95,
     price: float | None = None,
@@ -145,7 +155,7 @@ def prediction_powered_preferences(
     ----------
     values : array_like, shape (n_rows,)
         Human verdicts: 1 for the output of the item's first system, 0 for the second's, .5 for a tie.
-    annotators, items, names, inclusion, weights, level, price, unit
+    annotators, items, names, inclusion, strata, weights, level, price, unit
         As in `prediction_powered_mean`. An item is a pair of outputs for a prompt.
     judges : array_like, shape (n_items, n_judges) or (n_items,)
         Verdicts of the judges on all pairs, from 0 to 1, in the same sense.
@@ -186,7 +196,9 @@ def prediction_powered_preferences(
     if len(same):
         raise ValueError(f"firsts: row {int(same[0])} compares a system with itself")
     called = [str(name) for name in np.unique(both).tolist()]
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names)
+    sample = labelled_sample(
+        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, strata=strata
+    )
     validate_within_bounds(sample.values, (0, 1), "values")
     validate_within_bounds(sample.judges, (0, 1), "judges")
     is_turned = first > second
@@ -209,6 +221,7 @@ def prediction_powered_preferences(
             names=own.names,
             prompts=own.prompts,
             inclusion=None if chances is None else chances[is_pair],
+            strata=own.strata,
             weights=weights,
             null=0.5,
             level=level,

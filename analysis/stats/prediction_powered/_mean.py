@@ -28,6 +28,7 @@ def prediction_powered_mean(
     names: Sequence[str] | None = None,
     prompts: npt.ArrayLike | None = None,
     inclusion: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     null: float | None = None,
     level: float = 0.95,
@@ -57,6 +58,9 @@ def prediction_powered_mean(
         Prompt of each item. Each item has a prompt of its own if None.
     inclusion : array_like, shape (n_items,), optional
         Declared probability of each item to be labelled. Equal if None.
+    strata : array_like, shape (n_items,), optional
+        Stratum of each item, such as the domain of its prompt. Means are brought to the strata's shares of all items. A stratum
+        with fewer than five labelled prompts is joined with others; none is used with fewer than ten prompts for each.
     weights : array_like, shape (n_judges,), optional
         Declared weights of the judges, for example those of an earlier study. Estimated if None.
     null : float, optional
@@ -105,7 +109,9 @@ def prediction_powered_mean(
     (40, True, True)
     """
     validate_level(level)
-    sample = labelled_sample(values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names)
+    sample = labelled_sample(
+        values, annotators, items, judges, prompts=prompts, inclusion=inclusion, names=names, strata=strata
+    )
     if bounds is not None:
         validate_within_bounds(sample.values, bounds, "values")
     options: dict[str, Any] = {"null": null, "level": level, "bounds": bounds, "unit": unit}

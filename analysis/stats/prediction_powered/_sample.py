@@ -24,7 +24,8 @@ class LabelledSample:
     """Human labels (rows) of some items, and the scores of all items by judges.
 
     `weights` of the rows are 1 / (inclusion probability of the item x number of labels of the item). `groups` of the items are the
-    systems whose means are combined. `annotators` is None if the file does not say who gave a label.
+    systems whose means are combined. `annotators` is None if the file does not say who gave a label. `strata` of the items have
+    shares that are known from all items.
     """
 
     values: FloatArray
@@ -37,6 +38,7 @@ class LabelledSample:
     names: tuple[str, ...]
     samples: str
     n_missing: int
+    strata: IntArray | None = None
 
     @property
     def n_items(self) -> int:
@@ -73,6 +75,7 @@ class LabelledSample:
             judges=self.judges[is_used],
             prompts=label_codes(self.prompts[is_used], "prompts", n_used)[0],
             groups=np.zeros(n_used, dtype=np.int64),
+            strata=None if self.strata is None else self.strata[is_used],
         )
 
 
@@ -86,6 +89,7 @@ def labelled_sample(
     inclusion: npt.ArrayLike | None,
     names: Sequence[str] | None,
     groups: IntArray | None = None,
+    strata: npt.ArrayLike | None = None,
 ) -> LabelledSample:
     """Return the checked sample. Raise ValueError with the argument and the row for input that cannot be used."""
     labels = vector(values, "values")
@@ -127,6 +131,7 @@ def labelled_sample(
         names=called,
         samples=PEOPLE_AND_PROMPTS if annotators is not None else ITEMS if prompts is None else PROMPTS,
         n_missing=int((~is_observed).sum()),
+        strata=None if strata is None else label_codes(strata, "strata", n_items)[0],
     )
 
 

@@ -1,6 +1,9 @@
-"""Appeals: a rejected or barred annotator objects, and another person answers by a promised date. The only writer of Appeal."""
+"""Appeals: an annotator objects to a decision, and a person who did not make it answers by a promised date.
 
-from collections.abc import Iterable
+The only writer of Appeal.
+"""
+
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +12,9 @@ from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from annotators.models import Appeal, Assignment, Recruitment, Verdict
+from annotators.models import Annotator, Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
+from annotators.places.assign import change_failed_checks_to_fault
 from annotators.places.barrings import active_barrings, lift_barring
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, audit
@@ -26,14 +30,32 @@ from .decisions import (
     record_panel_rejection,
 )
 
+Subject, Released = Appeal.Subject, Assignment.Released
 ANSWER_DEADLINE = timedelta(days=14)
 
 
-def create_appeal(assignment: Assignment, text: str, is_about_barring: bool = False) -> Appeal:
-    """Store an appeal, one per rejection, made in heval or at the panel, or one per barring.
+def create_appeal(assignment: Assignment, text: str, subject: str = Subject.REJECTION) -> Appeal:
+    """Store an appeal: one per rejection, made in heval or at the panel, per barring, or per end by failed checks.
 
     Raises ActionRefused with a message for the annotator.
     """
+    find: dict[str, Callable[[], dict[str, Any]]] = {
+        Subject.REJECTION: lambda: _rejection_to_appeal(assignment),
+        Subject.BARRING: lambda: _barring_to_appeal(assignment.study, assignment.annotator_id, assignment),
+        Subject.CHECKS: lambda: _failed_checks_to_appeal(assignment),
+    }
+    return _store_appeal(assignment.annotator_id, text, find[subject])
+
+
+def create_appeal_of_refused_visitor(study: Study, annotator: Annotator, text: str) -> Appeal:
+    """Store an appeal against a barring, of a person whom a link of the study refused. They may have no assignment in it.
+
+    Raises ActionRefused with a message for the annotator.
+    """
+    return _store_appeal(annotator.pk, text, lambda: _barring_to_appeal(study, annotator.pk))
+
+
+def _store_appeal(annotator_id: int, text: str, find_subject: Callable[[], dict[str, Any]]) -> Appeal:
     try:
         text = clean_text(text).strip()
     except TextRefused as refused:
@@ -44,10 +66,11 @@ def create_appeal(assignment: Assignment, text: str, is_about_barring: bool = Fa
         raise ActionRefused(f"Your objection is too long. Please use at most {MAX_MESSAGE_LENGTH} characters.")
     try:
         with transaction.atomic():
-            lock_annotator(assignment.annotator_id)
-            about = _barring_to_appeal(assignment) if is_about_barring else _rejection_to_appeal(assignment)
-            appeal = Appeal.objects.create(**about, text=text, due_at=timezone.now() + ANSWER_DEADLINE)
-            audit.record("appeal", study=appeal.work.study, by=None, assignment_code=appeal.work.code)
+            lock_annotator(annotator_id)
+            appeal = Appeal.objects.create(**find_subject(), text=text, due_at=timezone.now() + ANSWER_DEADLINE)
+            audit.record(
+                "appeal", study=appeal.work.study, by=None, assignment_code=appeal.work.code, subject=appeal.subject
+            )
     except IntegrityError:
         raise ActionRefused(
             "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
@@ -62,18 +85,29 @@ def _rejection_to_appeal(assignment: Assignment) -> dict[str, Any]:
     return {"verdict": verdict, "rejected_by_id": verdict.by_id}
 
 
-def _barring_to_appeal(assignment: Assignment) -> dict[str, Any]:
-    """Return what an objection to the barring is about. People of the study that barred answer, wherever the page is."""
-    barrings = list(active_barrings(assignment.study).filter(annotator=assignment.annotator_id))
+def _barring_to_appeal(study: Study, annotator_id: int, page: Assignment | None = None) -> dict[str, Any]:
+    """Return what an objection to the barring is about. People of the study that barred answer, wherever the page is.
+
+    ``page``: the assignment from whose page the annotator objects; None if they were refused before a first one.
+    """
+    barrings = list(active_barrings(study).filter(annotator=annotator_id))
     # First the study's own, as on the page.
-    barrings.sort(key=lambda barring: (barring.study_id != assignment.study_id, -barring.pk))
-    if not barrings:
+    barrings.sort(key=lambda barring: (barring.study_id != study.pk, -barring.pk))
+    barring, work = barrings[0] if barrings else None, page
+    if barring is not None and (page is None or barring.study_id != page.study_id):
+        done = Assignment.objects.filter(study=barring.study_id, annotator=annotator_id, batch__isnull=False)
+        work = done.exclude(origin=Assignment.Origin.TEST).order_by("-pk").first() or page
+    if barring is None or work is None:
         raise ActionRefused("You may do further parts, so you do not need to object.")
-    barring, work = barrings[0], assignment
-    if barring.study_id != assignment.study_id:
-        done = Assignment.objects.filter(study=barring.study_id, annotator=assignment.annotator_id, batch__isnull=False)
-        work = done.exclude(origin=Assignment.Origin.TEST).order_by("-pk").first() or assignment
     return {"barring": barring, "assignment": work, "rejected_by_id": barring.by_id}
+
+
+def _failed_checks_to_appeal(assignment: Assignment) -> dict[str, Any]:
+    if assignment.origin == Assignment.Origin.TEST:
+        raise ActionRefused("This is a test run, so nobody would answer. Only objections of annotators are stored.")
+    if assignment.released_reason not in (Released.FAILED_CHECKS, Released.FAULT):
+        raise ActionRefused("Your work did not end because of wrong answers, so you do not need to object.")
+    return {"assignment": assignment}
 
 
 def answer_appeal(
@@ -81,7 +115,8 @@ def answer_appeal(
 ) -> Verdict | None:
     """Answer an appeal once, by a person other than the one who rejected or barred.
 
-    If upheld, lift the barring, or take the rejection back and return the reversal. Raises ActionRefused.
+    If upheld, lift the barring, change how the assignment ended from failed checks to a fault of the study, or take the
+    rejection back and return the reversal. Raises ActionRefused.
     ``denies_rejecting``: the answering person confirms that they did not reject the work at the panel; heval cannot know.
     """
     study, verdict, barring = appeal.work.study, appeal.verdict, appeal.barring
@@ -112,6 +147,9 @@ def answer_appeal(
         )
         if is_upheld and barring is not None:
             lift_barring(barring, answer_text, by)
+        if is_upheld and appeal.subject == Subject.CHECKS and change_failed_checks_to_fault(appeal.work.pk):
+            outcomes = {"before": Released.FAILED_CHECKS, "after": Released.FAULT}
+            audit.record("change outcome", study=study, by=by, assignment_code=appeal.work.code, **outcomes)
         if is_upheld and verdict is not None and not Verdict.objects.filter(reverses=verdict).exists():
             return create_rejection_reversal(verdict, by, answer_text)
     return None
@@ -130,8 +168,9 @@ def is_appeal_settled(appeal: Appeal) -> bool:
 def appeals_awaiting_answer(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
     """Return open appeals with ``is_late``: late ones first, then by promised date."""
     rejected = Q(verdict__assignment__recruitment__in=recruitments, verdict__reversed_by=None)
-    barred = Q(assignment__recruitment__in=recruitments, barring__lifted_at=None)
-    waiting = Appeal.objects.filter(rejected | barred, answered_at=None).exclude(verdict__submission__state=APPROVED)
+    barred_or_failed = Q(assignment__recruitment__in=recruitments, barring__lifted_at=None)
+    waiting = Appeal.objects.filter(rejected | barred_or_failed, answered_at=None)
+    waiting = waiting.exclude(verdict__submission__state=APPROVED)
     late = Case(When(due_at__lt=Now(), then=Value(True)), default=Value(False), output_field=BooleanField())
     return (
         waiting.annotate(is_late=late)

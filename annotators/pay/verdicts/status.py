@@ -12,12 +12,13 @@ from annotators.models import Appeal, Assignment, Barring, PanelOrder, PanelSubm
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
+from studies.models import Study
 
 from .appeals import ANSWER_DEADLINE
 from .decisions import INEFFECTIVE_STATES, current_panel_submission, is_still_rejected_at_panel
 from .evidence import evidence_sentences
 
-Kind = Verdict.Kind
+Kind, Released = Verdict.Kind, Assignment.Released
 EXTRA_KINDS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
 
 
@@ -45,7 +46,7 @@ class RejectionStatus:
     due_at: datetime | None = None
     is_late: bool = False
     may_appeal: bool = False
-    is_about_barring: bool = False
+    subject: str = Appeal.Subject.REJECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +73,58 @@ class BarringStatus:
     due_at: datetime
     is_late: bool
     may_appeal: bool
-    is_about_barring: bool = True
+    subject: str = Appeal.Subject.BARRING
 
 
-def barring_status(assignment: Assignment) -> BarringStatus | None:
+@dataclass(frozen=True, slots=True)
+class FailedChecksStatus:
+    """That an assignment ended because of wrong answers to attention checks, with the objection to it."""
+
+    appeal: Appeal | None
+    due_at: datetime
+    is_late: bool
+    may_appeal: bool
+    subject: str = Appeal.Subject.CHECKS
+
+
+def barring_status(study: Study, annotator_id: int) -> BarringStatus | None:
     """Return the barring that applies to the annotator, or else the last one that was lifted after they objected."""
-    study, group = assignment.study_id, assignment.study.exclusion_group
-    rows = Barring.objects.filter(annotator=assignment.annotator_id).select_related("appeal", "study").order_by("-pk")
-    known = [row for row in rows if row.study_id == study or (group and row.study.exclusion_group == group)]
+    group = study.exclusion_group
+    rows = Barring.objects.filter(annotator=annotator_id).select_related("appeal", "study").order_by("-pk")
+    known = [row for row in rows if row.study_id == study.pk or (group and row.study.exclusion_group == group)]
     # First what applies, and of that the study's own.
-    known.sort(key=lambda row: (row.lifted_at is not None, row.study_id != study))
+    known.sort(key=lambda row: (row.lifted_at is not None, row.study_id != study.pk))
     barring = known[0] if known else None
     appeal = getattr(barring, "appeal", None)
-    is_of_group = barring is not None and barring.study_id != study
+    is_of_group = barring is not None and barring.study_id != study.pk
     if barring is None or (barring.lifted_at is not None and appeal is None):
         return None
-    now = timezone.now()
     return BarringStatus(
         is_by_rule=barring.ground == Barring.Ground.RULE,
         is_lifted=barring.lifted_at is not None,
         is_of_group=is_of_group,
         appeal=appeal,
-        due_at=appeal.due_at if appeal else now + ANSWER_DEADLINE,
-        is_late=appeal is not None and appeal.answered_at is None and appeal.due_at < now,
+        due_at=_answer_due_at(appeal),
+        is_late=_is_answer_late(appeal),
         may_appeal=appeal is None and barring.lifted_at is None,
     )
+
+
+def failed_checks_status(assignment: Assignment) -> FailedChecksStatus | None:
+    """Return None if the assignment did not end because of attention checks."""
+    if assignment.released_reason not in (Released.FAILED_CHECKS, Released.FAULT):
+        return None
+    appeal = Appeal.objects.filter(assignment=assignment, verdict=None, barring=None).first()
+    return FailedChecksStatus(appeal, _answer_due_at(appeal), _is_answer_late(appeal), may_appeal=appeal is None)
+
+
+def _answer_due_at(appeal: Appeal | None) -> datetime:
+    """Return when the annotator gets an answer. Without an appeal: if they objected now."""
+    return appeal.due_at if appeal else timezone.now() + ANSWER_DEADLINE
+
+
+def _is_answer_late(appeal: Appeal | None) -> bool:
+    return appeal is not None and appeal.answered_at is None and appeal.due_at < timezone.now()
 
 
 def work_status(assignment: Assignment) -> WorkStatus | None:
@@ -225,19 +253,17 @@ def _payment_stages(payments: list[Payment], is_rejected: bool) -> list[Stage]:
 def _rejection_status(
     verdict: Verdict | None, at: datetime | None, submission: PanelSubmission | None
 ) -> RejectionStatus:
-    now = timezone.now()
     if verdict is None:
-        return RejectionStatus(at, due_at=now + ANSWER_DEADLINE, may_appeal=True)
+        return RejectionStatus(at, due_at=_answer_due_at(None), may_appeal=True)
     message = "" if verdict.category == Verdict.AT_PANEL else verdict.message
     appeal = getattr(verdict, "appeal", None)
-    is_late = appeal is not None and appeal.answered_at is None and appeal.due_at < now
     return RejectionStatus(
         at,
         message,
         evidence_sentences(verdict.evidence),
         appeal,
-        appeal.due_at if appeal else now + ANSWER_DEADLINE,
-        is_late,
+        _answer_due_at(appeal),
+        _is_answer_late(appeal),
         appeal is None,
     )
 

@@ -320,14 +320,7 @@ def submissions_with_match_status(recruitment: Recruitment) -> "QuerySet[Submiss
     # A person who returned the task, took it again and submitted it counts as submitted.
     sent_again = submissions.filter(assignment=OuterRef("assignment"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
     finished, is_linked = Q(assignment__submitted_at__isnull=False), Q(assignment__isnull=False)
-    ended = Q(
-        assignment__released_reason__in=[
-            Released.SCREENED_OUT,
-            Released.FAILED_CHECKS,
-            Released.FULL,
-            Released.WITHDRAWN,
-        ]
-    )
+    ended = Q(assignment__released_reason__in=[*assign.FINAL_RELEASE_REASONS, Released.FULL])
     return submissions.annotate(
         standing=Case(
             When(state=UNKNOWN, then=Value("unreadable")),

@@ -33,6 +33,7 @@ REFUSED = {actor: 400 if answer == OK else answer for actor, answer in WRITE.ite
 LIST = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, OK, OK, 401, 401), strict=True))
 CREATE = dict(zip(ACTORS, (401, OK, OK, OK, OK, OK, OK, 403, 403, 401, 401), strict=True))
 OPEN = dict.fromkeys(ACTORS, OK)
+CHECK = {"key": "reads", "text": "Choose No here.", "answers": ["Yes", "No"], "right": "No"}
 SCORES = {
     "version": "1",
     "is_partial": True,
@@ -59,6 +60,8 @@ TABLE = (
     ("GET", "studies/{s}/annotators/", None, READ),
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
+    ("GET", "studies/{s}/attention-checks/", None, READ),
+    ("POST", "studies/{d}/attention-checks/", {"checks": [CHECK]}, WRITE),
     ("GET", "studies/{s}/metrics/", None, READ),
     ("POST", "studies/{s}/metrics/", SCORES, WRITE),
     ("POST", "studies/{s}/metrics/compute/", {"names": ["exact_match"]}, WRITE),

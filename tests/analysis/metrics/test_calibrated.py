@@ -32,6 +32,8 @@ def collected(template=None, *, people=14):
     study = template or rating_template(user("ada"), prompts=60, m=5, systems=tuple(STRENGTHS))
     type(study).objects.filter(pk=study.pk).update(target_n=people)
     study.refresh_from_db()
+    # Two domains: half of the prompts each.
+    study.prompts.filter(key__regex="[02468]$").update(domain="news")
     study = lifecycle.launch(study, study.owner, [p.key for p in lifecycle.blocking_or_unacknowledged_problems(study)])
     record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings())
     study.assignments.update(origin="live")  # robots count as people here

@@ -149,7 +149,7 @@ def test_a_metric_that_fails_on_one_output_stores_nothing_and_names_it(study, mo
             raise ZeroDivisionError("no words")
         return 1.0
 
-    broken = computed.ComputedMetric("broken", "broken", lambda: "1", lambda: fails)
+    broken = computed.PlugIn("broken", "broken", lambda: "1", lambda: fails)
     monkeypatch.setattr(computed, "available_metrics", lambda: {"broken": broken})
     Output.objects.filter(system__name="good", prompt__key="p001").update(text="tale 3")
     with pytest.raises(
@@ -163,5 +163,5 @@ def test_scores_are_turned_and_scaled_beside_the_answers(study):
     send(study, rows_of(study, strict=1), described=replace(JUDGE, is_lower_better=True))
     questions = scored_questions(study)
     assert [question.key for question in questions] == ["clear", "true"]
-    found = read_beside_people(study, questions[0])
+    found, _ = read_beside_people(study, questions)
     assert set(found.scores["value"]) == {1.0, 0.75, 0.5} and found.people.empty

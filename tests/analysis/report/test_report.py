@@ -21,9 +21,12 @@ from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, pairs, report, table
 from tests.builders import launched, spa_draft, spa_study, user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
+# Tests that ask the database for something of their own. Beside them, what a report says follows from the same rows.
+postgres = pytest.mark.postgres
 
 
+@postgres
 def test_known_preferences_go_in_and_come_out():
     study = spa_study(systems=("alpha", "beta", "gamma"), target_n=40, prompts=20)
     crowd = CrowdSettings(acquiescent=0.0, screened_out=0.0)
@@ -126,6 +129,7 @@ def test_hardly_anybody_is_no_error(n):
         assert claim.startswith("Nothing can be said of" if n == 0 else "No test was possible for")
 
 
+@postgres
 def test_all_excluded_is_said_and_not_estimated():
     study = spa_study(target_n=5, rules=[("not_native", {"question": "fluent", "options": ["yes"]}), ("too_fast", {})])
     answer(study, 5, seconds=1)
@@ -195,6 +199,7 @@ def test_tau_spares_the_recommended_estimates_and_moves_the_papers():
     assert change["change"] == pytest.approx(change["after"] - change["before"])
 
 
+@postgres
 def test_outcomes_are_hidden_while_a_study_collects():
     study = spa_study(target_n=20)
     answer(study, 6, percent=lambda person, x, y: 90 if x > y else 10)
@@ -214,6 +219,7 @@ def test_outcomes_are_hidden_while_a_study_collects():
     assert "The study was unblinded while it was collecting." in report(study)["confirmatory"]["reasons"]
 
 
+@postgres
 def test_robots_count_when_asked_for_alone():
     study = spa_study(target_n=10)
     answer(study, 4)
@@ -224,6 +230,7 @@ def test_robots_count_when_asked_for_alone():
     assert both["n"]["submitted"] == 10 and not both["confirmatory"]["is_confirmatory"]
 
 
+@postgres
 def test_a_decision_of_a_person_excludes_until_it_is_taken_back():
     study, by = spa_study(target_n=10), user()
     made = answer(study, 10, percent=lambda person, x, y: 40 + person)
@@ -234,6 +241,7 @@ def test_a_decision_of_a_person_excludes_until_it_is_taken_back():
     assert report(study)["n"]["kept"] == 10
 
 
+@postgres
 def test_late_answers_are_left_out_undeclared():
     study = spa_study(target_n=10)
     made = answer(study, 10, percent=lambda person, x, y: 40 + person)
@@ -245,6 +253,7 @@ def test_late_answers_are_left_out_undeclared():
     assert next(step for step in result["flow"]["rules"] if step["rule"] == "late")["n_excluded"] == 1
 
 
+@postgres
 def test_the_result_without_earlier_versions_stands_beside_it():
     study = spa_study(target_n=20, with_rating=False)
     answer(study, 8, percent=lambda person, x, y: 80 if x > y else 20 + person)
@@ -258,6 +267,7 @@ def test_the_result_without_earlier_versions_stands_beside_it():
     assert "amended" in {notice["code"] for notice in result["notices"]}
 
 
+@postgres
 def test_a_changed_design_is_printed_and_takes_the_confirmation_away():
     study = spa_study(target_n=10)
     answer(study, 10, percent=lambda person, x, y: 40 + person)
@@ -273,6 +283,7 @@ def test_a_changed_design_is_printed_and_takes_the_confirmation_away():
     assert not result["confirmatory"]["is_confirmatory"]
 
 
+@postgres
 def test_a_rule_that_cannot_run_excludes_nobody_and_says_so(monkeypatch):
     """A launch refuses such a rule. An older version of heval did not."""
     monkeypatch.setattr(checklist, "exclusion_rule_problems", lambda *_: ())
@@ -294,6 +305,7 @@ def answered_by_twelve():
     return closed(study)
 
 
+@postgres
 def test_the_same_inputs_give_the_same_report():
     study = answered_by_twelve()
     assert report(study) == report(study)
@@ -353,6 +365,7 @@ def test_every_table_cell_can_be_printed_and_undefined_is_a_dash():
                 assert format_cell(row[column["key"]], column["kind"]) or row[column["key"]] == ""
 
 
+@postgres
 def test_a_study_that_rates_only_is_reported_by_its_ratings():
     study = spa_draft(target_n=20, with_surveys=False)
     study.sections.filter(protocol="spa").first().questions.all().delete()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -172,15 +173,14 @@ print(hashlib.sha256(canonical_json(result).encode()).hexdigest(),
 PREPARE = """
 import django
 django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from tests.builders import spa_study
 from annotators.participation.simulate import record_simulated_answers
 record_simulated_answers(spa_study(target_n=12), 12)
 """
 
 
-def test_two_processes_give_the_same_bytes(tmp_path):
+def test_two_processes_give_the_same_bytes(tmp_path, migrated_sqlite):
+    shutil.copyfile(migrated_sqlite, tmp_path / "heval.sqlite3")
     environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"} | {
         "HEVAL_HOME": str(tmp_path),
         "DJANGO_SETTINGS_MODULE": "heval_site.settings",

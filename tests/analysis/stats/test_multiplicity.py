@@ -239,7 +239,7 @@ def test_differences_and_equivalences_together_are_a_closed_test(method, of_part
             assert_allclose(np.transpose(found), closed_test(differences, equivalences, of_part), atol=1e-12)
 
 
-def errors_with_equivalence(means, method, rng, apart, correlation=0.5, margin=6.0, runs=4000):
+def errors_with_equivalence(means, method, rng, apart, correlation=0.5, margin=6.0, runs=1500):
     """Return the share of runs with a false difference or a false equivalence among comparisons of systems with one reference.
 
     The tests are z tests. ``apart``: each kind of test is adjusted among its own.
@@ -260,7 +260,7 @@ def errors_with_equivalence(means, method, rng, apart, correlation=0.5, margin=6
 @pytest.mark.parametrize("means", [(0, 6, 3), (0, 0, 6), (0, 6, -6), (6, 6, 6), (0, 0, 0), (6, -6, 2)])
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_the_error_over_differences_and_equivalences_is_held(method, means, correlation):
-    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 4000)
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1500)
     assert errors_with_equivalence(means, method, np.random.default_rng(3), False, correlation) <= limit
 
 

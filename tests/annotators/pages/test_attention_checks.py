@@ -9,7 +9,7 @@ from analysis.data.frames import assignments_frame, responses_frame
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions import FAIL, PASS, UNKNOWN
 from analysis.exclusions.flow import exclusion_flow
-from annotators.models import Assignment, Inquiry, Response
+from annotators.models import Response
 from annotators.pages.record import full_page_state
 from annotators.pay.owed_amounts import compute_amount_owed
 from annotators.pay.promises import get_pay_terms, pay_obstacles
@@ -17,7 +17,7 @@ from annotators.pay.verdicts.evidence import measure_work_evidence
 from annotators.places import assign
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from tests.attention import add_attention, check_pages, study_with_checks, wrong_answers
+from tests.attention import add_attention, check_pages, fresh, play, study_with_checks, wrong_answers
 from tests.builders import launched, panel, promised, recruitment, spa_draft
 from tests.leaks import all_bytes
 from tests.players import answered, claimed
@@ -26,22 +26,6 @@ from tests.samples import blocking
 
 pytestmark = pytest.mark.django_db
 SLUGS = sorted(REGISTRY)
-
-
-def fresh(assignment) -> Assignment:
-    return Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-
-
-def play(assignment, n_wrong: int):
-    """Answer all pages, the first ``n_wrong`` attention checks wrongly, until the assignment has ended."""
-    while (key := full_page_state(fresh(assignment)).next_key) is not None:
-        wrong = wrong_answers(fresh(assignment), key)
-        wrong = dict(list(wrong.items())[:n_wrong])
-        n_wrong -= len(wrong)
-        answered(fresh(assignment), key, **wrong)
-        if fresh(assignment).released_at or fresh(assignment).submitted_at:
-            break
-    return fresh(assignment)
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -99,7 +83,7 @@ def test_a_check_is_among_the_questions_of_a_survey_or_spa_page():
     assert f"Question {n} of {n}" in body
 
 
-def test_the_outcome_has_its_own_code_and_pay_and_an_objection():
+def test_the_outcome_has_its_own_code_and_pay_and_a_form_to_object():
     study = study_with_checks("rating", reward=2)
     link = promised(panel(study), failed_checks="0.80", screened_out="0.30")
     link.settings["return_failed_checks"] = "FAILED-7"
@@ -112,9 +96,7 @@ def test_the_outcome_has_its_own_code_and_pay_and_an_objection():
     assert (owed.outcome, str(owed.amount)) == ("failed_checks", "0.80")
     done = Client().get(f"/p/{assignment.code}/done/").content.decode()
     assert "FAILED-7" in done and "You are paid 0.80 USD" in done.replace("<b>", "").replace("</b>", "")
-    assert f"/p/{assignment.code}/question/" in done
-    Client().post(f"/p/{assignment.code}/question/", {"text": "I misread the page.", "kind": "question"})
-    assert Inquiry.objects.get().kind == "objection"
+    assert f'action="/p/{assignment.code}/appeal/"' in done
     # A person who failed cannot come back for another place.
     again = Client().get(f"/e/{link.key}/?who=twice&session=2", follow=True).content.decode()
     assert "Strongly agree" not in again

@@ -25,7 +25,7 @@ def ended(outcome, **more):
         ("complete", "All your answers are stored."),
         ("withdrawn", "You have left the study"),
         ("screened_out", "You did nothing wrong."),
-        ("failed_checks", "If you think that this is a mistake"),
+        ("failed_checks", "Two of your answers to them were different"),
         ("full", "No place was free"),
         ("closed", "It was closed before you sent any answers"),
     ],

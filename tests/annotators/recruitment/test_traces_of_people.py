@@ -43,7 +43,7 @@ from tests.annotators.recruitment.follower import Follower
 from tests.annotators.recruitment.people_of_channels import CASES, SITE, strange
 from tests.traces import Hunt, columns, spellings
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def test_every_channel_has_a_person_to_follow():
@@ -68,11 +68,17 @@ def follower(request, monkeypatch, settings, tmp_path):
 # All of them take most of a minute. These are a panel with a service that is asked and given orders, one without, a site with the
 # interface of external questions (MTurk shares its code), and a link that names nobody.
 QUICK_CASES = ("generic", "prolific", "external_question", "open_link")
+# The places are the same whatever the channel: on PostgreSQL one that fills the most of them is followed.
+ON_POSTGRES = "prolific"
+
+
+def marks_of(name: str) -> list:
+    return [pytest.mark.slow] * (name not in QUICK_CASES) + [pytest.mark.postgres] * (name == ON_POSTGRES)
 
 
 @pytest.mark.parametrize(
     "follower",
-    [pytest.param(name, marks=() if name in QUICK_CASES else pytest.mark.slow) for name in CASES],
+    [pytest.param(name, marks=marks_of(name)) for name in CASES],
     indirect=True,
 )
 def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch):
@@ -280,6 +286,7 @@ def _in_csv(text: str, person: str) -> bool:
     return any(person in cell.removeprefix("'") for row in csv.reader(io.StringIO(text)) for cell in row)
 
 
+@pytest.mark.postgres
 def test_the_search_finds_what_is_there(tmp_path):
     """Every spelling of a text is found in the database and in an archive, and the text itself is not taken for another."""
     study, needle = Study.objects.create(title="x"), strange(1)

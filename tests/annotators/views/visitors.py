@@ -179,6 +179,8 @@ RELEASES = {
     Released.RETURNED: (ends_by_release(Released.RETURNED), None),
     Released.SCREENED_OUT: (ends_by_release(Released.SCREENED_OUT), "screened_out"),
     Released.FAILED_CHECKS: (ends_by_release(Released.FAILED_CHECKS), "failed_checks"),
+    # The code that the person was shown stays.
+    Released.FAULT: (ends_by_release(Released.FAULT), "failed_checks"),
     Released.FULL: (finds_it_full, "full"),
     Released.WITHDRAWN: (leaves, "withdrawn"),
 }

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from analysis.api.tokens import create_token
+from boards.models import BoardMetricTable
 from boards.services import images, rounds
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
@@ -34,6 +35,7 @@ TABLE = (
     ("PATCH", "{b}/", {"title": "Stories"}, OWN),
     ("POST", "{b}/open/", {}, OWN),
     ("GET", "{b}/prompts/", None, SUBMITTERS),
+    ("GET", "{b}/prompts/archive/", None, SUBMITTERS),
     ("GET", "{b}/submissions/", None, PUBLIC),
     ("POST", "{b}/submissions/", "submission", SUBMIT),
     ("GET", "{b}/submissions/2/", None, PUBLIC),
@@ -48,6 +50,9 @@ TABLE = (
     ("POST", "{b}/snapshots/", {}, EDIT),
     ("GET", "{b}/snapshots/1/", None, PUBLIC),
     ("GET", "{b}/snapshots/latest/", None, PUBLIC),
+    ("GET", "{b}/snapshots/1/metrics/", None, PUBLIC),
+    ("GET", "{b}/metrics/", None, PUBLIC),
+    ("POST", "{b}/metrics/", {"names": ["exact_match"]}, EDIT),
     ("GET", "{b}/jobs/{j}/", None, MEMBERS),
     ("GET", "{b}/teams/", None, MEMBERS),
     ("POST", "{b}/teams/", {"name": "Team {n}"}, EDIT),
@@ -65,6 +70,7 @@ def world(monkeypatch):
     board, team = scored_board()
     elsewhere = builders.open_board(user("elsewhere"), slug="elsewhere")
     other = api_of_team(elsewhere, "Other")
+    BoardMetricTable.objects.create(snapshot=board.snapshots.get(), result={"level": 0.95, "tables": []})
     spare, _ = builders.team_of(board, "Spare")
     builders.add_member(board, "viewer", "viewer")
     builders.add_member(board, "editor", "editor")
@@ -119,7 +125,7 @@ def test_a_private_board_is_not_there_for_strangers_and_shows_a_team_its_own(wor
         if not path or actor in ("viewer", "editor", "owner", "read token"):
             return wanted
         if actor == "team":
-            return 403 if path.startswith("{b}/snapshots/") else wanted
+            return 403 if path.startswith(("{b}/snapshots/", "{b}/metrics/")) else wanted
         return 401 if actor == "anonymous" else 404
 
     # Of the researcher's read token, a method that writes is refused before the board is looked for.
@@ -138,6 +144,9 @@ def test_every_published_path_of_boards_is_in_the_table(world):
     assert declared == in_table
     for path, methods in published.items():
         for method, operation in methods.items():
+            if (method, path) == ("post", "/api/v1/boards/{slug}/submissions/"):
+                assert {"200", "201", "202"} <= set(operation["responses"])
+                assert "application/zip" in operation["requestBody"]["content"]
             wanted = {"400", "401", "403", "404", "429"} | (set() if method == "get" else {"409", "413"})
             assert wanted <= set(operation["responses"]), (method, path)
 

@@ -270,7 +270,7 @@ def test_prompts_have_what_a_system_is_given_and_nothing_else(board, api):
     Prompt.objects.filter(study=board.template).update(attributes={"gold": "the answer"})
     first = api.get(f"boards/{board.slug}/prompts/?page_size=10").json()
     assert [row["prompt"] for row in first["results"]] == board.sample_keys[:10]
-    assert set(first["results"][0]) == {"prompt", "text", "source", "domain", "language"}
+    assert set(first["results"][0]) == {"prompt", "text", "source", "domain", "language", "image"}
     following = first["next"].partition("/api/v1/")[2]
     assert [row["prompt"] for row in api.get(following).json()["results"]] == board.sample_keys[10:]
 

@@ -37,7 +37,7 @@ def on_barring_page(before=None, **data):
 
 def barring_appealed(submission) -> Appeal:
     barred(submission)
-    return create_appeal(submission.assignment, "Why?", is_about_barring=True)
+    return create_appeal(submission.assignment, "Why?", subject="barring")
 
 
 def answer_after_lifting(submission):
@@ -47,12 +47,29 @@ def answer_after_lifting(submission):
     answer_appeal(appeal, "No.", False, colleague())
 
 
+def object_in_test_run(submission):
+    submission.assignment.origin = "test"
+    create_appeal(submission.assignment, "Why?", subject="checks")
+
+
 LINES = {
     f"{WORK}:_barring_to_appeal": [
         (
             "You may do further parts",
             "you do not need to object",
-            refused(lambda one: create_appeal(one.assignment, "Why?", is_about_barring=True)),
+            refused(lambda one: create_appeal(one.assignment, "Why?", subject="barring")),
+        ),
+    ],
+    f"{WORK}:_failed_checks_to_appeal": [
+        (
+            "Your work did not end because of wrong answers",
+            "you do not need to object",
+            refused(lambda one: create_appeal(one.assignment, "Why?", subject="checks")),
+        ),
+        (
+            "This is a test run",
+            "Only objections of annotators are stored",
+            refused(object_in_test_run),
         ),
     ],
     f"{PLACES}:bar_annotator": [

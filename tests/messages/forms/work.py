@@ -15,6 +15,7 @@ from tests import builders, players
 from tests.admin_pages import logged_in
 from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
 from tests.annotators.recruitment.pretend import Pretend, speaks
+from tests.builders import promised
 from tests.messages.forms.scenarios import PANEL_PAGES, WORK, link, link_url, me, said, says_refused
 from tests.messages.lines import NOTHING
 from tests.messages.pages.scenarios import launched
@@ -99,6 +100,13 @@ def at_panel_rejected(submission) -> Appeal:
     return create_appeal(submission.assignment, "Why?")
 
 
+def failed_checks_appealed(submission) -> Appeal:
+    ended = {"submitted_at": None, "released_at": timezone.now(), "released_reason": "failed_checks"}
+    Assignment.objects.filter(pk=submission.assignment_id).update(**ended)
+    promised(submission.recruitment, failed_checks="all", fault="all")
+    return create_appeal(Assignment.objects.get(pk=submission.assignment_id), "Why?", "checks")
+
+
 def answered(make=appealed, user=colleague, before=None, is_sent=False, **data):
     """What the page of an appeal says to an answer."""
 
@@ -174,7 +182,7 @@ def objects(text, make=rejected, times=1):
     return with_work(act)
 
 
-OPEN = f"{WORK}:create_appeal"
+OPEN = f"{WORK}:_store_appeal"
 LINES = {
     OPEN: [
         ("Your objection is empty", "Please write a few words", objects(" ")),
@@ -213,6 +221,11 @@ LINES = {
             answered(is_sent=True, is_upheld="yes", before=lambda appeal: set_work(origin="robot")(appeal.verdict)),
         ),
         ("taken back before it took effect", NOTHING, answered(is_upheld="yes")),
+        (
+            "Answered. The work now pays",
+            "Settle the link",
+            answered(make=failed_checks_appealed, is_upheld="yes"),
+        ),
         ("The panel cannot pay any more, so a compensation of 2.50", NOTHING, answered(is_sent=True, is_upheld="yes")),
     ],
     f"{PANEL_PAGES}:_back": [

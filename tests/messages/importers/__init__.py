@@ -4,7 +4,7 @@ Beside each problem the page names its row and column, and says once for all of 
 of the page is beside this list.
 """
 
-from tests.messages import known_answers
+from tests.messages import attention_checks, known_answers
 from tests.messages.importers import answers, batches, columns, files, marks, plan, preparation, writing
 from tests.messages.lines import together
 
@@ -17,5 +17,6 @@ LINES = together(
     writing.LINES,
     answers.LINES,
     marks.LINES,
+    attention_checks.IMPORTERS,
     known_answers.IMPORTERS,
 )

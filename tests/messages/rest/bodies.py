@@ -81,12 +81,12 @@ LINES = {
             posts("exclusions/", {"assignments": ["0123"], "reason": "too_fast"}),
         ),
     ],
-    f"{API}:_read_request": [
+    f"{API}:read_upload": [
         ("scores: There are no scores", "Send a list with one object per output", posts("metrics/", {"version": "1"})),
         ("file: The form has no file", "Send the scores as a file named “file”", scores_form()),
         ("settings: This is not a JSON object", "as one object", scores_form(b"x", settings="[")),
     ],
-    f"{API}:_row_errors": [
+    f"{API}:row_errors": [
         (
             "There are 3 more errors",
             "Correct these first",

@@ -88,6 +88,10 @@ def appeal(w, **columns):
     return Appeal(**usual | columns)
 
 
+def about_checks(w):
+    return appeal(w, verdict=None, rejected_by=None, assignment=w["assignment"])
+
+
 def order(w, **columns):
     return PanelOrder(**{"recruitment": w["recruitment"], "operation": "stop", "token": "t"} | columns)
 

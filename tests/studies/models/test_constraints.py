@@ -50,6 +50,7 @@ from tests.studies.models.judge_cases import JUDGE_CASES
 from tests.studies.models.metric_cases import METRIC_CASES
 from tests.studies.models.rows import (
     NOW,
+    about_checks,
     appeal,
     at_panel,
     attempt,
@@ -313,7 +314,10 @@ CASES = {
         (sent := submission(w)).save() or verdict(w, submission=sent).save() or verdict(w, submission=sent)
     ),
     "verdict_approves_work_without_a_submission_once": lambda w: verdict(w).save() or verdict(w),
-    "appeal_is_about_a_rejection_or_a_barring": lambda w: appeal(w, assignment=w["assignment"]),
+    "appeal_is_about_a_rejection_or_a_barring_or_failed_checks": lambda w: appeal(
+        w, verdict=None, assignment=w["assignment"]
+    ),
+    "appeal_about_failed_checks_once_per_assignment": lambda w: about_checks(w).save() or about_checks(w),
     "barring_once_until_it_is_lifted": lambda w: barring(w, annotator=saved(barring(w)).annotator),
     "barring_rests_on_a_screening_or_on_a_decision_with_a_reason": lambda w: barring(w, reason=""),
     "barring_is_lifted_whole_or_not_at_all": lambda w: barring(w, lifted_at=NOW + timedelta(days=1)),

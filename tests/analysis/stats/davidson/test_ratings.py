@@ -183,3 +183,44 @@ def coverage(runs, seed, **design):
 def test_intervals_and_rank_sets_hold_for_all_systems_at_once(design):
     held = coverage(600, 8, **design)
     assert (held >= 0.95 - 2 * 0.009).all(), held
+
+
+def with_a_perfect_system(draw, *, loses=False, n_people=60):
+    """Votes about five ordinary systems, and about a sixth that each person compared with all others, and that always won or lost."""
+    *rows, _ = votes(draw, k=5, n_people=n_people, ties=0.0)
+    perfect = np.full(5 * n_people, 5), np.tile(np.arange(5), n_people)
+    outcomes = np.full(5 * n_people, 0.0 if loses else 1.0)
+    added = (*perfect, outcomes, np.repeat(np.arange(n_people), 5))
+    return [np.concatenate(pair) for pair in zip(rows, added, strict=True)], rows
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_a_system_that_always_won_or_lost_leaves_the_ratings_of_the_others(loses):
+    all_votes, others = with_a_perfect_system(rng(11), loses=loses)
+    found = davidson.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    alone = davidson.paired_ratings(*others, n_systems=5, rng=rng())
+    assert (found.status, found.rated) == ("separation", (0, 1, 2, 3, 4))
+    assert [one.estimate for one in found.ratings] == [*(one.estimate for one in alone.ratings), None]
+    assert [one.interval for one in found.ratings[:5]] == [one.interval for one in alone.ratings]
+    assert found.ratings[5].reason.startswith("it lost" if loses else "it won")
+    place = 6 if loses else 1
+    assert (found.ranks.low[5], found.ranks.high[5]) == (place, place)
+    # The sets of the others are those of a stricter level, moved by the place of the sixth.
+    stricter = davidson.paired_ratings(*others, n_systems=5, rng=rng(), level=0.975)
+    assert found.ranks.low[:5] == tuple(low + (not loses) for low in stricter.ranks.low)
+    json.dumps([one.as_dict() for one in (*found.ratings, found.ranks)], allow_nan=False)
+
+
+def test_few_people_who_agree_do_not_make_a_rank_certain():
+    all_votes, _ = with_a_perfect_system(rng(12), n_people=9)
+    found = davidson.paired_ratings(*all_votes, n_systems=6, rng=rng())
+    # Of 15 pairs in two directions at .025, nine people are too few: 2 ** -9 > .025 / 30.
+    assert (found.ranks.low[5], found.ranks.high[5]) == (1, 6)
+
+
+def test_who_beats_a_system_also_beats_those_that_it_beats():
+    # Nobody compared the first with the third.
+    people = np.tile(np.arange(30), 2)
+    first, second = np.repeat([0, 1], 30), np.repeat([1, 2], 30)
+    found = davidson.paired_ratings(first, second, np.ones(60), people, n_systems=3, rng=rng())
+    assert (found.ranks.low, found.ranks.high, found.rated) == ((1, 2, 3), (1, 2, 3), ())

@@ -84,3 +84,13 @@ def test_arguments_are_named_when_they_are_refused():
         metrics.metric_table(human, {"chrF": np.arange(5)}, rng=rng())
     gone = metrics.metric_table(human, {"chrF": [1, 2, 3, 4, 5, np.nan]}, rng=rng(), resamples=9)
     assert [row.metrics["chrF"].status for row in gone.rows if row.system == 5] == ["no_data"]
+
+
+def test_the_agreement_is_over_the_systems_that_a_metric_scored():
+    human, metric = scored(rng(6))
+    part = metric.copy()
+    part[:, 0] = np.nan
+    found = metrics.metric_table(human, {"chrF": part}, rng=rng(), resamples=9).agreements[0]
+    own = metrics.metric_table(human[:, 1:], {"chrF": metric[:, 1:]}, rng=rng(), resamples=9).agreements[0]
+    assert own.pearson.status == own.corrected.status == "ok"
+    assert found.as_dict() == own.as_dict()

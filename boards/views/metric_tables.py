@@ -1,0 +1,127 @@
+"""The page of a snapshot's metrics beside people. It shows a stored table and computes nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from boards.models import BoardMetricTable
+from boards.services.metric_tables import newest_table
+
+from . import table
+from .responses import board_response
+from .stored import Shown, get_shown, kept
+
+MEASURES = {
+    "pearson": "Pearson",
+    "corrected": "Pearson without noise",
+    "spearman": "Spearman",
+    "kendall": "Kendall",
+    "accuracy": "Pairs in the same order",
+}
+
+
+@require_safe
+def metrics_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Show the metrics of a snapshot's systems beside their scores by people."""
+    shown = get_shown(request, slug, number)
+    stored = newest_table(shown.snapshot)
+    if stored is None:
+        raise Http404("No metrics were computed for this snapshot.")
+    return board_response(request, shown.board, _metrics_html(shown, stored), changed_at=shown.changed_at)
+
+
+@kept
+def _metrics_html(shown: Shown, stored: BoardMetricTable) -> str:
+    labels = {criterion["key"]: criterion["label"] for criterion in shown.result["criteria"]}
+    # A withdrawn submission asks to be forgotten, so that its row is not shown.
+    names = {number: one["name"] for number, one in shown.facts.items() if not one["is_withdrawn"]}
+    context = {
+        "board": shown.board,
+        "snapshot": shown.snapshot,
+        "at": stored.at,
+        "level": f"{100 * stored.result['level']:g}",
+        "measures": MEASURES.values(),
+        "tables": [_table_context(one, labels, names) for one in stored.result["tables"]],
+    }
+    return render_to_string("boards/metrics.html", context)
+
+
+def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: Mapping[int, str]) -> dict[str, Any]:
+    rows = [row for row in found["rows"] if row["submission"] in names]
+    counts = {one["n"] for row in rows for one in row["metrics"].values() if one["n"]}
+    n_prompts = counts.pop() if len(counts) == 1 else None
+    return {
+        "key": found["criterion"],
+        "label": labels.get(found["criterion"], found["criterion"]),
+        "reason": found["reason"],
+        "metrics": found["metrics"],
+        "has_paper": any(row["human"]["estimate"] is not None for row in found["paper"]),
+        "paper": [_paper_line(row, found["metrics"], names) for row in found["paper"] if row["submission"] in names],
+        "n_prompts": n_prompts,
+        "lines": [_line(row, found["metrics"], names) for row in rows],
+        "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
+        "reasons": _reasons(rows, found, names),
+    }
+
+
+def _paper_line(
+    row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: Mapping[int, str]
+) -> dict[str, Any]:
+    cells = [(_number(row["metrics"][one["key"]]), one["key"] in row["bold"]) for one in metrics]
+    return {
+        "name": names[row["submission"]],
+        "cells": [(table.score_text(row["human"]), "human" in row["bold"]), *cells],
+    }
+
+
+def _line(row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> dict[str, Any]:
+    scores = [row["metrics"][one["key"]] for one in metrics]
+    return {
+        "name": names[row["submission"]],
+        "rank": table.rank_text(row["human"]),
+        "human": table.score_text(row["human"]),
+        "cells": [{"text": table.score_text(one), "n": one["n"]} for one in scores],
+    }
+
+
+def _agreement_line(one: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    facts = next(metric for metric in metrics if metric["key"] == one["metric"])
+    return {"label": facts["label"], "version": facts["version"], "cells": [_cell(one[name]) for name in MEASURES]}
+
+
+def _cell(measure: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = measure["low"], measure["high"]
+    spread = "" if low is None or high is None else f"{_share(low)} to {_share(high)}"
+    return {"text": _share(measure["estimate"]), "range": spread, "is_interval": measure["is_interval"]}
+
+
+def _share(value: float | None) -> str:
+    return table.UNDEFINED if value is None else f"{value:.2f}".replace("-", table.MINUS)
+
+
+def _number(value: float | None) -> str:
+    return table.UNDEFINED if value is None else table.signed(value)
+
+
+def _reasons(rows: Sequence[Mapping[str, Any]], found: Mapping[str, Any], names: Mapping[int, str]) -> list[str]:
+    """Return why numbers and intervals are missing, each reason once."""
+    label_of = {one["key"]: one["label"] for one in found["metrics"]}
+    reasons = [
+        f"{label_of[key]} of {names[row['submission']]}: {score['reason']}"
+        for row in rows
+        for key, score in row["metrics"].items()
+        if score["reason"]
+    ]
+    reasons += [
+        f"Score of {names[row['submission']]}: {row['human']['reason']}" for row in rows if row["human"]["reason"]
+    ]
+    reasons += [
+        f"{label}, {label_of[one['metric']]}: {one[name]['reason']}"
+        for one in found["agreements"]
+        for name, label in MEASURES.items()
+        if one[name]["reason"]
+    ]
+    return list(dict.fromkeys(reasons))

@@ -1,0 +1,220 @@
+"""Read a file of attention checks into the section of a draft that declares them: all rows, or none.
+
+A row is one question that says which answer to give. A key that the section has already is refused, unless the caller
+says that the file replaces it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
+from django.db.models import Max
+from django.utils.text import slugify
+
+from studies.models import Question, Section, Study
+from studies.services import drafts
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
+from studies.stimuli.texts import TextRefused, clean_name, clean_text
+
+from .tables.cells import CellRefused
+
+REQUIRED_COLUMNS = ("key", "text", "answers", "right")
+COLUMNS = (*REQUIRED_COLUMNS, "help")
+LIMITS = TableLimits(bytes=1024 * 1024, rows=200, columns=50, cell_characters=10_000)
+MAX_KEY_LENGTH, MAX_ANSWERS, MAX_ANSWER_LENGTH = 50, 20, 200
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+class ChecksFileRefused(ActionRefused):
+    """A file of attention checks of which nothing was stored. ``problems`` has all its faults with their rows."""
+
+    def __init__(self, problems: TableProblems):
+        super().__init__("; ".join(str(problem) for problem in problems.first[:5]))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCheck:
+    """One row: a question with its answers, of which exactly one is right."""
+
+    row: int
+    key: str
+    text: str
+    help: str
+    scale: dict[str, Any]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {"text": self.text, "help": self.help, "scale": self.scale, "required": True, "skip_reasons": []}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChecks:
+    """The keys of a stored file by what became of them, and the position of their section."""
+
+    section: int
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+def store_attention_checks_and_delete_test_runs(
+    study: Study, filename: str, content: bytes, *, by, position: int | None = None, replaces: bool = False
+) -> StoredChecks:
+    """Store the checks of a CSV or JSON-lines file in a draft.
+
+    ``position``: the section that gets them. None: the only section of attention checks, or a new one. ``replaces``:
+    whether a row may replace a check with the same key. Raise ActionRefused, and ChecksFileRefused with all faults.
+    """
+    with drafts.locked_draft(study.pk, by, deletes_test_runs=True) as study:
+        section = _section(study, position)
+        existing = {question.key: question for question in section.questions.all()} if section else {}
+        checks, problems = _read_checks(filename, content)
+        for check in checks:
+            question = existing.get(check.key)
+            if question is not None and not replaces and not _is_same(question, check):
+                problems.add(check.row, "key", f"“{check.key}” exists with other words. Allow replacing, or change it.")
+        if problems:
+            problems.sort_by_row()
+            raise ChecksFileRefused(problems)
+        stored = _store(section or _add_section(study), checks, existing)
+        if stored.added or stored.replaced:
+            drafts.record_edit_and_raise_version(
+                study,
+                by,
+                wrote=f"attention checks of section {stored.section}",
+                added=list(stored.added),
+                replaced=list(stored.replaced),
+            )
+    return stored
+
+
+def attention_sections(study: Study) -> list[Section]:
+    """Return the sections of attention checks with their questions, in order."""
+    rows = study.sections.filter(purpose=Section.Purpose.ATTENTION).order_by("position")
+    return list(rows.prefetch_related("questions"))
+
+
+def _section(study: Study, position: int | None) -> Section | None:
+    """Return the section that gets the checks, or None if it must be made."""
+    sections = {section.position: section for section in attention_sections(study)}
+    if position is not None and position not in sections:
+        raise ActionRefused(f"Section {position} holds no attention checks. Choose a section with this purpose.")
+    if position is None and len(sections) > 1:
+        positions = ", ".join(map(str, sections))
+        raise ActionRefused(f"Several sections hold attention checks: {positions}. Choose one of them.")
+    return sections[position] if position is not None else next(iter(sections.values()), None)
+
+
+def _add_section(study: Study) -> Section:
+    last = study.sections.aggregate(last=Max("position"))["last"] or 0
+    return Section.objects.create(
+        study=study, position=last + 1, protocol="survey", purpose=Section.Purpose.ATTENTION, m=0
+    )
+
+
+def _store(section: Section, checks: Sequence[GivenCheck], existing: dict[str, Question]) -> StoredChecks:
+    last = max((question.position for question in existing.values()), default=0)
+    added = [check for check in checks if check.key not in existing]
+    replaced = [check for check in checks if check.key in existing and not _is_same(existing[check.key], check)]
+    for check in replaced:
+        for name, value in check.columns.items():
+            setattr(existing[check.key], name, value)
+    Question.objects.bulk_update(
+        [existing[check.key] for check in replaced], ["text", "help", "scale", "required", "skip_reasons"]
+    )
+    Question.objects.bulk_create(
+        Question(section=section, position=position, key=check.key, **check.columns)
+        for position, check in enumerate(added, last + 1)
+    )
+    new_keys, replaced_keys = {check.key for check in added}, {check.key for check in replaced}
+    return StoredChecks(
+        section.position,
+        added=tuple(check.key for check in added),
+        replaced=tuple(check.key for check in replaced),
+        unchanged=tuple(check.key for check in checks if check.key not in new_keys | replaced_keys),
+    )
+
+
+def _is_same(question: Question, check: GivenCheck) -> bool:
+    return all(getattr(question, name) == value for name, value in check.columns.items())
+
+
+def _read_checks(filename: str, content: bytes) -> tuple[list[GivenCheck], TableProblems]:
+    rows = read_rows(filename, content, known_columns=COLUMNS, required_columns=REQUIRED_COLUMNS, limits=LIMITS)
+    checks: dict[str, GivenCheck] = {}
+    for row in rows:
+        check = _parse_row(row, rows.problems)
+        if check is None:
+            continue
+        if check.key in checks:
+            rows.problems.add(row.number, "key", f"“{check.key}” is also in row {checks[check.key].row}. Change one.")
+        checks.setdefault(check.key, check)
+    return list(checks.values()), rows.problems
+
+
+def _parse_row(row: Row, problems: TableProblems) -> GivenCheck | None:
+    """Return the check of a row, or None after adding the faults of all its cells."""
+    cells: dict[str, Any] = {}
+    before = problems.count
+    for name, parse in CELL_PARSERS.items():
+        value = row.values.get(name)
+        try:
+            if name in REQUIRED_COLUMNS and value in (None, "", []):
+                raise CellRefused(name, "is empty. Fill it in.")
+            cells[name] = parse(value)
+        except CellRefused as refused:
+            problems.add(row.number, name, refused.text)
+        except TextRefused as refused:
+            problems.add(row.number, name, str(refused).removeprefix(f"{name}: "))
+    answers, right = cells.get("answers"), cells.get("right")
+    if answers and right and right not in answers:
+        problems.add(row.number, "right", f"“{right[:80]}” is not among the answers. Copy one of them.")
+    if problems.count > before:
+        return None
+    options = [
+        {"key": option_key, "label": label} | ({"is_right": True} if label == right else {})
+        for label, option_key in cells["answers"].items()
+    ]
+    scale = {"kind": "choice", "options": options}
+    return GivenCheck(row.number, cells["key"], cells["text"], cells["help"], scale)
+
+
+def _parse_key(value: Any) -> str:
+    key = clean_name(value, max_length=MAX_KEY_LENGTH, field="key")
+    try:
+        validate_slug(key)
+    except ValidationError:
+        raise CellRefused("key", "may have only letters, digits, hyphens and underscores. Change it.") from None
+    return key
+
+
+def _parse_answers(value: Any) -> dict[str, str]:
+    r"""Return the key of each answer by its text. Bars separate the answers of a CSV; a bar in an answer is ``\|``."""
+    parts = value if isinstance(value, list) else [part.replace(r"\|", "|") for part in _BAR.split(str(value))]
+    answers: dict[str, str] = {}
+    for number, part in enumerate(parts, 1):
+        if isinstance(part, str) and not part.strip():
+            raise CellRefused("answers", f"answer {number} is empty. Write a text between the bars.")
+        label = clean_name(part, max_length=MAX_ANSWER_LENGTH, field="answers")
+        if label in answers:
+            raise CellRefused("answers", f"“{label[:80]}” occurs twice. Remove one of them.")
+        option_key = slugify(label, allow_unicode=True)[:MAX_KEY_LENGTH]
+        # The key has no meaning for annotators. It must only differ from the others.
+        answers[label] = option_key if option_key and option_key not in answers.values() else f"answer-{number}"
+    if not 2 <= len(answers) <= MAX_ANSWERS:
+        raise CellRefused("answers", f"has {len(answers)}. Write 2 to {MAX_ANSWERS}, separated by bars ( | ).")
+    return answers
+
+
+CELL_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "key": _parse_key,
+    "text": lambda value: clean_text(value, is_required=True, field="text").strip(),
+    "answers": _parse_answers,
+    "right": lambda value: clean_name(value, max_length=MAX_ANSWER_LENGTH, field="right"),
+    "help": lambda value: clean_text("" if value is None else value, field="help").strip(),
+}

@@ -1,0 +1,73 @@
+"""Scores of texts: as the libraries give them one by one, in this process or in several."""
+
+import subprocess
+import time
+
+import pytest
+
+from analysis.metrics.texts import processes
+from analysis.metrics.texts.built_in import BUILT_IN
+from analysis.metrics.texts.chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
+
+CHUNK = [
+    TextsOfPrompt(["The green house was found.", "A house that is green"], ["Found: the green houses", "", "Is it?"]),
+    TextsOfPrompt(["Running water"], ["runs in the water", "Running water", "Running water"]),
+]
+
+
+def one_by_one(name: str) -> list[float]:
+    """Every text alone, with a scorer of its own, as the documentation of the libraries shows."""
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu import metrics
+
+    scorers = {"bleu": metrics.BLEU(effective_order=True), "chrf": metrics.CHRF(), "ter": metrics.TER()}
+    found = []
+    for prompt in CHUNK:
+        for text in prompt.texts:
+            if name in scorers:
+                found.append(scorers[name].sentence_score(text, prompt.references).score)
+            else:
+                variant = BUILT_IN[name].parameters["variant"]
+                rouge = RougeScorer([variant], use_stemmer=True)
+                found.append(max(rouge.score(one, text)[variant].fmeasure for one in prompt.references))
+    return found
+
+
+def test_shared_work_changes_no_score():
+    scores = ChunkScorer(list(BUILT_IN)).score(CHUNK)
+    for name in ("bleu", "chrf", "ter", "rouge_1", "rouge_2", "rouge_l"):
+        assert scores[name] == one_by_one(name), name
+    assert scores["exact_match"] == [0, 0, 0, 0, 1, 1]
+    assert scores["token_f1"] == pytest.approx([2 / 3, 0, 2 / 7, 1 / 3, 1, 1])
+
+
+def test_several_processes_give_the_scores_of_one():
+    chunks = [CHUNK, CHUNK[:1], CHUNK[1:]]
+    found = dict(processes.score_chunks(["chrf", "token_f1"], chunks, n_processes=2))
+    scorer = ChunkScorer(["chrf", "token_f1"])
+    assert found == {number: scorer.score(chunk) for number, chunk in enumerate(chunks)}
+
+
+def test_a_child_process_names_the_text_that_it_cannot_score():
+    broken = [TextsOfPrompt(["a"], ["a"]), TextsOfPrompt([], ["b"])]
+    with pytest.raises(ScoreFailed) as failed:
+        dict(processes.score_chunks(["chrf"], [CHUNK, broken], n_processes=2))
+    assert (failed.value.metric, failed.value.chunk, failed.value.place) == ("chrf", 1, 1)
+    assert failed.value.message
+
+
+def test_a_cancelled_job_leaves_no_process_behind(monkeypatch):
+    started, popen = [], subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: started.append(popen(*args, **more)) or started[-1])
+    scored = processes.score_chunks(["token_f1"], [CHUNK] * 50, n_processes=2)
+    next(scored)
+    before = time.monotonic()
+    scored.close()
+    assert time.monotonic() - before < 5
+    assert [child.returncode for child in started] == [-9, -9]
+
+
+def test_a_process_that_dies_is_reported(monkeypatch):
+    monkeypatch.setattr(processes, "sys", type("Interpreter", (), {"executable": "/bin/false"}))
+    with pytest.raises(processes.ProcessEnded):
+        dict(processes.score_chunks(["token_f1"], [CHUNK, CHUNK], n_processes=2))

@@ -1,0 +1,190 @@
+"""Metrics beside people on a board: computed from the texts of its rounds, shown with intervals and as in the paper's Table 3."""
+
+import json
+
+import pytest
+from sacrebleu.metrics import BLEU
+from scipy import stats
+
+from analysis.metrics.files import ScoresFileSettings
+from analysis.metrics.store import MetricDescription, upload_scores
+from boards.models import Board, BoardMetricTable, BoardSnapshot, SubmittedOutput
+from boards.services import metric_tables, rounds, snapshots, submissions
+from studies.models import Job, Output
+from studies.services import jobs
+from studies.services.lifecycle import ActionRefused
+from tests.analysis.api.rest import Api, api_of
+from tests.analysis.metrics.scores import table
+from tests.boards import builders
+
+pytestmark = pytest.mark.django_db
+JUDGE = MetricDescription("judge", "v1", {"prompt": "Rate it."}, scale_low=1, scale_high=5)
+RATED = ScoresFileSettings(scale_low=1, scale_high=5, is_partial=True)
+STRENGTHS = builders.STRENGTHS | {"new": 0.5}
+# How many words of the reference each system copies.
+COPIED = {"good": 7, "new": 5, "middle": 3, "weak": 1}
+NAMES = ["bleu", "ter", "exact_match"]
+
+
+def texts_of(board, name):
+    """Outputs that begin like the references, each with an ending of its own."""
+    references = Output.objects.filter(system__study=board.template).values_list("prompt__key", "text")
+    return {
+        key: " ".join([*text.split()[: COPIED[name] + number % 2], "unlike", "anything"])
+        for number, (key, text) in enumerate(references)
+    }
+
+
+@pytest.fixture(scope="module")
+def stored_board(module_transaction):
+    """A board with a reference and four submissions, one of them anonymous, whose metrics and judge are computed."""
+    board = builders.open_board(labels_per_output=1, double_label_share="0.30")
+    team, _ = builders.team_of(board)
+    for name in COPIED:
+        sent = builders.outputs_file(board, name, **texts_of(board, name))
+        submissions.submit_outputs(board, team, name, "o.jsonl", sent, is_anonymous=name == "new")
+    study = builders.play_round(board, STRENGTHS).study
+    snapshots.take_snapshot(board, board.owner)
+    judged = [
+        {"system": name, "prompt": key, "strict": 1 + COPIED[name] // 2 + number % 2}
+        for name in COPIED
+        for number, key in enumerate(board.sample_keys)
+    ]
+    upload_scores(study, board.owner, "s.csv", table(judged), RATED, JUDGE)
+    metric_tables.compute_metric_table(board, board.owner, NAMES, resamples=49)
+    return board.pk
+
+
+@pytest.fixture
+def board(stored_board):
+    return Board.objects.select_related("template", "owner").get(pk=stored_board)
+
+
+def test_each_system_has_its_score_by_people_and_its_metrics(board):
+    result, snapshot = BoardMetricTable.objects.get().result, BoardSnapshot.objects.get()
+    (found,) = result["tables"]
+    keys = {one["name"]: one["key"] for one in found["metrics"]}
+    assert sorted(keys) == ["bleu", "exact_match", "strict", "ter"]
+    overall = {row["submission"]: row["scores"]["overall"] for row in snapshot.result["rows"]}
+    assert [row["submission"] for row in found["rows"]] == [row["submission"] for row in snapshot.result["rows"]]
+    for row in found["rows"]:
+        assert row["human"].items() <= overall[row["submission"]].items()
+    by_number = {row["submission"]: row for row in found["rows"]}
+    # The reference is what metrics compare with.
+    assert {by_number[1]["metrics"][key]["estimate"] for key in keys.values()} == {None}
+    good, weak = (by_number[number]["metrics"] for number in (2, 5))
+    assert good[keys["bleu"]]["low"] < good[keys["bleu"]]["estimate"] < good[keys["bleu"]]["high"]
+    # Errors per word: lower is better, so that the ends of the interval are not turned round.
+    assert good[keys["ter"]]["estimate"] < weak[keys["ter"]]["estimate"]
+    assert 0 < good[keys["ter"]]["low"] < good[keys["ter"]]["estimate"] < good[keys["ter"]]["high"]
+    assert (good[keys["exact_match"]]["estimate"], good[keys["exact_match"]]["n"]) == (0, 12)
+    # A judge answers from 1 to 5: 4 and 5 in turn are 87.5 points.
+    assert good[keys["strict"]]["estimate"] == pytest.approx(87.5)
+
+
+def test_the_agreement_is_that_of_the_systems_which_the_metric_scored(board):
+    (found,) = BoardMetricTable.objects.get().result["tables"]
+    rows = snapshots.read_board_rows(board)
+    means = rows.groupby(["system", "prompt"])["value"].mean().groupby("system").mean()
+    agreement = {one["metric"].split()[0]: one for one in found["agreements"]}
+    by_number = {row["submission"]: row["metrics"] for row in found["rows"]}
+    scores = [by_number[number]["bleu sacrebleu 2.6.0"]["estimate"] for number in (2, 3, 4, 5)]
+    expected = stats.pearsonr([means[number] for number in (2, 3, 4, 5)], scores).statistic
+    assert agreement["bleu"]["pearson"]["estimate"] == pytest.approx(expected)
+    assert agreement["ter"]["pearson"]["estimate"] > 0
+    assert agreement["exact_match"]["pearson"]["reason"]
+
+
+def test_the_papers_layout_has_scores_of_all_outputs_together(board):
+    (found,) = BoardMetricTable.objects.get().result["tables"]
+    snapshot = BoardSnapshot.objects.get().result
+    paper = {row["submission"]: row for row in found["paper"]}
+    references = dict(Output.objects.filter(system__study=board.template).values_list("prompt__key", "text"))
+    own = dict(SubmittedOutput.objects.filter(submission__number=2).values_list("prompt_key", "text"))
+    expected = BLEU().corpus_score([own[key] for key in own], [[references[key] for key in own]]).score
+    assert paper[2]["metrics"]["bleu sacrebleu 2.6.0"] == pytest.approx(expected)
+    for row in snapshot["rows"]:
+        of_people = row["scores"]["overall"]["paper"]
+        assert paper[row["submission"]]["human"] == {name: of_people[name] for name in ("estimate", "low", "high", "n")}
+    first = found["paper"][0]
+    assert "human" in first["bold"] and first["human"]["estimate"] == max(
+        row["human"]["estimate"] for row in found["paper"]
+    )
+    for row in found["paper"]:
+        assert ("human" in row["bold"]) == (row["human"]["high"] >= first["human"]["low"])
+        assert ("ter sacrebleu 2.6.0" in row["bold"]) == (row["submission"] == 2)
+
+
+def test_everybody_sees_the_table_of_a_public_board_without_hidden_names(board, client):
+    text = client.get("/boards/tales/1/metrics/").content.decode()
+    assert "BLEU" in text and "Submission 3" in text and ">new<" not in text and "87.5 +" in text
+    assert "Table 3" in text and "lower is better" in text
+    assert "/1/metrics/" in client.get("/boards/tales/").content.decode()
+    assert "/1/metrics/" in client.get("/boards/tales/1/paper/").content.decode()
+    answer = Api().get("boards/tales/metrics/")
+    assert '"new"' not in json.dumps(answer.json()) and answer.json()["tables"][0]["rows"][0]["name"] == "human"
+    assert Api().get("boards/tales/snapshots/1/metrics/").json() == answer.json()
+    assert Api().get("boards/tales/snapshots/2/metrics/").status_code == 404
+    submissions.withdraw(board.submissions.get(number=2), by=None)
+    text, answer = client.get("/boards/tales/1/metrics/").content.decode(), Api().get("boards/tales/metrics/").json()
+    # Its name and its numbers are gone.
+    assert "good" not in text + str(answer) and "withdrawn" not in text and "weak" in text
+    (found,) = answer["tables"]
+    assert {row["submission"] for part in ("rows", "paper") for row in found[part]} == {1, 3, 4, 5}
+
+
+def test_strangers_do_not_see_the_table_of_a_private_board(board, client):
+    Board.objects.update(visibility="members")
+    assert client.get("/boards/tales/1/metrics/").status_code == 404
+    assert Api().get("boards/tales/metrics/").status_code == 401
+    team = Api(builders.team_of(board, "Team B")[1])
+    assert team.get("boards/tales/metrics/").status_code == 403
+    client.force_login(builders.add_member(board, "vera", "viewer").user)
+    assert client.get("/boards/tales/1/metrics/").status_code == 200
+    assert client.post("/boards/tales/manage/metrics/compute/", {"names": NAMES}).status_code == 403
+
+
+def test_a_running_round_changes_nothing(board, client):
+    addresses = ("", "1/", "1/metrics/", "1/paper/")
+    before = [client.get(f"/boards/tales/{address}").content for address in addresses]
+    team = board.teams.first()
+    sent = builders.outputs_file(board, "late")
+    submissions.submit_outputs(board, team, "late", "o.jsonl", sent)
+    running = rounds.open_round(board, board.owner)
+    again = metric_tables.compute_metric_table(board, board.owner, NAMES, resamples=49)
+    assert BoardMetricTable.objects.get() == again and not running.study.metrics.exists()
+    assert [client.get(f"/boards/tales/{address}").content for address in addresses] == before
+
+
+def test_an_editor_computes_metrics_from_the_page_and_a_new_snapshot_computes_them_again(board, client):
+    client.force_login(builders.add_member(board, "eva", "editor").user)
+    text = client.get("/boards/tales/manage/").content.decode()
+    assert "Compute metrics" in text and 'value="bleu" checked' in text
+    for _ in range(2):
+        client.post("/boards/tales/manage/metrics/compute/", {"names": ["token_f1"], "token": "once"})
+    job = Job.objects.get(kind=metric_tables.KIND)
+    assert "Waiting in the queue" in client.get("/boards/tales/manage/").content.decode()
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.result["snapshot"]) == ("done", 1), job.error
+    assert BoardMetricTable.objects.first().names == ["token_f1"]
+    snapshots.request_snapshot(board, board.owner)
+    submissions.withdraw(board.submissions.get(number=5), by=None)
+    jobs.run_waiting_jobs(1)
+    repeated = Job.objects.filter(kind=metric_tables.KIND).exclude(pk=job.pk).get()
+    assert repeated.arguments == {"board": board.pk, "names": ["token_f1"]}
+
+
+def test_a_program_computes_metrics_and_polls_the_job(board):
+    api = api_of(board.owner)
+    refused = api.post("boards/tales/metrics/", {"names": ["none"]})
+    assert refused.status_code == 409 and "is not a metric of this site" in refused.json()["detail"]
+    accepted = api.post("boards/tales/metrics/", {"names": ["bleu"]})
+    assert accepted.status_code == 202
+    assert api.get(f"boards/tales/jobs/{accepted.json()['code']}/").json()["state"] == "waiting"
+
+
+def test_a_board_without_results_refuses():
+    board = builders.open_board(slug="other")
+    with pytest.raises(ActionRefused, match="no results yet"):
+        metric_tables.request_metrics(board, board.owner, ["bleu"])
