@@ -308,7 +308,7 @@ def answer_moments(
 
     >>> first, second = answer_moments("relative", 5, Variation())
     >>> round(first(1.0), 2), round(second(0.0), 2)
-    (0.96, 1.02)
+    (0.93, 1.02)
     """
     sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
     return _moments(protocol, points, math.hypot(*sds))
