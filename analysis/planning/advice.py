@@ -67,11 +67,18 @@ def counted(n: float, noun: str) -> str:
     return f"{n:,.0f} {noun if n == 1 else plural}"
 
 
+def times_text(times: float) -> str:
+    """Return how often something happens.
+
+    >>> times_text(1), times_text(12), times_text(7.0588)
+    ('once', '12 times', '7.1 times')
+    """
+    return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
+
+
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
-    labels = size.labels_per_prompt
-    times = "once" if labels == 1 else f"{labels:.3g} times"
-    most_of = f"every prompt judged {times}" if size.protocol != "spa" else f"every prompt read {times}"
+    most_of = f"every prompt {'read' if size.protocol == 'spa' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
@@ -94,12 +101,10 @@ def goal_text(size: StudySize, target: Target) -> str:
     return f"{claim}, if {assumed} prefer x,"
 
 
-def finding_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
-    """Return the approximate power and interval in two sentences."""
-    return (
-        f"{goal_text(size, target)} with {percent(quick.power)} power (approximate). "
-        f"Expected interval: ± {points_text(quick.half_width, size.protocol)}."
-    )
+def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:
+    """Return the power and the expected interval. ``how``: approximate or simulated."""
+    said = f"{goal_text(size, target)} with {percent(power)} power ({how})."
+    return said if half_width is None else f"{said} Expected interval: ± {points_text(half_width, size.protocol)}."
 
 
 def advice_sentences(inputs: PlanInputs) -> list[str]:
@@ -144,7 +149,7 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
         if prompts is not None:
             said.append(
                 f"Or more prompts with as many answers: {counted(prompts.prompts, 'prompt')} with {own} reach {wanted}. "
-                f"Each prompt is then judged {prompts.labels_per_prompt:.3g} times."
+                f"Each prompt is then judged {times_text(prompts.labels_per_prompt)}."
             )
     elif people is not None:
         ceiling = _most_power_by_prompts(inputs)
