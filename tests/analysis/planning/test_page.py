@@ -164,5 +164,5 @@ def test_live_numbers_load_no_numpy():
         "live_context(PlanInputs(StudySize(protocol='rating', people=12, prompts=20, prompts_each=5)), 'USD')\n"
         "print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - this test's own code
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
