@@ -1,9 +1,11 @@
 """The page Plan of a study, in the frame of the admin."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
@@ -13,9 +15,21 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
-from .forms import PlanForm, form_values
+from .answer_files import MAX_FILE_BYTES, AnswersRefused
+from .forms import PROTOCOL_LABELS, PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
+from .pilots import (
+    FILE,
+    PILOT,
+    estimate_as_json,
+    estimate_of_pilot,
+    pilot_sentence,
+    pilot_studies,
+    pilots_to_choose,
+    store_answers_file,
+    with_variation_of_pilot,
+)
 from .run import KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
@@ -34,6 +48,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         return [
             path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
             path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
+            path("study/<int:pk>/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
             path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
         ]
 
@@ -45,7 +60,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if not study.is_draft:
             return self._render(request, study, None, study.size_plan)
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.GET.dict())
+        form = _form(request, study, shown, request.GET)
         if request.GET.get("part") == "live":
             context = self._live(request, study, form) | {"shown": shown}
             return TemplateResponse(
@@ -58,15 +73,34 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.POST.dict())
+        form = _form(request, study, shown, request.POST)
         if not form.is_valid():
             return self._render(request, study, form, shown, status=422)
         try:
-            job = request_plan(study, request.user, form.inputs)
-        except ActionRefused as refused:
+            job = request_plan(study, request.user, with_variation_of_pilot(form.inputs, request.user))
+        except (ActionRefused, InvalidPlanInputs) as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
         return HttpResponseRedirect(_job_target(study, job))
+
+    def pilot_view(self, request, pk):
+        """Estimate the variation from the named study or the uploaded file, and show the plan with it."""
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            prior, estimate = _sent_pilot(request, study)
+        except AnswersRefused as refused:
+            problems = [str(problem) for problem in refused.problems]
+        except (ActionRefused, InvalidPlanInputs) as refused:
+            problems = [str(refused).removeprefix("prior: ")]
+        else:
+            messages.success(request, pilot_sentence(estimate))
+            numbers = {name: estimate["variation"][name] for name in ("sd_people", "sd_prompts")}
+            query = urlencode({"prior": prior} | numbers)
+            return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{query}")
+        form = PlanForm(_start(study, None))
+        return self._render(request, study, form, None, status=422, pilot_problems=problems)
 
     def choose_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)
@@ -96,7 +130,13 @@ class SizePlanAdmin(ReadOnlyAdmin):
         }
 
     def _render(
-        self, request: HttpRequest, study: Study, form: PlanForm | None, shown: SizePlan | None, status: int = 200
+        self,
+        request: HttpRequest,
+        study: Study,
+        form: PlanForm | None,
+        shown: SizePlan | None,
+        status: int = 200,
+        pilot_problems: Sequence[str] = (),
     ) -> HttpResponse:
         context: dict[str, Any] = {
             "title": "Plan",
@@ -109,7 +149,11 @@ class SizePlanAdmin(ReadOnlyAdmin):
             **public_numbers(),
         }
         if form is not None:
-            context |= self._live(request, study, form)
+            context |= self._live(request, study, form) | {
+                "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
+                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if one[0] != "spa"],
+                "pilot_problems": pilot_problems,
+            }
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)
         return study_page.render_study_page(
@@ -121,6 +165,24 @@ def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
     """Return the plan that the address names, or else the chosen one."""
     asked = parse_row_id(request.GET.get("plan") or request.POST.get("plan", ""))
     return (study.size_plans.filter(pk=asked).first() if asked else None) or study.size_plan
+
+
+def _form(request: HttpRequest, study: Study, shown: SizePlan | None, sent: QueryDict) -> PlanForm:
+    start = _start(study, shown)
+    return PlanForm(start, sent.dict(), pilots_to_choose(study, request.user, sent.get("prior", start.prior)))
+
+
+def _sent_pilot(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
+    """Return the prior that the request names or uploads, and its estimate as JSON."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        prior = f"{PILOT}{request.POST.get('pilot', '')}"
+        return prior, estimate_as_json(estimate_of_pilot(prior, request.user))
+    if (sent.size or 0) > MAX_FILE_BYTES:
+        raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+    name = sent.name or "answers.csv"
+    stored = store_answers_file(study, request.user, name, sent.read(), protocol=request.POST.get("protocol", ""))
+    return f"{FILE}{stored.sha256}", stored.estimate
 
 
 def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
