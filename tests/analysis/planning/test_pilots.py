@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import Http404
 from django.urls import reverse
 
-from analysis.planning import pilots
+from analysis.planning import pilots, run
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
 from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
 from analysis.stats import planning
@@ -21,8 +22,6 @@ from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.builders import add_choice, choice_study, draft_study, launched, user
-
-from .quick import few_runs  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
 
@@ -203,7 +202,7 @@ def planned_draft(owner):
     return draft
 
 
-def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, page, few_runs, same_orders):  # noqa: F811 - the fixture of that name
+def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, page, monkeypatch, same_orders):
     draft = planned_draft(owner)
     shown = page(draft, pilot=str(pilot.code))
     text = shown.content.decode()
@@ -213,14 +212,13 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, pa
     estimate = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     form = shown.context["form"]
     assert (form.inputs.prior, form.inputs.variation.sd_people) == (f"pilot:{pilot.code}", estimate.variation.sd_people)
+    computed = []
+    monkeypatch.setattr(run, "compute_plan", lambda *given: computed.append(given) or SimpleNamespace(pk=1))
     # Other numbers beside a chosen pilot do not count.
-    sent = dict(shown.context["hidden"]) | {"sd_people": "2"}
-    page(draft, "studies_plan_simulate", **sent)
+    page(draft, "studies_plan_simulate", **dict(shown.context["hidden"]) | {"sd_people": "2"})
     jobs.run_waiting_jobs()
-    plan = draft.size_plans.get()
-    assert plan.inputs["variation"]["sd_people"] == estimate.variation.sd_people
-    assert plan.result["plan"]["settings"]["n_draws"] == planning.DRAWS
-    assert plan.inputs["variation"]["source"] == estimate.label
+    ((study, by, inputs, _, draws),) = computed
+    assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
 
 
 def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
