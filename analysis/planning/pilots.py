@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 PILOT, FILE = "pilot:", "file:"
 # Answers of these origins say how people answer. Robots and test runs do not.
 ORIGINS = ("live", "imported")
+# Files and studies that the page lists.
+MOST_LISTED = 20
 # Protocols whose answers tell people from prompts, as sections name them.
 PILOT_PROTOCOLS = tuple(slug for slug, planned in PLANNED_AS.items() if planned != "spa" and slug != "best_worst")
 
 
 class ResolvedPrior(NamedTuple):
-    """The variation, draws of what it may be (none for a public prior), where it comes from, and what a pilot says in words."""
+    """The variation, draws of what it may be (none for a public prior), and where it comes from."""
 
     variation: Variation
     draws: tuple[Variation, ...]
     label: str
-    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +155,14 @@ def resolve_prior(key: str, user) -> ResolvedPrior:
     """
     if key.startswith(PILOT):
         estimate = estimate_of_pilot(key, user)
-        sentence = pilot_sentence(estimate_as_json(estimate))
-        return ResolvedPrior(estimate.variation, estimate.draws, estimate.variation.source, sentence)
+        return ResolvedPrior(estimate.variation, estimate.draws, estimate.variation.source)
     if key.startswith(FILE):
         files = PilotFile.objects.all() if user is None else filter_allowed(user, PilotFile.objects.all(), Action.VIEW)
         stored = files.filter(sha256=key.removeprefix(FILE)).first()
         if stored is None:
             raise InvalidPlanInputs({"prior": "No such file is stored. Upload the file of answers again."})
         variation, draws = estimate_from_json(stored.estimate)
-        return ResolvedPrior(variation, draws, variation.source, pilot_sentence(stored.estimate))
+        return ResolvedPrior(variation, draws, variation.source)
     try:
         prior = prior_of(key)
     except ValueError as refused:
@@ -190,6 +190,23 @@ def with_variation_of_pilot(inputs: PlanInputs, user) -> PlanInputs:
     if not inputs.prior.startswith((PILOT, FILE)):
         return inputs
     return replace(inputs, variation=resolve_prior(inputs.prior, user).variation)
+
+
+def pilots_to_choose(study: Study, user, chosen: str) -> dict[str, Variation | None]:
+    """Return the pilots that a plan of this study may name: its files, and the chosen study if the user may read it.
+
+    The variation of a study is None: to estimate it takes a second, so only the choice and the simulation do.
+    """
+    found: dict[str, Variation | None] = {
+        f"{FILE}{one.sha256}": estimate_from_json(one.estimate)[0] for one in study.pilot_files.all()[:MOST_LISTED]
+    }
+    if chosen.startswith(PILOT):
+        try:
+            _study_by_code(chosen.removeprefix(PILOT), user)
+            found[chosen] = None
+        except InvalidPlanInputs:
+            pass
+    return found
 
 
 def pilot_sentence(estimate: Mapping[str, Any]) -> str:

@@ -221,13 +221,24 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, pa
     assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
 
 
-def test_the_page_shows_the_faults_of_a_file(owner, page):
+def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
     draft = planned_draft(owner)
-    refused = page(draft, answers=SimpleUploadedFile("a.csv", csv_of([("a", 1, "left"), ("", 2, "x")])))
+    refused = page(draft, file=SimpleUploadedFile("a.csv", csv_of([("a", 1, "left"), ("", 2, "x")])))
+    assert refused.status_code == 422 and not PilotFile.objects.exists()
     for problem in ("row 2, column “preferred”: “left” is not x, y or tie.", "row 3, column “annotator”"):
         assert problem in refused.content.decode()
-    assert "No study with this code can be a pilot." in page(draft, pilot="0").content.decode()
-    assert not PilotFile.objects.exists()
+    people, prompts, values = answers()
+    rows = [(i, j, "x" if v else "y") for i, j, v in zip(people, prompts, values, strict=True)]
+    shown = page(draft, file=SimpleUploadedFile("a.csv", csv_of(rows)))
+    stored = PilotFile.objects.get()
+    assert shown.context["form"].inputs.variation == pilots.resolve_prior(f"file:{stored.sha256}", owner).variation
+    assert shown.context["form"].inputs.size.people == 6
+    assert (
+        page(draft, file=SimpleUploadedFile("a.csv", csv_of(rows)), people="31").context["form"].inputs.size.people
+        == 31
+    )
+    unknown = page(draft, pilot="0")
+    assert unknown.status_code == 422 and "No study with this code can be a pilot." in unknown.content.decode()
     StudyMember.objects.filter(study=draft).update(role=StudyMember.Role.VIEWER)
     assert page(draft, pilot="0").status_code == 403
 
