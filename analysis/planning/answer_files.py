@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.stats.plan_inputs import StudySize
+from analysis.stats.plan_inputs import PROTOCOLS, StudySize
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import Row, TableLimits, TableProblems, read_rows
 
@@ -79,6 +79,9 @@ class _Reader:
 
     def read(self, data: bytes) -> AnswersFile:
         problems = self.problems
+        if self.protocol and self.protocol not in PROTOCOLS:
+            problems.add(None, None, f"“{self.protocol[:40]}” is not a protocol. Use {', '.join(PROTOCOLS)}.")
+            raise AnswersRefused(problems)
         if len(data) > MAX_FILE_BYTES:
             problems.add(None, None, f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
             raise AnswersRefused(problems)

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.snapshot import database_snapshot
-from analysis.protocols import REGISTRY, HeadlineAnswers
+from analysis.protocols import REGISTRY, HeadlineAnswers, ProtocolAnalysis
 from analysis.report.parameters import validate_parameters
 from analysis.report.protocol_blocks import analysis_contexts
 from analysis.report.report_data import read_report_data
@@ -33,8 +33,6 @@ PILOT, FILE = "pilot:", "file:"
 ORIGINS = ("live", "imported")
 # Files and studies that the page lists.
 MOST_LISTED = 20
-# Protocols whose answers tell people from prompts, as sections name them.
-PILOT_PROTOCOLS = tuple(slug for slug, planned in PLANNED_AS.items() if planned != "spa" and slug != "best_worst")
 
 
 class ResolvedPrior(NamedTuple):
@@ -53,12 +51,20 @@ class StudyPilot:
     estimate: "PilotEstimate"
 
 
+def pilot_protocols() -> list[str]:
+    """Return the protocols whose analysis knows the answers behind its headline."""
+    without = ProtocolAnalysis.headline_answers
+    return [slug for slug in PLANNED_AS if slug in REGISTRY and type(REGISTRY[slug]).headline_answers is not without]
+
+
 def pilot_studies(user) -> QuerySet[Study]:
     """Return the studies whose answers may be a pilot: the user may read them, they are submitted, and outcomes are shown."""
     answered = Assignment.objects.filter(
         study=OuterRef("pk"), origin__in=ORIGINS, withdrawn_at=None, submitted_at__isnull=False
     )
-    sections = Section.objects.filter(study=OuterRef("pk"), purpose=Section.Purpose.LIVE, protocol__in=PILOT_PROTOCOLS)
+    sections = Section.objects.filter(
+        study=OuterRef("pk"), purpose=Section.Purpose.LIVE, protocol__in=pilot_protocols()
+    )
     is_blind = Q(state__in=Study.COLLECTING_STATES, unblinded_at=None)
     readable = filter_allowed(user, Study.objects.exclude(is_blind), Action.EXPORT)
     return readable.filter(Exists(answered), Exists(sections)).order_by("-pk")
@@ -108,7 +114,7 @@ def _headline_answers(study: Study) -> tuple[list[tuple[str, HeadlineAnswers]], 
         found = [
             (PLANNED_AS[context.protocol], headline)
             for context in contexts
-            if context.protocol in PILOT_PROTOCOLS
+            if context.protocol in PLANNED_AS
             for headline in REGISTRY[context.protocol].headline_answers(context)
         ]
     return sorted(found, key=lambda pair: not pair[1].comparison.is_planned), data.data_sha256

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from analysis.planning import pilots, run
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
-from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
+from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
 from analysis.stats import planning
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from annotators.participation.simulate import record_simulated_answers
@@ -169,6 +169,7 @@ def test_all_faults_of_a_file_are_listed_with_their_rows():
             "“good” is not a number. Enter a number, or remove",
         ),
         (csv_of([("a", "x")], "annotator,preferred"), "", "prompt"),
+        (csv_of([("a", 1, 1)], "annotator,prompt,value"), "other", "“other” is not a protocol. Use rating, two_choice"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(data, protocol, text):
@@ -241,6 +242,10 @@ def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
     assert unknown.status_code == 422 and "No study with this code can be a pilot." in unknown.content.decode()
     StudyMember.objects.filter(study=draft).update(role=StudyMember.Role.VIEWER)
     assert page(draft, pilot="0").status_code == 403
+
+
+def test_stated_chances_and_best_worst_choices_are_no_pilots():
+    assert set(PLANNED_AS) - set(pilots.pilot_protocols()) == {"spa", "best_worst"}
 
 
 def test_a_public_prior_has_no_draws(owner):
