@@ -341,8 +341,7 @@ CASES = {
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
 } | CODING_AND_TOKEN_CASES
-CASES |= METRIC_CASES
-CASES |= JUDGE_CASES
+CASES |= METRIC_CASES | JUDGE_CASES
 
 
 def violates(name, error) -> bool:
