@@ -74,10 +74,6 @@ class Assurance:
     high: float
     half_width: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 def shift_of(difference: float, variation: Variation) -> float:
     """Return the mean perceived difference at which x is preferred with this probability.
