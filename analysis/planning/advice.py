@@ -10,9 +10,11 @@ from analysis.stats.plan_inputs import (
     EQUIVALENCE,
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
+    KINDS,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
+    OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
 )
@@ -23,6 +25,8 @@ from .inputs import PlanInputs
 
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
+# Kinds of answers whose headline is no probability: how a distance is shown.
+SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
 
 
 def percent(share: float) -> str:
@@ -43,15 +47,19 @@ def power_text(power: float) -> str:
     return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
 
 
+def scale_of(protocol: str) -> tuple[float, str, int]:
+    """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
+    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
+
+
 def points_text(value: float, protocol: str) -> str:
     """Return a distance on the scale of a protocol's headline, with its unit.
 
     >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
     ('7.2 points', '0.30 scale points', '4.2 score points')
     """
-    if protocol == "relative":
-        return f"{value:.2f} scale points"
-    return f"{value:.1f} score points" if protocol == "marks" else f"{100 * value:.1f} points"
+    factor, unit, digits = scale_of(protocol)
+    return f"{factor * value:.{digits}f} {unit}"
 
 
 def money_text(amount: float, currency: str) -> str:
@@ -79,7 +87,7 @@ def times_text(times: float) -> str:
 
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
-    most_of = f"every prompt {'read' if size.protocol == 'spa' else 'judged'} {times_text(size.labels_per_prompt)}"
+    most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
@@ -88,7 +96,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
 
 def goal_text(size: StudySize, target: Target) -> str:
     """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol == "humanlike" else ""
+    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.goal == "difference":
         return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
@@ -130,7 +138,7 @@ def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
     else:
         said = [f"The power is {power}, and {wanted} is wanted."]
         said += _simulated_resource(inputs, plan, "people", "people", f"the same {counted(size.prompts, 'prompt')}")
-        if size.protocol != "spa":
+        if size.kind != "chance":
             own = f"the same {counted(size.people, 'person')} and as many answers"
             said += _simulated_resource(inputs, plan, "prompts", "prompts", own)
     quick = quick_plan(size, target, inputs.variation)
@@ -182,7 +190,7 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     else:
         said = [f"The power is {power_text(quick.power)}, and {wanted} is wanted."]
     own = f"the same {counted(size.people, 'person')}"
-    is_spa = size.protocol == "spa"
+    is_spa = size.kind == "chance"
     if people is not None and (prompts is not None or is_spa):
         said.append(
             f"{counted(people.people, 'person')} with the same {counted(size.prompts, 'prompt')} reach {wanted}{_extra_cost(inputs, people)}."
@@ -276,7 +284,7 @@ def _smallest_factor(is_enough: Callable[[float], bool], most: float) -> float |
 def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     """Compare one label on more items with the planned labels per item, at the same money."""
     size = inputs.size
-    if size.protocol == "spa" or size.labels_per_prompt < 1.5:
+    if size.kind == "chance" or size.labels_per_prompt < 1.5:
         return []
     most = replace(size, prompts=min(MOST_PROMPTS, size.answers))
     other = quick_plan(most, inputs.target, inputs.variation)
@@ -293,7 +301,7 @@ def _population_sentences(size: StudySize, target: Target, quick: QuickPlan) -> 
         return []
     if target.population == "people":
         return ["The claim is about people like these and exactly these prompts."]
-    if size.protocol == "spa":
+    if size.kind == "chance":
         return [
             "People read the same prompts, so the claim of this protocol is about exactly these prompts. It is about prompts like "
             "these if nobody reads the prompts of somebody else."
