@@ -1,12 +1,15 @@
 """The page Plan of a study, in the frame of the admin."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from analysis.stats.plan_inputs import KINDS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -14,10 +17,22 @@ from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
 from . import strategies
-from .forms import PlanForm, form_values
+from .answer_files import MAX_FILE_BYTES, AnswersRefused
+from .forms import PROTOCOL_LABELS, PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
-from .run import KIND, choose_plan, request_plan
+from .pilots import (
+    FILE,
+    PILOT,
+    estimate_as_json,
+    estimate_of_pilot,
+    pilot_sentence,
+    pilot_studies,
+    pilots_to_choose,
+    store_answers_file,
+    with_variation_of_pilot,
+)
+from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
@@ -25,22 +40,19 @@ MOST_LISTED = 20
 
 @admin.register(SizePlan)
 class SizePlanAdmin(ReadOnlyAdmin):
-    """Registered only for its page addresses; the page Plan lists its rows."""
+    """Registered only for the addresses of the page Plan, which lists the rows. A row has no page of its own."""
 
     def has_module_permission(self, request):
         return False
-
-    def changelist_view(self, request, extra_context=None):
-        return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
             path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
             path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
+            path("study/<int:pk>/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
             path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
             path("study/<int:pk>/strategies/", wrap(self.strategies_view), name="studies_plan_strategies"),
-            *super().get_urls(),
         ]
 
     def plan_view(self, request, pk):
@@ -51,7 +63,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if not study.is_draft:
             return self._render(request, study, None, study.size_plan)
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.GET.dict())
+        form = _form(request, study, shown, request.GET)
         if request.GET.get("part") == "live":
             context = self._live(request, study, form) | {"shown": shown}
             return TemplateResponse(
@@ -64,21 +76,43 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.POST.dict())
+        form = _form(request, study, shown, request.POST)
         if not form.is_valid():
             return self._render(request, study, form, shown, status=422)
         try:
-            job = request_plan(study, request.user, form.inputs)
-        except ActionRefused as refused:
+            job = request_plan(study, request.user, with_variation_of_pilot(form.inputs, request.user))
+        except (ActionRefused, InvalidPlanInputs) as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
         return HttpResponseRedirect(_job_target(study, job))
+
+    def pilot_view(self, request, pk):
+        """Estimate the variation from the named study or the uploaded file, and show the plan with it."""
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            prior, estimate = _sent_pilot(request, study)
+        except AnswersRefused as refused:
+            problems = [str(problem) for problem in refused.problems]
+        except (ActionRefused, InvalidPlanInputs) as refused:
+            problems = [str(refused).removeprefix("prior: ")]
+        else:
+            messages.success(request, pilot_sentence(estimate))
+            # What else the form says stays.
+            sent = {name: value for name, value in request.POST.items() if name in (*PlanForm.base_fields, "plan")}
+            numbers = {name: estimate["variation"][name] for name in ("sd_people", "sd_prompts")}
+            query = urlencode(sent | {"prior": prior} | numbers)
+            return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{query}")
+        shown = _asked_plan(request, study)
+        form = _form(request, study, shown, request.POST)
+        return self._render(request, study, form, shown, status=422, pilot_problems=problems)
 
     def choose_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        plan = study.size_plans.filter(pk=parse_row_id(request.POST.get("plan", ""))).first()
+        plan = study.size_plans.filter(pk=parse_row_id(request.POST.get("plan", "")) or 0).first()
         try:
             if plan is None:
                 raise ActionRefused("This study has no such plan. Choose a plan from the list.")
@@ -112,16 +146,21 @@ class SizePlanAdmin(ReadOnlyAdmin):
         context: dict[str, Any] = {"study": study, "form": form, "is_valid": form.is_valid()}
         if not context["is_valid"]:
             return context
-        stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint()).first()
+        stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint(), result__format=FORMAT).first()
         return context | {
-            "stored": stored_context(stored, study.currency) if stored else None,
             "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
-            **live_context(form.inputs, study.currency),
+            **live_context(form.inputs, study.currency, stored),
         }
 
     def _render(
-        self, request: HttpRequest, study: Study, form: PlanForm | None, shown: SizePlan | None, status: int = 200
+        self,
+        request: HttpRequest,
+        study: Study,
+        form: PlanForm | None,
+        shown: SizePlan | None,
+        status: int = 200,
+        pilot_problems: Sequence[str] = (),
     ) -> HttpResponse:
         context: dict[str, Any] = {
             "title": "Plan",
@@ -134,7 +173,11 @@ class SizePlanAdmin(ReadOnlyAdmin):
             **public_numbers(),
         }
         if form is not None:
-            context |= self._live(request, study, form)
+            context |= self._live(request, study, form) | {
+                "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
+                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if KINDS[one[0]] != "chance"],
+                "pilot_problems": pilot_problems,
+            }
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)
         return study_page.render_study_page(
@@ -148,6 +191,26 @@ def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
     return (study.size_plans.filter(pk=asked).first() if asked else None) or study.size_plan
 
 
+def _form(request: HttpRequest, study: Study, shown: SizePlan | None, sent: QueryDict) -> PlanForm:
+    start = _start(study, shown)
+    return PlanForm(start, sent.dict(), pilots_to_choose(study, request.user, sent.get("prior", start.prior)))
+
+
+def _sent_pilot(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
+    """Return the prior that the request names or uploads, and its estimate as JSON."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        if request.GET.get("from") == "file":
+            raise ActionRefused("No file is chosen. Choose a file of answers.")
+        prior = f"{PILOT}{request.POST.get('pilot', '')}"
+        return prior, estimate_as_json(estimate_of_pilot(prior, request.user))
+    if (sent.size or 0) > MAX_FILE_BYTES:
+        raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+    name = sent.name or "answers.csv"
+    stored = store_answers_file(study, request.user, name, sent.read(), protocol=request.POST.get("file_protocol", ""))
+    return f"{FILE}{stored.sha256}", stored.estimate
+
+
 def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
     if shown is not None:
         try:
@@ -158,7 +221,7 @@ def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
 
 
 def _listed_plans(study: Study) -> list[dict[str, Any]]:
-    rows = study.size_plans.select_related("by").defer("inputs")[:MOST_LISTED]
+    rows = study.size_plans.filter(result__format=FORMAT).select_related("by").defer("inputs")[:MOST_LISTED]
     return [
         {"plan": plan, "planned": plan.result["plan"]["planned"], "is_chosen": plan.pk == study.size_plan_id}
         for plan in rows
@@ -167,6 +230,6 @@ def _listed_plans(study: Study) -> list[dict[str, Any]]:
 
 def _job_target(study: Study, job: Job) -> str:
     """Return the page of the job, or that of its plan if it has ended."""
-    if job.state == Job.State.DONE:
+    if job.state == Job.State.DONE and job.result:
         return f"{reverse('admin:studies_plan', args=[study.pk])}?plan={job.result['plan']}"
     return reverse("admin:studies_job_page", args=[job.code])

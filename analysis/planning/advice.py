@@ -1,7 +1,8 @@
 """What a plan says in sentences. Pure Python: the page shows them while somebody types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from analysis.stats.margin_names import NONINFERIORITY
 from analysis.stats.plan_budget import Budget, plan_budget
@@ -9,9 +10,11 @@ from analysis.stats.plan_inputs import (
     EQUIVALENCE,
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
+    KINDS,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
+    OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
 )
@@ -22,6 +25,8 @@ from .inputs import PlanInputs
 
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
+# Kinds of answers whose headline is no probability: how a distance is shown.
+SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
 
 
 def percent(share: float) -> str:
@@ -42,15 +47,19 @@ def power_text(power: float) -> str:
     return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
 
 
+def scale_of(protocol: str) -> tuple[float, str, int]:
+    """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
+    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
+
+
 def points_text(value: float, protocol: str) -> str:
     """Return a distance on the scale of a protocol's headline, with its unit.
 
     >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
     ('7.2 points', '0.30 scale points', '4.2 score points')
     """
-    if protocol == "relative":
-        return f"{value:.2f} scale points"
-    return f"{value:.1f} score points" if protocol == "marks" else f"{100 * value:.1f} points"
+    factor, unit, digits = scale_of(protocol)
+    return f"{factor * value:.{digits}f} {unit}"
 
 
 def money_text(amount: float, currency: str) -> str:
@@ -67,11 +76,18 @@ def counted(n: float, noun: str) -> str:
     return f"{n:,.0f} {noun if n == 1 else plural}"
 
 
+def times_text(times: float) -> str:
+    """Return how often something happens.
+
+    >>> times_text(1), times_text(12), times_text(7.0588)
+    ('once', '12 times', '7.1 times')
+    """
+    return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
+
+
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
-    labels = size.labels_per_prompt
-    times = "once" if labels == 1 else f"{labels:.3g} times"
-    most_of = f"every prompt judged {times}" if size.protocol != "spa" else f"every prompt read {times}"
+    most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
@@ -80,7 +96,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
 
 def goal_text(size: StudySize, target: Target) -> str:
     """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol == "humanlike" else ""
+    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.goal == "difference":
         return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
@@ -94,12 +110,10 @@ def goal_text(size: StudySize, target: Target) -> str:
     return f"{claim}, if {assumed} prefer x,"
 
 
-def finding_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
-    """Return the approximate power and interval in two sentences."""
-    return (
-        f"{goal_text(size, target)} with {percent(quick.power)} power (approximate). "
-        f"Expected interval: ± {points_text(quick.half_width, size.protocol)}."
-    )
+def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:
+    """Return the power and the expected interval. ``how``: approximate or simulated."""
+    said = f"{goal_text(size, target)} with {percent(power)} power ({how})."
+    return said if half_width is None else f"{said} Expected interval: ± {points_text(half_width, size.protocol)}."
 
 
 def advice_sentences(inputs: PlanInputs) -> list[str]:
@@ -110,12 +124,52 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
         *_resource_sentences(inputs, quick),
         *_labels_sentences(inputs, quick),
         *_population_sentences(size, target, quick),
-        inconclusive_sentence(size, target, quick),
+        inconclusive_sentence(size, target, quick.half_width),
     ]
 
 
-def inconclusive_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
-    width = points_text(quick.half_width, size.protocol)
+def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
+    """Return the same from the simulated studies of a plan (`StudyPlan.as_dict`), each power with its Monte-Carlo error."""
+    size, target, planned = inputs.size, inputs.target, plan["planned"]
+    wanted = power_text(target.wanted)
+    power = f"{power_text(planned['power'])} (± {planned['power_error']:.2f})"
+    if planned["power"] >= target.wanted:
+        said = [f"The size is enough: its power is {power}, and {wanted} is wanted."]
+    else:
+        said = [f"The power is {power}, and {wanted} is wanted."]
+        said += _simulated_resource(inputs, plan, "people", "people", f"the same {counted(size.prompts, 'prompt')}")
+        if size.kind != "chance":
+            own = f"the same {counted(size.people, 'person')} and as many answers"
+            said += _simulated_resource(inputs, plan, "prompts", "prompts", own)
+    quick = quick_plan(size, target, inputs.variation)
+    said += _population_sentences(size, target, quick)
+    half_width = quick.half_width if planned["half_width"] is None else planned["half_width"]
+    return [*said, inconclusive_sentence(size, target, half_width)]
+
+
+def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, name: str, with_what: str) -> list[str]:
+    """Return the smallest simulated size with more of one resource that is enough, or how far the largest gets."""
+    noun = "person" if name == "people" else "prompt"
+    now = getattr(inputs.size, name)
+    found = [one for one in (*plan[kind], plan[f"needed_{kind}"]) if one is not None and one["size"][name] > now]
+    if not found:
+        return [f"More {name} are not possible with {with_what}."]
+    found.sort(key=lambda one: one["size"][name])
+    enough = next((one for one in found if one["power"] >= inputs.target.wanted), None)
+    one = enough or found[-1]
+    power = f"{power_text(one['power'])} (± {one['power_error']:.2f})"
+    who = counted(one["size"][name], noun)
+    if enough is not None:
+        return [
+            f"{who} with {with_what} reach it: their power is {power}{_extra_cost(inputs, StudySize(**one['size']))}."
+        ]
+    if one["power"] - plan["planned"]["power"] < NO_HELP + 2 * one["power_error"]:
+        return [f"More {name} will not help: with {who} and {with_what}, the power is {power}."]
+    return [f"More {name} alone are not enough: with {who} and {with_what}, the power is {power}."]
+
+
+def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
+    width = points_text(half_width, size.protocol)
     if target.goal == EQUIVALENCE:
         return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
     # An interval that holds the null has one end at least half its width away from it.
@@ -136,7 +190,7 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     else:
         said = [f"The power is {power_text(quick.power)}, and {wanted} is wanted."]
     own = f"the same {counted(size.people, 'person')}"
-    is_spa = size.protocol == "spa"
+    is_spa = size.kind == "chance"
     if people is not None and (prompts is not None or is_spa):
         said.append(
             f"{counted(people.people, 'person')} with the same {counted(size.prompts, 'prompt')} reach {wanted}{_extra_cost(inputs, people)}."
@@ -144,7 +198,7 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
         if prompts is not None:
             said.append(
                 f"Or more prompts with as many answers: {counted(prompts.prompts, 'prompt')} with {own} reach {wanted}. "
-                f"Each prompt is then judged {prompts.labels_per_prompt:.3g} times."
+                f"Each prompt is then judged {times_text(prompts.labels_per_prompt)}."
             )
     elif people is not None:
         ceiling = _most_power_by_prompts(inputs)
@@ -230,7 +284,7 @@ def _smallest_factor(is_enough: Callable[[float], bool], most: float) -> float |
 def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     """Compare one label on more items with the planned labels per item, at the same money."""
     size = inputs.size
-    if size.protocol == "spa" or size.labels_per_prompt < 1.5:
+    if size.kind == "chance" or size.labels_per_prompt < 1.5:
         return []
     most = replace(size, prompts=min(MOST_PROMPTS, size.answers))
     other = quick_plan(most, inputs.target, inputs.variation)
@@ -247,7 +301,7 @@ def _population_sentences(size: StudySize, target: Target, quick: QuickPlan) -> 
         return []
     if target.population == "people":
         return ["The claim is about people like these and exactly these prompts."]
-    if size.protocol == "spa":
+    if size.kind == "chance":
         return [
             "People read the same prompts, so the claim of this protocol is about exactly these prompts. It is about prompts like "
             "these if nobody reads the prompts of somebody else."

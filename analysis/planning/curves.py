@@ -9,7 +9,7 @@ from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import MOST_ANSWERS, MOST_PEOPLE, MOST_PROMPTS, StudySize
 from analysis.stats.quick_power import components, plan_of_components
 
-from .advice import money_text, percent, points_text
+from .advice import money_text, percent, points_text, scale_of
 from .inputs import PlanInputs
 
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -43,7 +43,7 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
     found = [
         _curve("people", "More people, the same prompts", "people", [people], inputs, currency),
     ]
-    if size.protocol != "spa":
+    if size.kind != "chance":
         prompts = _line("", _prompt_sizes(size), inputs, lambda point: point.size.prompts)
         found.append(
             _curve(
@@ -56,7 +56,7 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             )  # fmt: skip
         )
     lines = [_line("people", [_with_people(size, factor) for factor in FACTORS], inputs, lambda point: point.total)]
-    if size.protocol != "spa":
+    if size.kind != "chance":
         both = [_with_both(size, factor) for factor in FACTORS]
         lines.append(_line("people and prompts", both, inputs, lambda point: point.total))
     title = "More money, for people alone" + (" or for people and prompts together" if len(lines) > 1 else "")
@@ -101,9 +101,7 @@ def _prompt_sizes(size: StudySize) -> list[StudySize]:
 
 
 def _curve(key: str, title: str, unit: str, lines: Sequence[Line], inputs: PlanInputs, currency: str) -> dict[str, Any]:
-    protocol = inputs.size.protocol
-    scale = 1 if protocol in ("relative", "marks") else 100
-    width_unit = {"relative": "scale points", "marks": "score points"}.get(protocol, "points")
+    scale, width_unit, _ = scale_of(inputs.size.protocol)
     return {
         "key": key,
         "title": title,
@@ -139,18 +137,22 @@ def _panel(
     xs = [point.x for line in lines for point in line.points]
     ys = [scale * getattr(point, name) for line in lines for point in line.points]
     across, upwards = Axis([0.0, *xs], LEFT, RIGHT), Axis([*shown, *ys], BOTTOM, TOP)
-    drawn = []
-    for number, line in enumerate(lines):
-        places = [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points]
-        drawn.append(
-            {
-                "number": number,
-                "points": " ".join(f"{at(x)},{at(y)}" for x, y in places),
-                "label": line.label,
-                "label_x": at(places[-1][0]),
-                "label_y": at(places[-1][1] + (16 if number else -8) * (1 if name == "power" else -1)),
-            }
-        )
+    places = [
+        [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points]
+        for line in lines
+    ]
+    # The names of two lines stay apart: above the higher end, below the lower one.
+    highest = min(own[-1][1] for own in places)
+    drawn = [
+        {
+            "number": number,
+            "points": " ".join(f"{at(x)},{at(y)}" for x, y in own),
+            "label": line.label if len(lines) > 1 else "",
+            "label_x": at(own[-1][0]),
+            "label_y": at(own[-1][1] + (-7 if own[-1][1] == highest else 17)),
+        }
+        for number, (line, own) in enumerate(zip(lines, places, strict=True))
+    ]
     here = next(point for point in lines[0].points if point.size == planned)
     return {
         "key": key,

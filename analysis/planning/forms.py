@@ -125,24 +125,29 @@ class PlanForm(forms.Form):
     fee_rate = _number("Fees and tax of the panel, %", "Percent of the pay.")
     screen_out_pay = _number("Pay of a screened-out person")
 
-    def __init__(self, start: PlanInputs, data: Mapping[str, Any] | None = None):
-        """``data``: what was sent. A field that it lacks has the value of ``start``, so that a link may name only some."""
+    def __init__(
+        self,
+        start: PlanInputs,
+        data: Mapping[str, Any] | None = None,
+        pilots: Mapping[str, Variation | None] | None = None,
+    ):
+        """``data``: what was sent. A field that it lacks has the value of ``start``, so that a link may name only some.
+
+        ``pilots``: those that may be chosen, with their variation. None: the sent numbers are the pilot's.
+        """
         initial = form_values(start)
         sent = None
         if data is not None:
             sent = {name: "" if value is None else value for name, value in initial.items()}
             sent |= {name: value for name, value in data.items() if name in self.base_fields}
-            for prior in PRIORS:
-                if prior.key == sent["prior"]:  # the fields show the numbers that count
-                    sent |= {
-                        name: value for name, value in prior.variation.as_dict().items() if name in self.base_fields
-                    }
+            known = {**(pilots or {}), **{prior.key: prior.variation for prior in PRIORS}}
+            if variation := known.get(sent["prior"]):  # the fields show the numbers that count
+                sent |= {name: value for name, value in variation.as_dict().items() if name in self.base_fields}
         super().__init__(sent, initial=initial)
-        own = (
-            []
-            if start.prior in {"", *(prior.key for prior in PRIORS)}
-            else [(start.prior, start.variation.source or start.prior)]
-        )
+        self.pilots = dict(pilots or {})
+        if start.prior not in {"", *(prior.key for prior in PRIORS)}:
+            self.pilots.setdefault(start.prior, start.variation)
+        own = [(key, variation.source if variation else "the pilot study") for key, variation in self.pilots.items()]
         choices = [*((prior.key, prior.label) for prior in PRIORS), *own, (BY_HAND, "entered by hand")]
         self.fields["prior"].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
         self.start = start
@@ -163,7 +168,9 @@ class PlanForm(forms.Form):
         if self.errors:
             return cleaned
         values = {
-            name: value / 100 if name in PERCENT else value for name, value in cleaned.items() if value is not None
+            name: round(value / 100, 10) if name in PERCENT else value
+            for name, value in cleaned.items()
+            if value is not None
         }
         errors: dict[str, str] = {}
         records: dict[str, Any] = {}
@@ -180,10 +187,19 @@ class PlanForm(forms.Form):
         return cleaned
 
     def _variation(self, prior: str, values: Mapping[str, Any], errors: dict[str, str]) -> Variation | None:
-        if prior == BY_HAND:
+        if known := self.pilots.get(prior):
+            return known
+        start = self.start.variation
+        if prior == self.start.prior and (values["sd_people"], values["sd_prompts"]) == (
+            start.sd_people,
+            start.sd_prompts,
+        ):
+            return start  # a stored plan of this pilot, with the source that it names
+        if prior == BY_HAND or prior in self.pilots:
             own = {one.name: values[one.name] for one in fields(Variation) if one.name in values}
-            return build_record(Variation, own | {"source": "entered by hand"}, errors)
-        return self.start.variation if prior == self.start.prior else prior_of(prior).variation
+            source = "the pilot study" if prior in self.pilots else "entered by hand"
+            return build_record(Variation, own | {"source": source}, errors)
+        return prior_of(prior).variation
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the fields in their groups. A group with an error is open."""

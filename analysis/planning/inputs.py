@@ -107,9 +107,7 @@ _RECORDS: dict[str, Any] = {
 
 def margin_problem(size: StudySize, target: Target) -> str:
     """Return why no study of this protocol can have the margin, or ''."""
-    if size.bounds is None:
-        return ""
-    low, high = size.bounds
+    low, high = size.scale_ends
     reach = (high - low) / 2
     if target.margin is not None and target.margin >= reach:
         return f"{target.margin:g} is as large as the largest difference of this protocol, {reach:g}. Enter less."

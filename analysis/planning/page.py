@@ -1,6 +1,6 @@
 """What the page Plan shows: approximate numbers of the current inputs, and what a stored plan says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.stats.plan_budget import plan_budget
@@ -17,14 +17,17 @@ from .advice import (
     money_text,
     percent,
     points_text,
-    power_text,
+    scale_of,
     size_sentence,
 )
 from .curves import design_curves
 from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
+from .pilots import FILE, PILOT
 from .results import SHAPES
 
+# A simulated power that differs by more than this from the formulas is said to.
+SURPRISING = 0.05
 # Prompts that a person reads in the comparison with SPA.
 SPA_PROMPTS_EACH = 4
 DESIGN_NAMES = {
@@ -34,23 +37,32 @@ DESIGN_NAMES = {
 }
 
 
-def live_context(inputs: PlanInputs, currency: str) -> dict[str, Any]:
-    """Return the approximate numbers of a plan. It takes milliseconds and loads no numpy."""
+def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = None) -> dict[str, Any]:
+    """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy."""
     size, target = inputs.size, inputs.target
     budget = plan_budget(size, inputs.pace, inputs.prices)
     quick = quick_plan(size, target, inputs.variation)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
         "size_sentence": size_sentence(size, budget, currency),
-        "finding_sentence": finding_sentence(size, target, quick),
+        "finding_sentence": finding_sentence(size, target, quick.power, quick.half_width, "approximate")
+        if stored is None
+        else _simulated_sentence(inputs, stored),
+        "stored": stored_context(stored, currency) if stored else None,
+        "is_pilot": inputs.prior.startswith((PILOT, FILE)),
         "recruits": _recruits(inputs, currency),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
-        "advice": advice_sentences(inputs),
+        "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
+
+
+def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
+    planned = stored.result["plan"]["planned"]
+    return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
 
 
 def _recruits(inputs: PlanInputs, currency: str) -> str:
@@ -75,7 +87,7 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             _protocol_row(size, budget.as_dict(), quick.population, currency)
             | {
                 "is_planned": size == inputs.size,
-                "power": power_text(quick.power),
+                "power": percent(quick.power),
                 "width": f"± {points_text(quick.half_width, size.protocol)}",
             }
         )
@@ -117,14 +129,14 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
     simulated = result["plan"]
     planned, wrong = simulated["planned"], simulated["false_decision"]
     quick = quick_plan(size, target, inputs.variation)
-    scale, unit = _scale(size.protocol)
+    scale, unit, _ = scale_of(size.protocol)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     rows = [
         ("Power", percent(quick.power), _with_error(planned["power"], planned["power_error"])),
         (
             "Interval, half its width",
             points_text(quick.half_width, size.protocol),
-            _with_error(planned["half_width"], planned["half_width_error"], scale, unit),
+            _with_error(planned["half_width"], planned["half_width_error"], scale, f" {unit}"),
         ),
         (
             f"Smallest difference found with {percent(target.wanted)} power",
@@ -149,43 +161,21 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "sentence": size_sentence(size, plan_budget(size, inputs.pace, inputs.prices), currency),
         "runs": planned["runs"],
         "rows": rows,
-        "by_bets": percent(planned["by_bets"]) if planned["by_bets"] else "",
-        "needed": _needed_sentences(result, currency),
+        "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
+        "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "protocols": _simulated_protocols(result, currency),
         "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
-        "looks": [one for one in result["sequential"]["designs"] if one["name"] == "group"],
+        "looks": _look_rows(result["sequential"]["designs"]),
         "no_designs": result["sequential"]["reason"],
-        "prior": inputs.variation.source,
+        "prior": next((one.label for one in PRIORS if one.key == inputs.prior), inputs.variation.source),
         "inputs": inputs,
     }
-
-
-def _scale(protocol: str) -> tuple[float, str]:
-    if protocol == "relative":
-        return 1.0, " scale points"
-    return (1.0, " score points") if protocol == "marks" else (100.0, " points")
 
 
 def _wrong_label(goal: str) -> str:
     if goal == "difference":
         return "A claim where there is no difference"
     return "A claim where the difference is the margin"
-
-
-def _needed_sentences(result: Mapping[str, Any], currency: str) -> list[str]:
-    found = []
-    for name, text in (
-        ("needed_people", "{people} with the same prompts"),
-        ("needed_prompts", "{prompts} with the same people and answers"),
-    ):
-        one = result["plan"][name]
-        if one is None:
-            continue
-        size = one["size"]
-        who = text.format(people=counted(size["people"], "person"), prompts=counted(size["prompts"], "prompt"))
-        money = money_text(result["budgets"][name]["total"], currency)
-        found.append(f"{who} have the power {_with_error(one['power'], one['power_error'])}, for {money}.")
-    return found
 
 
 def _simulated_protocols(result: Mapping[str, Any], currency: str) -> list[dict[str, Any]]:
@@ -195,13 +185,13 @@ def _simulated_protocols(result: Mapping[str, Any], currency: str) -> list[dict[
     rows = []
     for one, budget in zip(found, result["budgets"]["protocols"], strict=True):
         size = StudySize(**one["size"])
-        scale, unit = _scale(size.protocol)
+        scale, unit, _ = scale_of(size.protocol)
         rows.append(
             _protocol_row(size, budget, one["population"], currency)
             | {
                 "is_planned": one["kind"] == "planned",
                 "power": _with_error(one["power"], one["power_error"]),
-                "width": f"± {_with_error(one['half_width'], None, scale, unit)}",
+                "width": f"± {_with_error(one['half_width'], None, scale, ' ' + unit)}",
             }
         )
     return rows
@@ -218,3 +208,17 @@ def _design_row(one: Mapping[str, Any], currency: str) -> dict[str, Any]:
         "money": money_text(one["expected_money"], currency),
         "most_money": money_text(one["most_money"], currency),
     }
+
+
+def _look_rows(designs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "shape": SHAPES[one["shape"]],
+            "people": look["people"],
+            "p": f"{look['p']:.4f}" if look["p"] >= 0.00005 else "below 0.0001",
+            "stops": percent(look["stops"]),
+        }
+        for one in designs
+        if one["name"] == "group"
+        for look in one["looks"]
+    ]

@@ -8,7 +8,7 @@ from analysis.stats.plan_budget import Budget, plan_budget
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
 from analysis.stats.quick_power import Components, components
 
-from .advice import advice_sentences
+from .advice import simulated_advice
 from .inputs import PlanInputs
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
     def one_cost(found: "SimulatedSize | None") -> dict[str, Any] | None:
         return cost(found.size).as_dict() if found else None
 
+    simulated = plan.as_dict()
     return {
-        "plan": plan.as_dict(),
+        "plan": simulated,
         "budget": cost(inputs.size).as_dict(),
         "budgets": {
             "people": costs(plan.people),
@@ -44,13 +45,13 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
             "needed_prompts": one_cost(plan.needed_prompts),
         },
         "sequential": compare_sequential(inputs, seed=plan.settings["seed"]),
-        "advice": advice_sentences(inputs),
+        "advice": simulated_advice(inputs, simulated),
     }
 
 
 def sd_of_person(parts: Components, size: StudySize) -> float:
     """Return the standard deviation of people's means about exactly these prompts. People who see other prompts differ more."""
-    each = 1 if size.protocol == "spa" else size.prompts_each
+    each = 1 if size.kind == "chance" else size.prompts_each
     shown = size.prompts_each / size.prompts
     return math.sqrt(parts.people + (parts.rest + parts.prompts * (1 - shown)) / each)
 
@@ -151,8 +152,7 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
 
     size = inputs.size
     rng = np.random.default_rng(seed)
-    # Differences of scores from 0 to 100.
-    low, high = size.bounds or (-100.0, 100.0)
+    low, high = size.scale_ends
     threshold = math.log(1 / target.level)
     n_blocks = max(20, math.ceil(BET_RUNS * size.answers / 400_000))
     refuted, ends = 0, []
@@ -163,7 +163,7 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
         people, prompts = assign_prompts(size, rng)
         about_these = replace(target, population="people")
         values = simulate_answers(size, about_these, inputs.variation, people, prompts, runs=runs, rng=rng)
-        means = values if size.protocol == "spa" else values.reshape(runs, size.people, -1).mean(axis=2)
+        means = values if size.kind == "chance" else values.reshape(runs, size.people, -1).mean(axis=2)
         scaled = np.clip((means - low) / (high - low), 0.0, 1.0)
         for row in scaled:
             crossed = np.flatnonzero(log_wealth(row, (limit - low) / (high - low), level=1 - target.level) >= threshold)

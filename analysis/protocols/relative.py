@@ -13,7 +13,7 @@ from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
-from . import ComparingAnalysis, ProtocolAnalysis, register
+from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_x_y_and_criterion_phrase,
@@ -71,15 +71,7 @@ class RelativeAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all relative sections of a study. Families span all sections."""
-        claims = context.claims
-        if claims is None:
-            return []
-        pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
-        all_answers = [
-            answers
-            for section in context.sections
-            for answers in _read_comparison_answers(context.rows, section, pairs)
-        ]
+        all_answers = _read_all_answers(context)
         adjusted = yield {
             "relative.score": _named_estimates(all_answers, _score_estimate, context),
             "relative.superiority": _named_estimates(all_answers, _superiority_estimate, context),
@@ -127,6 +119,19 @@ class RelativeAnalysis(ProtocolAnalysis):
             for answers, estimates in zip(all_answers, checks, strict=True)
         ]
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        return [
+            HeadlineAnswers.from_rows(answers.comparison, answers.kept, "score", round(2 * answers.half_range) + 1)
+            for answers in _read_all_answers(context)
+        ]
+
+
+def _read_all_answers(context: AnalysisContext) -> list[ComparisonAnswers]:
+    if context.claims is None:
+        return []
+    pairs = {f"s{position}.{number}": pair for position, number, pair in context.claims.items}
+    return [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
 
 
 def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:

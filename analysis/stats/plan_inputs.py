@@ -16,22 +16,20 @@ from dataclasses import dataclass
 from analysis.stats.margin_names import HYPOTHESES
 from analysis.stats.plain_records import PlainRecord
 
-# How the answers of each protocol come from the perceived difference. "choice": which is better, or right or wrong;
-# "points": points toward x; "two_ratings": each output on a scale, and which is higher; "chance": stated after reading all
-# prompts; "score": from 0 to 100, and the difference.
-CHOICE, POINTS, TWO_RATINGS, CHANCE, SCORE = "choice", "points", "two_ratings", "chance", "score"
-ANSWERS_OF = {
-    "rating": TWO_RATINGS,
-    "two_choice": CHOICE,
-    "ranking": CHOICE,
-    "relative": POINTS,
-    "spa": CHANCE,
-    "humanlike": CHOICE,
-    "marks": SCORE,
+# Protocol > what its answers about a pair are: which output is preferred, whether it is rated higher, a point between the two,
+# a stated chance, or a difference of scores. The formulas and the simulation ask for the kind, never for the protocol.
+KINDS = {
+    "rating": "superiority",
+    "two_choice": "preference",
+    "ranking": "preference",
+    "relative": "point",
+    "spa": "chance",
+    "humanlike": "preference",
+    "marks": "score",
 }
-PROTOCOLS = tuple(ANSWERS_OF)
-# Protocols that ask the same question about two systems.
-COMPARING_PROTOCOLS = ("rating", "two_choice", "ranking", "relative", "spa")
+PROTOCOLS = tuple(KINDS)
+# Protocols that show one output at a time, so that they compare no pair.
+OF_SINGLE_OUTPUTS = frozenset({"humanlike"})
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
 # Fewest people and prompts of the headline (clusters.TOO_FEW_CLUSTERS, TOO_FEW_ITEMS).
@@ -137,9 +135,9 @@ class StudySize(PlainRecord):
             raise ValueError(f"points: {self.points} is not a number of points from 2 to 100.")
 
     @property
-    def answer_kind(self) -> str:
-        """Return how answers come from the perceived difference, see `ANSWERS_OF`."""
-        return ANSWERS_OF[self.protocol]
+    def kind(self) -> str:
+        """Return what an answer about the pair is, see `KINDS`."""
+        return KINDS[self.protocol]
 
     @property
     def answers(self) -> int:
@@ -152,16 +150,21 @@ class StudySize(PlainRecord):
         return self.answers / self.prompts
 
     @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Return the ends of the scale of the headline, or None if the report takes it to have none."""
-        if self.answer_kind == POINTS:
+    def scale_ends(self) -> tuple[float, float]:
+        """Return the smallest and the largest possible headline."""
+        if self.kind == "point":
             return (-(self.points - 1) / 2, (self.points - 1) / 2)
-        return None if self.answer_kind == SCORE else (0.0, 1.0)
+        return (-100.0, 100.0) if self.kind == "score" else (0.0, 1.0)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Return the ends of the scale as the report gives them to its analysis: None for scores, which it compares by t alone."""
+        return None if self.kind == "score" else self.scale_ends
 
     @property
     def null(self) -> float:
         """Return the value of the headline without a difference."""
-        return 0.0 if self.answer_kind in (POINTS, SCORE) else 0.5
+        return 0.0 if self.kind in ("point", "score") else 0.5
 
     def is_about_prompts(self, population: str) -> bool:
         """Return whether the report's claim is about prompts like these, if that is declared.
@@ -169,7 +172,7 @@ class StudySize(PlainRecord):
         Answers of SPA concern all prompts that a person read. So they are about prompts like these only if nobody reads
         the prompts of somebody else.
         """
-        if self.answer_kind == CHANCE:
+        if self.kind == "chance":
             return population == "people_and_prompts" and self.answers <= self.prompts
         return population == "people_and_prompts" and self.prompts >= FEWEST_PROMPTS
 

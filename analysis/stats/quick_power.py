@@ -5,24 +5,15 @@ slider. `planning.plan_study` simulates the same design with the analysis of the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plain_records import PlainRecord
-from analysis.stats.plan_inputs import (
-    CHANCE,
-    CHOICE,
-    EQUIVALENCE,
-    FEWEST_PEOPLE,
-    POINTS,
-    SCORE,
-    StudySize,
-    Target,
-    Variation,
-)
+from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, KINDS, StudySize, Target, Variation
+from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
 # With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
 ROUGH_BELOW = 20
@@ -31,9 +22,10 @@ ORDER_SD = 0.1
 # Points of a mark's score for one unit of the perceived difference.
 MARK_POINTS = 10.0
 _NORMAL = NormalDist()
-_NODES = tuple(-5 + 0.25 * k for k in range(41))
-_RAW = tuple(math.exp(-node * node / 2) for node in _NODES)
-_WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
+# Nodes of a standard normal variable, and their weights.
+NODES = tuple(-5 + 0.25 * k for k in range(41))
+_RAW = tuple(math.exp(-node * node / 2) for node in NODES)
+WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +59,16 @@ class QuickPlan(PlainRecord):
     df: float
     population: str
     is_rough: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assurance(PlainRecord):
+    """The mean `power` and `half_width` over draws of the variation; 80 % of the draws have a power from `low` to `high`."""
+
+    power: float
+    low: float
+    high: float
+    half_width: float
 
 
 def shift_of(difference: float, variation: Variation) -> float:
@@ -107,13 +109,13 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
     (0.6, 0.24)
     """
     shift = shift_of(target.difference, variation)
-    if size.answer_kind == CHANCE:
+    if size.kind == "chance":
         return _stated_chances(size, shift, variation)
-    first, second = _moments(size.answer_kind, size.points, _sd_quality(variation))
+    first, second = answer_moments(size.protocol, size.points, variation)
     people, prompts = variation.sd_people, variation.sd_prompts
-    of_people = [_normal_mean(first, shift + people * node, prompts) for node in _NODES]
-    of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in _NODES]
-    mean = sum(weight * value for weight, value in zip(_WEIGHTS, of_people, strict=True))
+    of_people = [_normal_mean(first, shift + people * node, prompts) for node in NODES]
+    of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in NODES]
+    mean = sum(weight * value for weight, value in zip(WEIGHTS, of_people, strict=True))
     both = math.hypot(people, prompts)
     total = _normal_mean(second, shift, both) - mean**2
     by_people, by_prompts = _variance(of_people, mean), _variance(of_prompts, mean)
@@ -153,29 +155,16 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
 def plan_of_components(parts: Components, size: StudySize, target: Target) -> QuickPlan:
     """Return the approximate plan for known variances of one answer; see `quick_plan`.
 
-    Parameters
-    ----------
-    parts : Components
-        The expected headline and the variances of one answer, from `components` or from a pilot.
-    size, target : StudySize, Target
-        The design, and what it is to find.
-
-    Returns
-    -------
-    QuickPlan
-        The plan.
-
-    Examples
-    --------
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
-    >>> round(plan_of_components(Components(mean=0.6, people=0.01, prompts=0.05, rest=0.18), size, Target()).power, 2)
-    0.76
+    >>> parts = Components(mean=0.6, people=0.01, prompts=0.04, rest=0.19)
+    >>> round(plan_of_components(parts, size, Target()).half_width, 3)
+    0.07
     """
     people, prompts, answers = size.people, size.prompts, size.answers
     is_about_prompts = size.is_about_prompts(target.population)
-    if not is_about_prompts or size.answer_kind == CHANCE:
+    if not is_about_prompts or size.kind == "chance":
         # People see different prompts, so the differences between these prompts remain in people's means.
-        answers_each = 1 if size.answer_kind == CHANCE else size.prompts_each
+        answers_each = 1 if size.kind == "chance" else size.prompts_each
         shared = size.prompts_each / prompts
         variance = (parts.people + (parts.rest + parts.prompts * (1 - shared)) / answers_each) / people
         df = max(1.0, people - 1.0)
@@ -218,6 +207,51 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target) -
     return noncentral_t_above(critical, (mean - limit) / se, df)
 
 
+def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:
+    """Return the approximate power, averaged over what a pilot leaves open.
+
+    Parameters
+    ----------
+    size, target : StudySize, Target
+        The design, and what it is to find.
+    draws : sequence[Variation]
+        What the variation may be, see `planning.estimate_pilot`.
+
+    Returns
+    -------
+    Assurance
+        The mean power, and the range of it over the middle 80 % of the draws.
+
+    Raises
+    ------
+    ValueError
+        Without a draw.
+
+    Notes
+    -----
+    Assurance is the power averaged over the uncertainty of what it depends on (O'Hagan, Stevens and Campbell 2005). The
+    difference of the target is not averaged: it is the smallest one that matters, whatever a pilot observed.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> found = quick_assurance(size, Target(), [Variation(sd_prompts=sd) for sd in (0.3, 0.7, 1.4)])
+    >>> round(found.power, 2), round(found.low, 2), round(found.high, 2)
+    (0.77, 0.58, 0.93)
+    """
+    if not draws:
+        raise ValueError("draws: there is none. Estimate the variation from a pilot first.")
+    plans = [quick_plan(size, target, variation) for variation in draws]
+    powers = sorted(plan.power for plan in plans)
+    last = len(powers) - 1
+    return Assurance(
+        power=sum(powers) / len(powers),
+        low=powers[round(0.1 * last)],
+        high=powers[round(0.9 * last)],
+        half_width=sum(plan.half_width for plan in plans) / len(plans),
+    )
+
+
 def smallest_difference(size: StudySize, target: Target, variation: Variation) -> float | None:
     """Return the smallest probability above .5 that the design finds with the wanted power, or None if there is none.
 
@@ -239,47 +273,28 @@ def smallest_difference(size: StudySize, target: Target, variation: Variation) -
     return high
 
 
-def noncentral_t_above(value: float, noncentrality: float, df: float) -> float:
-    """Return the approximate probability that a noncentral t is above `value`.
+def answer_moments(
+    protocol: str, points: int, variation: Variation
+) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return the means of an answer and of its square, as functions of the difference that a person perceives on average.
 
-    >>> round(noncentral_t_above(2.0301, 3.0, 35), 2)
-    0.83
+    >>> first, second = answer_moments("relative", 5, Variation())
+    >>> round(first(1.0), 2), round(second(0.0), 2)
+    (0.93, 1.02)
     """
-    spread = math.sqrt(1 + value * value / (2 * df))
-    return 1 - _NORMAL.cdf((value * (1 - 1 / (4 * df)) - noncentrality) / spread)
-
-
-def t_quantile(probability: float, df: float) -> float:
-    """Return a quantile of Student's t distribution by its expansion in 1 / df (Abramowitz and Stegun 1964, 26.7.5).
-
-    The error at .975 is below 0.2 % from three degrees of freedom.
-
-    >>> round(t_quantile(0.975, 10), 3)
-    2.228
-    """
-    z = _NORMAL.inv_cdf(probability)
-    return (
-        z
-        + (z**3 + z) / (4 * df)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
-        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * df**4)
-    )
-
-
-def _sd_quality(variation: Variation) -> float:
-    return math.sqrt(variation.sd_quality_people**2 + variation.sd_quality_prompts**2 + variation.sd_quality**2)
+    sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
+    return _moments(KINDS[protocol], points, math.hypot(*sds))
 
 
 def _normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
     """Return the mean of a function of a normal variable."""
     if sd == 0:
         return function(mean)
-    return sum(weight * function(mean + sd * node) for node, weight in zip(_NODES, _WEIGHTS, strict=True))
+    return sum(weight * function(mean + sd * node) for node, weight in zip(NODES, WEIGHTS, strict=True))
 
 
 def _variance(values: list[float], mean: float) -> float:
-    return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, _WEIGHTS, strict=True)))
+    return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, WEIGHTS, strict=True)))
 
 
 def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Components:
@@ -296,16 +311,14 @@ def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Comp
 
 
 @lru_cache(maxsize=64)
-def _moments(
-    answer_kind: str, points: int, sd_quality: float
-) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _moments(kind: str, points: int, sd_quality: float) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return E[answer] and E[answer squared] as functions of shift + a + p."""
-    if answer_kind == CHOICE:
+    if kind == "preference":
         return _NORMAL.cdf, _NORMAL.cdf
-    if answer_kind == SCORE:
+    if kind == "score":
         return lambda s: MARK_POINTS * s, lambda s: MARK_POINTS**2 * (s * s + 1) + 25 / 12
     cuts = scale_cuts(points)
-    if answer_kind == POINTS:
+    if kind == "point":
         lowest = -(points - 1) / 2
 
         def first(s: float) -> float:

@@ -17,7 +17,7 @@ from analysis.protocols.blocks.references import PlantedReferences, planted_refe
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 
 if TYPE_CHECKING:
@@ -90,6 +90,14 @@ class RankingAnalysis(ProtocolAnalysis):
         for rankings in all_rankings:
             blocks += _question_blocks(rankings, context)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        return [
+            HeadlineAnswers.from_rows(compared, _pair_scores(rankings, compared), "score")
+            for section in context.sections
+            for rankings in _read_rankings(context.rows, section)
+            for compared in rankings.comparisons
+        ]
 
 
 def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
@@ -183,13 +191,8 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         analysis="ranking.share",
     )
     others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
-    detail = {
-        **estimate.detail,
-        "n_above": int((score == 1).sum()),
-        "n_ties": int((score == 0.5).sum()),
-        "n_below": int((score == 0).sum()),
-    }
-    estimate = replace(estimate, sensitivity=others, detail=detail)
+    counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
+    estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
     return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 

@@ -9,14 +9,21 @@ A plan depends on assumptions about annotators before the study. It is not obser
 
 from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
+from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.planning._group_sequential import compute_group_sequential_power
 from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
+from analysis.stats.planning._pilot import DRAWS, PilotEstimate, estimate_pilot
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._strategies import STRATEGIES, StrategyPlan, plan_labelling_strategies
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 
 __all__ = [
+    "DRAWS",
+    "CrossedComponents",
+    "PilotEstimate",
+    "crossed_components",
+    "estimate_pilot",
     "STRATEGIES",
     "Headlines",
     "Plan",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray
-from analysis.stats.plan_inputs import CHANCE, CHOICE, POINTS, SCORE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import StudySize, Target, Variation
 from analysis.stats.quick_power import MARK_POINTS, ORDER_SD, scale_cuts, shift_of
 
 
@@ -96,18 +96,18 @@ def simulate_answers(
     if not size.is_about_prompts(target.population) and size.prompts > 1:
         of_prompts -= of_prompts.mean(axis=1, keepdims=True)
     shift = shift_of(target.difference, variation)
-    if size.answer_kind == CHANCE:
+    if size.kind == "chance":
         return _stated_chances(size, shift, variation, of_people, of_prompts, prompts, rng)
     d = rng.standard_normal((runs, len(people)))
     d += shift
     d += of_people[:, people]
     d += of_prompts[:, prompts]
-    if size.answer_kind == CHOICE:
+    if size.kind == "preference":
         return np.asarray(d > 0, dtype=np.float64)
-    if size.answer_kind == SCORE:
+    if size.kind == "score":
         return np.asarray(np.clip(5 * np.rint(MARK_POINTS * d / 5), -100.0, 100.0), dtype=np.float64)
     cuts = np.array(scale_cuts(size.points))
-    if size.answer_kind == POINTS:
+    if size.kind == "point":
         return np.asarray(np.searchsorted(cuts, d) - (size.points - 1) / 2, dtype=np.float64)
     quality = variation.sd_quality * rng.standard_normal(d.shape)
     quality += (variation.sd_quality_people * rng.standard_normal((runs, size.people)))[:, people]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.stats.bootstrap import monte_carlo_error
-from analysis.stats.plan_inputs import CHANCE, EQUIVALENCE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
 from analysis.stats.plan_sizes import (
     needed_people,
     needed_prompts,
@@ -185,7 +185,7 @@ def simulate_part(part: PlanPart, variations: Variation | Sequence[Variation]) -
             break
         people, prompts = assign_prompts(size, rng)
         values = simulate_answers(size, target, draws[number % len(draws)], people, prompts, runs=runs, rng=rng)
-        if size.answer_kind == CHANCE:
+        if size.kind == "chance":
             found.append(headlines(values, np.arange(size.people), None, size, target))
         else:
             found.append(headlines(values, people, prompts, size, target))
