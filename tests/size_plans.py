@@ -9,9 +9,18 @@ from analysis.stats.planning import SimulatedSize, assemble_plan
 from studies.models import SizePlan, Study
 
 PLANNED = {
-    "power": 0.78, "power_error": 0.009, "half_width": 0.072, "half_width_error": 0.0004, "value": 0.6, "decided": 0.78,
-    "decided_error": 0.009, "wrong_direction": 0.0, "wrong_direction_error": 0.0, "by_bets": 0.0,
-    "population": "people_and_prompts", "runs": 2000,
+    "power": 0.78,
+    "power_error": 0.009,
+    "half_width": 0.072,
+    "half_width_error": 0.0004,
+    "value": 0.6,
+    "decided": 0.78,
+    "decided_error": 0.009,
+    "wrong_direction": 0.0,
+    "wrong_direction_error": 0.0,
+    "by_bets": 0.0,
+    "population": "people_and_prompts",
+    "runs": 2000,
 }  # fmt: skip - one line of numbers
 
 
