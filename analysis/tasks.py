@@ -1,4 +1,4 @@
-"""Jobs that build reports and export files, screen annotators, compute metrics and compare and combine them with people; periodic tasks."""
+"""Jobs that plan studies, build reports and export files, screen annotators, and compute, compare and combine metrics; periodic tasks."""
 
 from django.core.exceptions import PermissionDenied
 
@@ -13,6 +13,8 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
+from .planning import run as planning
+from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -57,6 +59,13 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Build and store a report. After a crash, return the analysis that the first run stored."""
     run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job_code=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}
+
+
+@jobs.register(planning.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, InvalidPlanInputs))
+def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
+    plan = planning.compute_plan(job.study, job.by, PlanInputs.from_json(job.arguments["inputs"]), progress)
+    return {"plan": plan.pk}
 
 
 @jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))

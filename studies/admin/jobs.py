@@ -23,6 +23,7 @@ TITLES = {
     "panel_sync": "Asking the panel",
     "panel_notifications": "Reading a notification of the panel",
     "rehearsal": "Rehearsing with robots",
+    "plan_size": "Simulating the planned study",
 }
 # The page of a finished job's result: kind > name of a URL that takes the study's id.
 RESULT_URL_NAMES = {"launch": "admin:annotators_collecting"}

@@ -6,8 +6,24 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from .fields import optional_protected_foreign_key, protected_foreign_key
-from .guards import AppendOnlyModel
+from .guards import AppendOnlyModel, AppendOnlyQuerySet, AppendOnlyViolation
 from .study import Study
+
+
+class SizePlanQuerySet(AppendOnlyQuerySet):
+    """Plans never change. Those of a draft are deleted with it."""
+
+    def delete(self):
+        self._refuse_launched()
+        return models.QuerySet.delete(self)
+
+    def _raw_delete(self, using):
+        self._refuse_launched()
+        return models.QuerySet._raw_delete(self, using)
+
+    def _refuse_launched(self):
+        if self.order_by().exclude(study__state=Study.State.DRAFT).exists():
+            raise AppendOnlyViolation(self.model.__name__)
 
 
 class SizePlan(AppendOnlyModel):
@@ -25,6 +41,8 @@ class SizePlan(AppendOnlyModel):
     result = models.JSONField()
     at = models.DateTimeField(db_default=Now())
     by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+
+    objects = SizePlanQuerySet.as_manager()
 
     class Meta:
         ordering = ["-pk"]

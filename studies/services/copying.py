@@ -183,6 +183,7 @@ def delete_or_archive_draft(study: Study, by) -> str:
 
 def _delete_design(study: Study) -> None:
     study.sections.update(reuses=None)
+    Study.objects.filter(pk=study.pk).update(size_plan=None)
     rows: list[models.QuerySet] = [
         Placement.objects.filter(batch__study=study),
         Batch.objects.filter(study=study).exclude(copy_of=None),
@@ -202,6 +203,7 @@ def _delete_design(study: Study) -> None:
         ExclusionRule.objects.filter(study=study),
         System.objects.filter(study=study),
         study.jobs.exclude(state="running"),
+        study.size_plans.all(),
     ]
     for queryset in rows:
         queryset.delete()

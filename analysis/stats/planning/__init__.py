@@ -34,7 +34,7 @@ from analysis.stats.planning._simulation import (
     simulate,
     validate_simulation_size,
 )
-from analysis.stats.planning._sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
+from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._spa import simulate_spa_power
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 

@@ -10,7 +10,7 @@ from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._headline import Headlines, headlines
-from analysis.stats.planning._sizes import (
+from analysis.stats.plan_sizes import (
     needed_people,
     needed_prompts,
     other_differences,

@@ -18,7 +18,7 @@ from annotators.models import (
     SampleColumn,
     Verdict,
 )
-from studies.models import Qualification
+from studies.models import Qualification, SizePlan
 
 NOW = timezone.now()
 
@@ -36,6 +36,11 @@ def other(world, **columns):
         }
         | columns
     )
+
+
+def size_plan(w, **columns):
+    usual = {"study": w["study"], "inputs": {}, "fingerprint": "f", "seed": 1, "result": {}}
+    return SizePlan(**usual | columns)
 
 
 def secret(w):

@@ -1,4 +1,4 @@
-"""Other sizes of a planned study: those of its curves, and the smallest ones with enough power."""
+"""Other sizes of a planned study: those of its curves, and the smallest ones with enough power. Without numpy."""
 
 import math
 from collections.abc import Callable

@@ -1,0 +1,255 @@
+"""What a plan says in sentences. Pure Python: the page shows them while somebody types."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from analysis.stats.margin_names import NONINFERIORITY
+from analysis.stats.plan_budget import Budget, plan_budget
+from analysis.stats.plan_inputs import (
+    EQUIVALENCE,
+    FEWEST_PEOPLE,
+    FEWEST_PROMPTS,
+    MOST_ANSWERS,
+    MOST_PEOPLE,
+    MOST_PROMPTS,
+    StudySize,
+    Target,
+)
+from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts
+from analysis.stats.quick_power import QuickPlan, quick_plan
+
+from .inputs import PlanInputs
+
+# A power that rises by less than this with any number of people or prompts does not rise.
+NO_HELP = 0.02
+
+
+def percent(share: float) -> str:
+    """Return a probability in whole percent, which never rounds to certainty.
+
+    >>> percent(0.776), percent(0.9999)
+    ('78 %', 'more than 99 %')
+    """
+    return "more than 99 %" if share > 0.99 else f"{100 * share:.0f} %"
+
+
+def power_text(power: float) -> str:
+    """Return a power with two decimals, as papers print it. It never rounds to certainty.
+
+    >>> power_text(0.554), power_text(0.9999), power_text(0.0)
+    ('.55', 'above .99', '.00')
+    """
+    return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
+
+
+def points_text(value: float, protocol: str) -> str:
+    """Return a distance on the scale of a protocol's headline, with its unit.
+
+    >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
+    ('7.2 points', '0.30 scale points', '4.2 score points')
+    """
+    if protocol == "relative":
+        return f"{value:.2f} scale points"
+    return f"{value:.1f} score points" if protocol == "marks" else f"{100 * value:.1f} points"
+
+
+def money_text(amount: float, currency: str) -> str:
+    return f"{amount:,.0f} {currency}"
+
+
+def counted(n: float, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "prompt"), counted(1200, "prompt"), counted(1, "person")
+    ('1 prompt', '1,200 prompts', '1 person')
+    """
+    plural = "people" if noun == "person" else f"{noun}s"
+    return f"{n:,.0f} {noun if n == 1 else plural}"
+
+
+def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
+    """Return people, prompts, labels, minutes and money in a sentence."""
+    labels = size.labels_per_prompt
+    times = "once" if labels == 1 else f"{labels:.3g} times"
+    most_of = f"every prompt judged {times}" if size.protocol != "spa" else f"every prompt read {times}"
+    return (
+        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
+        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
+    )
+
+
+def goal_text(size: StudySize, target: Target) -> str:
+    """Return what the study is to find, as the end of a sentence that begins with its subject."""
+    right = "right answers" if size.protocol == "humanlike" else ""
+    assumed = f"{100 * target.difference:.4g} %"
+    if target.goal == "difference":
+        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
+    margin = points_text(target.margin or 0.0, size.protocol)
+    if target.goal == EQUIVALENCE:
+        claim = f"Shows that x and y differ by less than {margin}"
+    elif target.goal == NONINFERIORITY:
+        claim = f"Shows that x is not worse than y by more than {margin}"
+    else:
+        claim = f"Shows that x is better than y by more than {margin}"
+    return f"{claim}, if {assumed} prefer x,"
+
+
+def finding_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
+    """Return the approximate power and interval in two sentences."""
+    return (
+        f"{goal_text(size, target)} with {percent(quick.power)} power (approximate). "
+        f"Expected interval: ± {points_text(quick.half_width, size.protocol)}."
+    )
+
+
+def advice_sentences(inputs: PlanInputs) -> list[str]:
+    """Return which resource is short, what the claim is about, and what an inconclusive result would mean."""
+    size, target = inputs.size, inputs.target
+    quick = quick_plan(size, target, inputs.variation)
+    return [
+        *_resource_sentences(inputs, quick),
+        *_labels_sentences(inputs, quick),
+        *_population_sentences(size, target, quick),
+        inconclusive_sentence(size, target, quick),
+    ]
+
+
+def inconclusive_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
+    width = points_text(quick.half_width, size.protocol)
+    if target.goal == EQUIVALENCE:
+        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
+    # An interval that holds the null has one end at least half its width away from it.
+    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
+
+
+def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
+    size, target, variation = inputs.size, inputs.target, inputs.variation
+    wanted = power_text(target.wanted)
+    people, prompts = needed_people(size, target, variation), needed_prompts(size, target, variation)
+    if quick.power >= target.wanted:
+        said = [f"The size is enough: its power is {power_text(quick.power)}, and {wanted} is wanted."]
+        if people is not None and people.people < size.people:
+            said.append(f"{counted(people.people, 'person')} with the same prompts would reach {wanted}, too.")
+        return said
+    if size.people < FEWEST_PEOPLE:
+        said = [f"With fewer than {FEWEST_PEOPLE} people the report makes no test."]
+    else:
+        said = [f"The power is {power_text(quick.power)}, and {wanted} is wanted."]
+    own = f"the same {counted(size.people, 'person')}"
+    is_spa = size.protocol == "spa"
+    if people is not None and (prompts is not None or is_spa):
+        said.append(
+            f"{counted(people.people, 'person')} with the same {counted(size.prompts, 'prompt')} reach {wanted}{_extra_cost(inputs, people)}."
+        )
+        if prompts is not None:
+            said.append(
+                f"Or more prompts with as many answers: {counted(prompts.prompts, 'prompt')} with {own} reach {wanted}. "
+                f"Each prompt is then judged {prompts.labels_per_prompt:.3g} times."
+            )
+    elif people is not None:
+        ceiling = _most_power_by_prompts(inputs)
+        said.append(
+            f"{_no_help('prompts', ceiling, quick.power)}: with {own}, who answer about {size.prompts_each} each, the power stays "
+            f"below {_ceiling(ceiling)}. {counted(people.people, 'person')} with the same prompts reach "
+            f"{wanted}{_extra_cost(inputs, people)}."
+        )
+    else:
+        ceiling = most_power_by_people(size, target, variation)
+        said.append(
+            f"{_no_help('people', ceiling, quick.power)}: with {counted(size.prompts, 'prompt')} the power stays below {_ceiling(ceiling)}."
+        )
+        if prompts is not None:
+            said.append(f"{counted(prompts.prompts, 'prompt')} with {own} reach {wanted}.")
+        else:
+            said.append(_both_sentence(inputs, wanted))
+    return said
+
+
+def _no_help(resource: str, ceiling: float, power: float) -> str:
+    return f"More {resource} will not help" if ceiling - power < NO_HELP else f"More {resource} alone are not enough"
+
+
+def _ceiling(power: float) -> str:
+    """Return the next hundredth above a power that is never reached."""
+    return power_text(min(0.99, int(100 * power + 1) / 100))
+
+
+def _extra_cost(inputs: PlanInputs, other: StudySize) -> str:
+    now, then = (plan_budget(size, inputs.pace, inputs.prices).total for size in (inputs.size, other))
+    if not now or then < 1.05 * now:
+        return ""
+    return f", at {then / now:.1f} times the cost" if then < 10 * now else f", at {then / now:,.0f} times the cost"
+
+
+def _most_power_by_prompts(inputs: PlanInputs) -> float:
+    size = inputs.size
+    most = replace(size, prompts=min(MOST_PROMPTS, size.people * size.prompts_each))
+    return quick_plan(most, inputs.target, inputs.variation).power
+
+
+def _both_sentence(inputs: PlanInputs, wanted: str) -> str:
+    """Return an example of more people and more prompts together that is enough, or that nothing is."""
+    size, target = inputs.size, inputs.target
+
+    def sized(factor: float) -> StudySize:
+        return replace(
+            size,
+            people=max(FEWEST_PEOPLE, round(size.people * factor)),
+            prompts=max(FEWEST_PROMPTS, round(size.prompts * factor)),
+        )
+
+    found = _smallest_factor(
+        lambda factor: quick_plan(sized(factor), target, inputs.variation).power >= target.wanted,
+        min(MOST_PEOPLE / size.people, MOST_PROMPTS / size.prompts, MOST_ANSWERS / size.answers),
+    )
+    if found is None:
+        return (
+            f"More prompts alone are not enough, and no study that heval can plan reaches {wanted}. "
+            "Plan for a larger difference or a larger margin."
+        )
+    enough = sized(found)
+    return (
+        f"More prompts alone are not enough either. Both together are: {counted(enough.people, 'person')} and "
+        f"{counted(enough.prompts, 'prompt')} reach {wanted}{_extra_cost(inputs, enough)}."
+    )
+
+
+def _smallest_factor(is_enough: Callable[[float], bool], most: float) -> float | None:
+    """Return about the smallest factor above 1 that is enough."""
+    low, high = 1.0, 1.0
+    while not is_enough(high):
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
+    """Compare one label on more items with the planned labels per item, at the same money."""
+    size = inputs.size
+    if size.protocol == "spa" or size.labels_per_prompt < 1.5:
+        return []
+    most = replace(size, prompts=min(MOST_PROMPTS, size.answers))
+    other = quick_plan(most, inputs.target, inputs.variation)
+    if other.half_width > quick.half_width * 0.98:
+        return ["At the same money, more prompts with fewer labels each change little, because prompts hardly vary."]
+    return [
+        f"At the same money, {counted(most.prompts, 'prompt')} with one label each narrow the interval from "
+        f"± {points_text(quick.half_width, size.protocol)} to ± {points_text(other.half_width, size.protocol)}."
+    ]
+
+
+def _population_sentences(size: StudySize, target: Target, quick: QuickPlan) -> list[str]:
+    if quick.population == "people_and_prompts":
+        return []
+    if target.population == "people":
+        return ["The claim is about people like these and exactly these prompts."]
+    if size.protocol == "spa":
+        return [
+            "People read the same prompts, so the claim of this protocol is about exactly these prompts. It is about prompts like "
+            "these if nobody reads the prompts of somebody else."
+        ]
+    return [f"With fewer than {FEWEST_PROMPTS} prompts the claim is about exactly these prompts."]

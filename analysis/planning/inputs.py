@@ -1,0 +1,266 @@
+"""What a plan of a study's size is computed from. Nothing here loads numpy."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from analysis.stats.margin_names import NONINFERIORITY, SUPERIORITY_BY_MARGIN
+from analysis.stats.plan_budget import Pace, Prices
+from analysis.stats.plan_inputs import (
+    EQUIVALENCE,
+    MOST_ANSWERS,
+    MOST_PEOPLE,
+    MOST_PROMPTS,
+    StudySize,
+    Target,
+    Variation,
+)
+from studies.design.serialization import canonical_json
+from studies.models import Contrast, Item, Output, Section, Study
+from studies.protocols import REGISTRY
+from studies.stimuli.texts import word_count
+
+# Raise it if the same inputs give other numbers. Stored plans are then computed again.
+METHOD_VERSION = 1
+# Protocols of a section > the protocol of `plan_inputs` with the same headline. Best-worst choices are planned as rankings.
+PLANNED_AS = {
+    "rating": "rating",
+    "two_choice": "two_choice",
+    "ranking": "ranking",
+    "best_worst": "ranking",
+    "relative": "relative",
+    "spa": "spa",
+    "humanlike": "humanlike",
+    "marks": "marks",
+}
+# What an empty draft starts with.
+PEOPLE, PROMPTS, PROMPTS_EACH = 36, 60, 20
+# Texts of which the words are counted: enough for a mean.
+COUNTED_TEXTS = 300
+
+_Record = TypeVar("_Record", StudySize, Target, Variation, Pace, Prices)
+
+
+class InvalidPlanInputs(ValueError):
+    """Inputs that cannot be planned. ``errors``: field name > what to change."""
+
+    def __init__(self, errors: Mapping[str, str]):
+        super().__init__(" ".join(f"{name}: {text}" for name, text in errors.items()))
+        self.errors = dict(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """The size of a study, what it is to find, how much people and prompts vary, and what the work takes and costs.
+
+    ``prior``: where the variation comes from. The key of a public prior, ``pilot:<code of a study>``, ``file:<sha256>``, or '' if
+    a person entered it.
+    """
+
+    size: StudySize
+    target: Target = field(default_factory=Target)
+    variation: Variation = field(default_factory=Variation)
+    pace: Pace = field(default_factory=Pace)
+    prices: Prices = field(default_factory=Prices)
+    prior: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: _record_as_json(getattr(self, name)) for name in _RECORDS} | {"prior": self.prior}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "PlanInputs":
+        """Return the inputs. Raise InvalidPlanInputs with the faults of all fields."""
+        if not isinstance(data, Mapping):
+            raise InvalidPlanInputs(
+                {"inputs": "must be an object with size, target, variation, pace, prices and prior."}
+            )
+        errors: dict[str, str] = {}
+        if unknown := set(data) - {*_RECORDS, "prior"}:
+            errors[min(unknown)] = f"is not known. Use {', '.join(_RECORDS)} or prior."
+        prior = data.get("prior", "")
+        if not isinstance(prior, str) or len(prior) > 200:
+            errors["prior"] = "must be a text of at most 200 characters."
+        records = {name: _read_record(name, kind, data.get(name, {}), errors) for name, kind in _RECORDS.items()}
+        if errors:
+            raise InvalidPlanInputs(errors)
+        inputs = cls(**records, prior=prior)  # type: ignore[arg-type]  # without errors, each is a record
+        if problem := margin_problem(inputs.size, inputs.target):
+            raise InvalidPlanInputs({"margin": problem})
+        return inputs
+
+    def fingerprint(self) -> str:
+        """Return the sha256 of the inputs and of the version of the method."""
+        text = canonical_json({"inputs": self.as_json(), "method_version": METHOD_VERSION})
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_RECORDS: dict[str, Any] = {
+    "size": StudySize,
+    "target": Target,
+    "variation": Variation,
+    "pace": Pace,
+    "prices": Prices,
+}
+
+
+def margin_problem(size: StudySize, target: Target) -> str:
+    """Return why no study of this protocol can have the margin, or ''."""
+    low, high = size.bounds
+    reach = (high - low) / 2
+    if target.margin is not None and target.margin >= reach:
+        return f"{target.margin:g} is as large as the largest difference of this protocol, {reach:g}. Enter less."
+    return ""
+
+
+def build_record(kind: type[_Record], values: Mapping[str, Any], errors: dict[str, str]) -> _Record | None:
+    """Return the record, or None after adding what is wrong to ``errors``. The records name the field before a colon."""
+    try:
+        return kind(**values)
+    except ValueError as refused:
+        name, _, text = str(refused).partition(": ")
+        errors[name] = text
+        return None
+
+
+def _read_record(name: str, kind: type[_Record], data: Any, errors: dict[str, str]) -> _Record | None:
+    if not isinstance(data, Mapping):
+        errors[name] = "must be an object."
+        return None
+    known = {one.name: one.type for one in fields(kind)}
+    values: dict[str, Any] = {}
+    n_before = len(errors)
+    for key, value in data.items():
+        if key not in known:
+            errors[str(key)] = f"is not known. Use {', '.join(known)}."
+            continue
+        try:
+            values[key] = _read_value(value, known[key])
+        except (ValueError, OverflowError) as refused:
+            errors[key] = str(refused)
+    if kind is StudySize:
+        for key in ("protocol", "people", "prompts", "prompts_each"):
+            if key not in data:
+                errors[key] = "is missing."
+    return build_record(kind, values, errors) if len(errors) == n_before else None
+
+
+def _record_as_json(record: Any) -> dict[str, Any]:
+    """Return the values in the types of their fields, so that 1 and 1.0 have one fingerprint."""
+    return {one.name: _read_value(getattr(record, one.name), one.type) for one in fields(record)}
+
+
+def _read_value(value: Any, wanted: Any) -> Any:
+    """Return the value in the type of its field. Raise ValueError if it has none."""
+    if value is None and wanted == (float | None):
+        return None
+    if wanted is str:
+        if isinstance(value, str) and len(value) <= 500:
+            return value
+        raise ValueError("must be a text of at most 500 characters.")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{str(value)[:40]!r} is not a number.")
+    if wanted is int:
+        if value != value or value in (float("inf"), float("-inf")) or int(value) != value:
+            raise ValueError(f"{value!r} is not a whole number.")
+        return int(value)
+    return float(value)
+
+
+def inputs_from_draft(study: Study) -> PlanInputs:
+    """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything."""
+    section = planned_section(study)
+    size = _size(study, section)
+    return PlanInputs(size, _target(study, size), Variation(), _pace(study), _prices(study, section))
+
+
+def planned_section(study: Study) -> Section | None:
+    """Return the live section that the plan is about: that of the first primary comparison, or the first one."""
+    live = [
+        one
+        for one in study.sections.filter(purpose=Section.Purpose.LIVE).order_by("position")
+        if one.protocol in PLANNED_AS
+    ]
+    named = study.contrasts.filter(role=Contrast.Role.PRIMARY, section__isnull=False).values_list(
+        "section_id", flat=True
+    )
+    first = named.first()
+    return next((one for one in live if one.pk == first), live[0] if live else None)
+
+
+def items_per_prompt(section: Section) -> int:
+    """Return how many items of a section give one answer about a pair: its pairs, or its systems if each page shows one output."""
+    protocol = REGISTRY[section.protocol]
+    systems = list(section.study.systems.judged().order_by("name").values_list("pk", flat=True))
+    return max(1, len(protocol.turn_sets(section, systems)))
+
+
+def _size(study: Study, section: Section | None) -> StudySize:
+    if section is None:
+        return StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
+    each = max(1, section.m * study.batches_per_annotator // items_per_prompt(section))
+    prompts = min(MOST_PROMPTS, study.prompts.count() or max(PROMPTS, each))
+    each = min(each, prompts)
+    people = min(max(1, study.target_n or PEOPLE), MOST_PEOPLE, MOST_ANSWERS // each)
+    scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})
+    return StudySize(
+        protocol=PLANNED_AS[section.protocol],
+        people=people,
+        # People who see few prompts leave the others out.
+        prompts=min(prompts, people * each),
+        prompts_each=each,
+        points=min(100, max(2, len(scale.get("labels") or ()) or 5)),
+    )
+
+
+def _target(study: Study, size: StudySize) -> Target:
+    primary = list(study.contrasts.filter(role=Contrast.Role.PRIMARY))
+    first = primary[0] if primary else None
+    target = Target(tests=max(1, len(primary)))
+    if first is None:
+        return target
+    target = replace(target, significance=first.level, population=first.population or target.population)
+    goal = EQUIVALENCE if first.expected == Contrast.Expected.SAME else first.hypothesis
+    if goal == Contrast.Hypothesis.DIFFERENCE or not first.margin:
+        return target
+    # Where x is to be not worse or equal, the plan assumes no difference.
+    difference = 0.5 if goal in (EQUIVALENCE, NONINFERIORITY) else target.difference
+    wanted = replace(target, goal=goal, margin=first.margin, difference=difference)
+    if goal == SUPERIORITY_BY_MARGIN and size.null == 0.5:
+        wanted = replace(wanted, difference=min(0.95, max(difference, 0.6 + first.margin)))
+    return target if margin_problem(size, wanted) else wanted
+
+
+def _pace(study: Study) -> Pace:
+    prompts = [
+        word_count(text) + word_count(source)
+        for text, source in study.prompts.order_by("pk").values_list("text", "source")[:COUNTED_TEXTS]
+    ]
+    outputs = Output.objects.filter(system__in=study.systems.judged()).order_by("pk").values_list("text", flat=True)
+    words = [word_count(text) for text in outputs[:COUNTED_TEXTS]]
+    usual = Pace()
+    return replace(
+        usual,
+        words_per_prompt=round(sum(prompts) / len(prompts), 1) if prompts else usual.words_per_prompt,
+        words_per_output=round(sum(words) / len(words), 1) if words else usual.words_per_output,
+        words_per_minute=float(study.words_per_minute),
+    )
+
+
+def _prices(study: Study, section: Section | None) -> Prices:
+    usual = Prices()
+    return replace(
+        usual,
+        wage_per_hour=usual.wage_per_hour if study.wage_per_hour is None else float(study.wage_per_hour),
+        reward=None if study.reward is None else float(study.reward) * study.batches_per_annotator,
+        test_share=0.0 if section is None else _test_share(section),
+    )
+
+
+def _test_share(section: Section) -> float:
+    """Return the share of test questions among all items. The settings count them for each live item."""
+    if not section.items.filter(kind=Item.Kind.TEST).exists():
+        return 0.0
+    settings = REGISTRY[section.protocol].cleaned_settings(section)
+    per_item = (settings.get("positive_share") or 0) + (settings.get("negative_share") or 0)
+    return round(per_item / (1 + per_item), 4)

@@ -1,0 +1,171 @@
+"""What is stored of a simulated plan: its numbers, what each size costs, sequential designs and the advice."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from analysis.stats.plan_budget import Budget, plan_budget
+from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
+from analysis.stats.quick_power import Components, components
+
+from .advice import advice_sentences
+from .inputs import PlanInputs
+
+if TYPE_CHECKING:
+    from analysis.stats.planning import SimulatedSize, StudyPlan
+
+LOOKS = 5
+BET_RUNS = 400
+# Beyond this many answers, watching each person is not simulated.
+MOST_WATCHED_ANSWERS = 200_000
+SHAPES = {"obrien_fleming": "O'Brien and Fleming", "pocock": "Pocock"}
+
+
+def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
+    """Return the stored result of a plan, as JSON-safe values."""
+
+    def cost(size: StudySize) -> Budget:
+        return plan_budget(size, inputs.pace, inputs.prices)
+
+    def costs(sizes: "Iterable[SimulatedSize]") -> list[dict[str, Any]]:
+        return [cost(one.size).as_dict() for one in sizes]
+
+    def one_cost(found: "SimulatedSize | None") -> dict[str, Any] | None:
+        return cost(found.size).as_dict() if found else None
+
+    return {
+        "plan": plan.as_dict(),
+        "budget": cost(inputs.size).as_dict(),
+        "budgets": {
+            "people": costs(plan.people),
+            "prompts": costs(plan.prompts),
+            "protocols": costs(plan.protocols),
+            "needed_people": one_cost(plan.needed_people),
+            "needed_prompts": one_cost(plan.needed_prompts),
+        },
+        "sequential": compare_sequential(inputs, seed=plan.settings["seed"]),
+        "advice": advice_sentences(inputs),
+    }
+
+
+def sd_of_person(parts: Components, size: StudySize) -> float:
+    """Return the standard deviation of people's means about exactly these prompts. People who see other prompts differ more."""
+    each = 1 if size.protocol == "spa" else size.prompts_each
+    shown = size.prompts_each / size.prompts
+    return math.sqrt(parts.people + (parts.rest + parts.prompts * (1 - shown)) / each)
+
+
+def limit_of(size: StudySize, target: Target) -> float:
+    """Return the value of the headline that the claim excludes: the null, or the null moved by the margin."""
+    margin = target.margin or 0.0
+    return size.null + {"noninferiority": -margin, "superiority_by_margin": margin}.get(target.goal, 0.0)
+
+
+def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
+    """Return the fixed design, two group-sequential ones and one that is watched after each person, all with the same most people.
+
+    All are about exactly these prompts: evidence is added person by person. `wrong` is the probability of a claim if there is
+    no difference, or if it is exactly the margin.
+    """
+    size, target = inputs.size, inputs.target
+    looks = sorted({max(2, round(size.people * k / LOOKS)) for k in range(1, LOOKS + 1)})
+    if target.goal == EQUIVALENCE:
+        return {"reason": "A study of equivalence has a fixed size: it needs all of its people.", "designs": []}
+    if size.people < 6 or len(looks) < 2:
+        return {"reason": "With fewer than six people there is nothing to stop early.", "designs": []}
+    from analysis.stats.group_sequential import group_sequential_design
+    from analysis.stats.planning import PlanOptions, compute_group_sequential_power
+
+    parts = components(size, target, inputs.variation)
+    sd = sd_of_person(parts, size)
+    distance = parts.mean - limit_of(size, target)
+    options = PlanOptions(significance=target.significance, tests=target.tests)
+    each = plan_budget(size, inputs.pace, inputs.prices).total / size.people
+    designs = []
+    for name, at, shape in (
+        ("fixed", [size.people], "obrien_fleming"),
+        *(("group", looks, shape) for shape in SHAPES),
+    ):
+        found, null = (
+            compute_group_sequential_power(value, sd, at, shape=shape, options=options) for value in (distance, 0.0)
+        )
+        expected = found.detail["expected_n"]
+        boundaries = group_sequential_design([n / at[-1] for n in at], shape=shape, significance=target.level)
+        designs.append(
+            {
+                "name": name,
+                "shape": shape if name == "group" else "",
+                "power": found.power,
+                "power_error": found.detail["simulation_error"],
+                "wrong": null.power,
+                "wrong_error": null.detail["simulation_error"],
+                "expected_people": expected,
+                "most_people": size.people,
+                "expected_money": expected * each,
+                "most_money": size.people * each,
+                "looks": [
+                    {"people": n, "p": float(p), "z": float(z), "stops": stops}
+                    for n, p, z, stops in zip(
+                        at, boundaries.nominal, boundaries.z, found.detail["stopping"], strict=True
+                    )
+                ],
+            }
+        )
+    if size.answers <= MOST_WATCHED_ANSWERS:
+        designs.append(_watched(inputs, limit_of(size, target), each, seed))
+    return {"reason": "", "designs": designs}
+
+
+def _watched(inputs: PlanInputs, limit: float, each: float, seed: int) -> dict[str, Any]:
+    """Return the anytime-valid design: bets against the limit after every person."""
+    from analysis.stats.bootstrap import monte_carlo_error
+    from analysis.stats.planning import wrong_target
+
+    size, target = inputs.size, inputs.target
+    claims, stops = _bets(inputs, target, limit, (seed, 1_000_001))
+    wrong, _ = _bets(inputs, wrong_target(size, target, inputs.variation), limit, (seed, 1_000_002))
+    expected = sum(stops) / len(stops)
+    return {
+        "name": "anytime",
+        "shape": "",
+        "power": claims,
+        "power_error": monte_carlo_error(claims, BET_RUNS),
+        "wrong": wrong,
+        "wrong_error": monte_carlo_error(wrong, BET_RUNS),
+        "expected_people": expected,
+        "most_people": size.people,
+        "expected_money": expected * each,
+        "most_money": size.people * each,
+        "looks": [],
+    }
+
+
+def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...]) -> tuple[float, list[int]]:
+    """Return the share of studies whose bets refute the limit, and after how many people each study ends."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from analysis.stats.betting import log_wealth
+    from analysis.stats.planning import assign_prompts, simulate_answers
+
+    size = inputs.size
+    rng = np.random.default_rng(seed)
+    low, high = size.bounds
+    threshold = math.log(1 / target.level)
+    n_blocks = max(20, math.ceil(BET_RUNS * size.answers / 400_000))
+    refuted, ends = 0, []
+    for block in range(n_blocks):
+        runs = BET_RUNS // n_blocks + (block < BET_RUNS % n_blocks)
+        if not runs:
+            break
+        people, prompts = assign_prompts(size, rng)
+        about_these = replace(target, population="people")
+        values = simulate_answers(size, about_these, inputs.variation, people, prompts, runs=runs, rng=rng)
+        means = values if size.protocol == "spa" else values.reshape(runs, size.people, -1).mean(axis=2)
+        scaled = np.clip((means - low) / (high - low), 0.0, 1.0)
+        for row in scaled:
+            crossed = np.flatnonzero(log_wealth(row, (limit - low) / (high - low), level=1 - target.level) >= threshold)
+            refuted += bool(len(crossed))
+            ends.append(int(crossed[0]) + 1 if len(crossed) else size.people)
+    return refuted / len(ends), ends
