@@ -1,8 +1,7 @@
 """Plans of a study's size for tests, without their simulation."""
 
-from dataclasses import asdict
-from hashlib import sha256
-
+from analysis.planning.inputs import METHOD_VERSION, PlanInputs
+from analysis.planning.run import FORMAT
 from analysis.stats.plan_budget import Pace, Prices, plan_budget
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from analysis.stats.planning import SimulatedSize, assemble_plan
@@ -30,21 +29,16 @@ def planned_size(study: Study, *, target: Target | None = None, prices: Prices |
     target, prices, variation, pace = target or Target(), prices or Prices(), Variation(), Pace()
     planned = SimulatedSize(kind="planned", size=size, difference=target.difference, **PLANNED)
     null = SimulatedSize(kind="null", size=size, difference=0.5, **PLANNED | {"power": 0.05, "wrong_direction": None})
+    inputs = PlanInputs(size, target, variation, pace, prices)
+    settings = {"seed": 1, "n_draws": 0, "prior": "", "method_version": METHOD_VERSION}
     return SizePlan.objects.create(
         study=study,
-        inputs={
-            "size": asdict(size),
-            "target": asdict(target),
-            "variation": asdict(variation),
-            "pace": asdict(pace),
-            "prices": asdict(prices),
-            "prior": "",
-        },
-        fingerprint=sha256(repr((size, target, prices)).encode()).hexdigest(),
+        inputs=inputs.as_json(),
+        fingerprint=inputs.fingerprint(),
         seed=1,
         result={
-            "format": "heval.size_plan/1",
-            "plan": assemble_plan(size, target, variation, [planned, null], settings={"seed": 1}).as_dict(),
+            "format": FORMAT,
+            "plan": assemble_plan(size, target, variation, [planned, null], settings=settings).as_dict(),
             "budget": plan_budget(size, pace, prices).as_dict(),
         },
     )

@@ -106,7 +106,7 @@ def serialize_size_plan(study: Study) -> dict[str, Any]:
     detectable = {name: plan[name] for name in ("detectable", "detectable_error") if name in plan}
     return {
         "size_plan": {
-            "format": chosen.result["format"],
+            "method_version": plan["settings"].get("method_version"),
             "fingerprint": chosen.fingerprint,
             "inputs": chosen.inputs,
             "seed": chosen.seed,

@@ -8,6 +8,7 @@ A plan depends on assumptions about annotators before the study. It is not obser
 data.
 """
 
+from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._choices import simulate_choice_power, simulate_strategy_power_and_effort
 from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
@@ -34,7 +35,6 @@ from analysis.stats.planning._simulation import (
     simulate,
     validate_simulation_size,
 )
-from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._spa import simulate_spa_power
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
-from analysis.stats.planning._answers import assign_prompts, simulate_answers
-from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.plan_sizes import (
     needed_people,
     needed_prompts,
@@ -19,6 +17,8 @@ from analysis.stats.plan_sizes import (
     other_protocols,
     wrong_target,
 )
+from analysis.stats.planning._answers import assign_prompts, simulate_answers
+from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.results import Record
 
 # Runs of the planned size, and of each other size. The Monte-Carlo errors of a power of .8 are .009 and .018.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.plan_inputs import EQUIVALENCE, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.plan_sizes import most_power_by_people
 from analysis.stats.planning._parts import OTHER_RUNS, RUNS, SimulatedSize, plan_parts, simulate_part
 from analysis.stats.planning._simulation import SimulationCancelled
-from analysis.stats.plan_sizes import most_power_by_people
 from analysis.stats.results import Record
 
 _NORMAL = NormalDist()

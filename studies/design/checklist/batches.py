@@ -9,8 +9,8 @@ from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
 from studies.models import Batch, Contrast, Item, Placement, Section, Study
 from studies.protocols import REGISTRY, Problem, ShownSystems
 
-from .coverage import coverage_problems, ready_made_batch_problems
 from .populations import SectionPrompts, describe_populations, population_problems
+from .unanswered import ready_made_batch_problems, unanswered_prompt_problems
 
 # The checklist draws at least this many trial batches if the target needs them. The launch draws all of them.
 MIN_TRIAL_BATCHES = 200
@@ -109,7 +109,9 @@ def trial_batch_problems(study: Study, trial: TrialBatches, drawing: BatchDraw |
     if drawing is None:
         yield from ready_made_batch_problems(study, trial.n_wanted)
     else:
-        yield from coverage_problems(drawing, trial.answered, trial.prompts_by_section, trial.n_read, trial.n_wanted)
+        yield from unanswered_prompt_problems(
+            drawing, trial.answered, trial.prompts_by_section, trial.n_read, trial.n_wanted
+        )
 
 
 def _can_estimate(section, contrast) -> bool:

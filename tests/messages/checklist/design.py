@@ -238,7 +238,7 @@ LINES = {
             on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
         ),
     ],
-    f"{D}:coverage_problems": [
+    f"{D}:unanswered_prompt_problems": [
         (
             "Section 1: a target of 1 leaves 2 of 6 prompts without answers",
             "Raise the target to 2, or use fewer prompts",

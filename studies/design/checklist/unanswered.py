@@ -10,7 +10,7 @@ from studies.protocols import REGISTRY, Problem
 from .populations import SectionPrompts
 
 
-def coverage_problems(
+def unanswered_prompt_problems(
     drawing: BatchDraw,
     sections_by_contrast: Mapping[Contrast, Collection[Section]],
     prompts_by_section: Mapping[int, SectionPrompts],
