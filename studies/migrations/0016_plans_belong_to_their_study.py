@@ -5,7 +5,7 @@ from django.db import migrations
 from studies.models.triggers import append_only_operation, only_on_postgresql
 
 TABLE = "studies_sizeplan"
-DRAFTS_PASS = """
+OF_DRAFTS = """
   IF TG_OP = 'DELETE' AND EXISTS (SELECT 1 FROM studies_study s WHERE s.id = OLD.study_id AND s.state = 'draft') THEN
     RETURN OLD;
   END IF;
@@ -30,6 +30,6 @@ class Migration(migrations.Migration):
     dependencies = [("studies", "0015_plans_of_size")]
 
     operations = [
-        _replaced(append_only_operation(TABLE, DRAFTS_PASS), append_only_operation(TABLE)),
+        _replaced(append_only_operation(TABLE, OF_DRAFTS), append_only_operation(TABLE)),
         only_on_postgresql(OWN_PLAN, ANY_PLAN),
     ]

@@ -42,7 +42,7 @@ class SizePlan(AppendOnlyModel):
     at = models.DateTimeField(db_default=Now())
     by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
 
-    objects = SizePlanQuerySet.as_manager()
+    objects = SizePlanQuerySet.as_manager()  # type: ignore[misc]  # the plugin knows no queryset of a subclass here
 
     class Meta:
         ordering = ["-pk"]
