@@ -3,10 +3,18 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from analysis.stats.margin_names import NONINFERIORITY
-from analysis.stats.plan_budget import Budget, plan_budget
+from analysis.report.plan_sentences import (
+    counted,
+    goal_text,
+    inconclusive_sentence,
+    money_text,
+    percent,
+    points_text,
+    power_text,
+    size_sentence,
+)
+from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import (
-    EQUIVALENCE,
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
     MOST_ANSWERS,
@@ -20,78 +28,19 @@ from analysis.stats.quick_power import QuickPlan, quick_plan
 
 from .inputs import PlanInputs
 
+__all__ = [
+    "advice_sentences",
+    "counted",
+    "finding_sentence",
+    "money_text",
+    "percent",
+    "points_text",
+    "power_text",
+    "size_sentence",
+]
+
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
-
-
-def percent(share: float) -> str:
-    """Return a probability in whole percent, which never rounds to certainty.
-
-    >>> percent(0.776), percent(0.9999)
-    ('78 %', 'more than 99 %')
-    """
-    return "more than 99 %" if share > 0.99 else f"{100 * share:.0f} %"
-
-
-def power_text(power: float) -> str:
-    """Return a power with two decimals, as papers print it. It never rounds to certainty.
-
-    >>> power_text(0.554), power_text(0.9999), power_text(0.0)
-    ('.55', 'above .99', '.00')
-    """
-    return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
-
-
-def points_text(value: float, protocol: str) -> str:
-    """Return a distance on the scale of a protocol's headline, with its unit.
-
-    >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
-    ('7.2 points', '0.30 scale points', '4.2 score points')
-    """
-    if protocol == "relative":
-        return f"{value:.2f} scale points"
-    return f"{value:.1f} score points" if protocol == "marks" else f"{100 * value:.1f} points"
-
-
-def money_text(amount: float, currency: str) -> str:
-    return f"{amount:,.0f} {currency}"
-
-
-def counted(n: float, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "prompt"), counted(1200, "prompt"), counted(1, "person")
-    ('1 prompt', '1,200 prompts', '1 person')
-    """
-    plural = "people" if noun == "person" else f"{noun}s"
-    return f"{n:,.0f} {noun if n == 1 else plural}"
-
-
-def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
-    """Return people, prompts, labels, minutes and money in a sentence."""
-    labels = size.labels_per_prompt
-    times = "once" if labels == 1 else f"{labels:.3g} times"
-    most_of = f"every prompt judged {times}" if size.protocol != "spa" else f"every prompt read {times}"
-    return (
-        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
-    )
-
-
-def goal_text(size: StudySize, target: Target) -> str:
-    """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol == "humanlike" else ""
-    assumed = f"{100 * target.difference:.4g} %"
-    if target.goal == "difference":
-        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
-    margin = points_text(target.margin or 0.0, size.protocol)
-    if target.goal == EQUIVALENCE:
-        claim = f"Shows that x and y differ by less than {margin}"
-    elif target.goal == NONINFERIORITY:
-        claim = f"Shows that x is not worse than y by more than {margin}"
-    else:
-        claim = f"Shows that x is better than y by more than {margin}"
-    return f"{claim}, if {assumed} prefer x,"
 
 
 def finding_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
@@ -110,16 +59,8 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
         *_resource_sentences(inputs, quick),
         *_labels_sentences(inputs, quick),
         *_population_sentences(size, target, quick),
-        inconclusive_sentence(size, target, quick),
+        inconclusive_sentence(size, target, quick.half_width),
     ]
-
-
-def inconclusive_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
-    width = points_text(quick.half_width, size.protocol)
-    if target.goal == EQUIVALENCE:
-        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
-    # An interval that holds the null has one end at least half its width away from it.
-    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
 
 
 def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
