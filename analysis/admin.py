@@ -171,3 +171,4 @@ class AnalysisRunAdmin(ReadOnlyAdmin):
 
 
 from .coding import admin as coding_admin  # noqa: E402, F401 - importing it registers the coding workspace
+from .planning import admin as planning_admin  # noqa: E402, F401 - importing it registers the page Plan

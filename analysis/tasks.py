@@ -1,6 +1,7 @@
 """Jobs that plan studies, build reports and export files, screen annotators, and compute, compare and combine metrics; periodic tasks."""
 
 from django.core.exceptions import PermissionDenied
+from django.urls import reverse
 
 from studies.models import Job
 from studies.services import jobs
@@ -65,7 +66,7 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
     plan = planning.compute_plan(job.study, job.by, PlanInputs.from_json(job.arguments["inputs"]), progress)
-    return {"plan": plan.pk}
+    return {"plan": plan.pk, "url": f"{reverse('admin:studies_plan', args=[job.study_id])}?plan={plan.pk}"}
 
 
 @jobs.register("export", user_facing_errors=(parquet.ParquetNotInstalled,))

@@ -16,6 +16,7 @@ from analysis.stats.plan_inputs import (
     Target,
     Variation,
 )
+from analysis.stats.priors import DEFAULT_PRIOR
 from studies.design.serialization import canonical_json
 from studies.models import Contrast, Item, Output, Section, Study
 from studies.protocols import REGISTRY
@@ -171,7 +172,8 @@ def inputs_from_draft(study: Study) -> PlanInputs:
     """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything."""
     section = planned_section(study)
     size = _size(study, section)
-    return PlanInputs(size, _target(study, size), Variation(), _pace(study), _prices(study, section))
+    prior = DEFAULT_PRIOR
+    return PlanInputs(size, _target(study, size), prior.variation, _pace(study), _prices(study, section), prior.key)
 
 
 def planned_section(study: Study) -> Section | None:

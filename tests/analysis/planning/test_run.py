@@ -44,7 +44,7 @@ def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):  # noq
     assert jobs.run_waiting_jobs() == 1
     job.refresh_from_db()
     plan = draft.size_plans.get()
-    assert job.state == Job.State.DONE and job.result == {"plan": plan.pk}
+    assert job.state == Job.State.DONE and job.result["plan"] == plan.pk
     assert plan.inputs == inputs().as_json() and plan.by == owner
     assert set(plan.result) == {"format", "plan", "budget", "budgets", "sequential", "advice"}
     json.dumps(plan.result, allow_nan=False)

@@ -1,0 +1,152 @@
+"""The page Plan of a study, in the frame of the admin."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+
+from studies.access import Action, get_study
+from studies.admin import study_page
+from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
+from studies.models import Job, SizePlan, Study
+from studies.services.lifecycle import ActionRefused
+
+from .forms import PlanForm, form_values
+from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
+from .page import live_context, public_numbers, stored_context
+from .run import KIND, choose_plan, request_plan
+
+# Stored plans that the page lists.
+MOST_LISTED = 20
+
+
+@admin.register(SizePlan)
+class SizePlanAdmin(ReadOnlyAdmin):
+    """Registered only for its page addresses; the page Plan lists its rows."""
+
+    def has_module_permission(self, request):
+        return False
+
+    def changelist_view(self, request, extra_context=None):
+        return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
+
+    def get_urls(self):
+        wrap = self.admin_site.admin_view
+        return [
+            path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
+            path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
+            path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
+            *super().get_urls(),
+        ]
+
+    def plan_view(self, request, pk):
+        """Show the form with its numbers, or only the numbers for the page's script (``part=live``)."""
+        study = get_study(request.user, Action.VIEW, pk=pk)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET"])
+        if not study.is_draft:
+            return self._render(request, study, None, study.size_plan)
+        shown = _asked_plan(request, study)
+        form = PlanForm(_start(study, shown), request.GET.dict())
+        if request.GET.get("part") == "live":
+            context = self._live(request, study, form) | {"shown": shown}
+            return TemplateResponse(
+                request, "admin/analysis/plan/_live.html", context, status=200 if form.is_valid() else 422
+            )
+        return self._render(request, study, form, shown)
+
+    def simulate_view(self, request, pk):
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        shown = _asked_plan(request, study)
+        form = PlanForm(_start(study, shown), request.POST.dict())
+        if not form.is_valid():
+            return self._render(request, study, form, shown, status=422)
+        try:
+            job = request_plan(study, request.user, form.inputs)
+        except ActionRefused as refused:
+            messages.warning(request, str(refused))
+            return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
+        return HttpResponseRedirect(_job_target(study, job))
+
+    def choose_view(self, request, pk):
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        plan = study.size_plans.filter(pk=parse_row_id(request.POST.get("plan", ""))).first()
+        try:
+            if plan is None:
+                raise ActionRefused("This study has no such plan. Choose a plan from the list.")
+            changed = choose_plan(study, plan, request.user, sets_target="sets_target" in request.POST)
+        except ActionRefused as refused:
+            messages.warning(request, str(refused))
+        else:
+            messages.success(request, " ".join(["This is the study's plan now.", *changed]))
+        return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
+
+    def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
+        """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""
+        context: dict[str, Any] = {"study": study, "form": form, "is_valid": form.is_valid()}
+        if not context["is_valid"]:
+            return context
+        stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint()).first()
+        return context | {
+            "stored": stored_context(stored, study.currency) if stored else None,
+            "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
+            "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
+            **live_context(form.inputs, study.currency),
+        }
+
+    def _render(
+        self, request: HttpRequest, study: Study, form: PlanForm | None, shown: SizePlan | None, status: int = 200
+    ) -> HttpResponse:
+        context: dict[str, Any] = {
+            "title": "Plan",
+            "here": "Plan" if study.is_draft else "",
+            "form": form,
+            "shown": shown,
+            "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
+            "plans": _listed_plans(study),
+            "job": study.jobs.filter(kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING]).first(),
+            **public_numbers(),
+        }
+        if form is not None:
+            context |= self._live(request, study, form)
+        elif shown is not None:
+            context["stored"] = stored_context(shown, study.currency)
+        return study_page.render_study_page(
+            request, self.admin_site, "admin/analysis/plan/plan.html", study, context, status
+        )
+
+
+def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
+    """Return the plan that the address names, or else the chosen one."""
+    asked = parse_row_id(request.GET.get("plan") or request.POST.get("plan", ""))
+    return (study.size_plans.filter(pk=asked).first() if asked else None) or study.size_plan
+
+
+def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
+    if shown is not None:
+        try:
+            return PlanInputs.from_json(shown.inputs)
+        except InvalidPlanInputs:  # a plan of another version of heval
+            pass
+    return inputs_from_draft(study)
+
+
+def _listed_plans(study: Study) -> list[dict[str, Any]]:
+    rows = study.size_plans.select_related("by").defer("inputs")[:MOST_LISTED]
+    return [
+        {"plan": plan, "planned": plan.result["plan"]["planned"], "is_chosen": plan.pk == study.size_plan_id}
+        for plan in rows
+    ]
+
+
+def _job_target(study: Study, job: Job) -> str:
+    """Return the page of the job, or that of its plan if it has ended."""
+    if job.state == Job.State.DONE:
+        return f"{reverse('admin:studies_plan', args=[study.pk])}?plan={job.result['plan']}"
+    return reverse("admin:studies_job_page", args=[job.code])

@@ -1,0 +1,216 @@
+"""What the page Plan shows: approximate numbers of the current inputs, and what a stored plan says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.stats.plan_budget import plan_budget
+from analysis.stats.plan_inputs import StudySize
+from analysis.stats.plan_sizes import other_protocols
+from analysis.stats.priors import OBSERVED_DIFFERENCES, PRIORS
+from analysis.stats.quick_power import quick_plan, smallest_difference
+from studies.models import SizePlan
+
+from .advice import (
+    advice_sentences,
+    counted,
+    finding_sentence,
+    money_text,
+    percent,
+    points_text,
+    power_text,
+    size_sentence,
+)
+from .curves import design_curves
+from .forms import PROTOCOL_LABELS
+from .inputs import PlanInputs
+from .results import SHAPES
+
+# Prompts that a person reads in the comparison with SPA.
+SPA_PROMPTS_EACH = 4
+DESIGN_NAMES = {
+    "fixed": "Fixed size",
+    "group": "Five looks",
+    "anytime": "After every person",
+}
+
+
+def live_context(inputs: PlanInputs, currency: str) -> dict[str, Any]:
+    """Return the approximate numbers of a plan. It takes milliseconds and loads no numpy."""
+    size, target = inputs.size, inputs.target
+    budget = plan_budget(size, inputs.pace, inputs.prices)
+    quick = quick_plan(size, target, inputs.variation)
+    found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
+    return {
+        "size_sentence": size_sentence(size, budget, currency),
+        "finding_sentence": finding_sentence(size, target, quick),
+        "recruits": _recruits(inputs, currency),
+        "is_difference": target.goal == "difference",
+        "smallest": None if found is None else f"{100 * found:.1f} %",
+        "wanted": percent(target.wanted),
+        "advice": advice_sentences(inputs),
+        "curves": design_curves(inputs, currency),
+        "protocols": _protocol_rows(inputs, currency),
+    }
+
+
+def _recruits(inputs: PlanInputs, currency: str) -> str:
+    budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
+    arriving = f" of {counted(budget.arriving, 'person')} who arrive" if budget.arriving > budget.starting else ""
+    screened = f", screened-out people {money_text(budget.screen_outs, currency)}" if budget.screen_outs else ""
+    return (
+        f"{counted(budget.starting, 'person')}{arriving} start, {budget.finishing} finish and are paid, {inputs.size.people} count. "
+        f"Each gets {budget.reward:.2f} {currency}. Pay {money_text(budget.pay, currency)}{screened}, "
+        f"fees {money_text(budget.fees, currency)}."
+    )
+
+
+def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
+    """Return the same question in other protocols. A margin is on the scale of its own protocol, so a plan with one has no others."""
+    others = other_protocols(inputs.size, SPA_PROMPTS_EACH) if inputs.target.goal == "difference" else []
+    rows = []
+    for size in (inputs.size, *others) if others else ():
+        budget = plan_budget(size, inputs.pace, inputs.prices)
+        quick = quick_plan(size, inputs.target, inputs.variation)
+        rows.append(
+            _protocol_row(size, budget.as_dict(), quick.population, currency)
+            | {
+                "is_planned": size == inputs.size,
+                "power": power_text(quick.power),
+                "width": f"± {points_text(quick.half_width, size.protocol)}",
+            }
+        )
+    return rows
+
+
+def _protocol_row(size: StudySize, budget: Mapping[str, Any], population: str, currency: str) -> dict[str, Any]:
+    return {
+        "protocol": PROTOCOL_LABELS[size.protocol],
+        "people": size.people,
+        "prompts_each": size.prompts_each,
+        "minutes": f"{budget['minutes_each']:.0f}",
+        "money": money_text(budget["total"], currency),
+        "about": "people and prompts" if population == "people_and_prompts" else "people, these prompts",
+    }
+
+
+def public_numbers() -> dict[str, Any]:
+    """Return the observed differences and variations, each with its source."""
+    return {
+        "differences": [{"text": f"{100 * one.probability:.1f}", "observed": one} for one in OBSERVED_DIFFERENCES],
+        "priors": PRIORS,
+    }
+
+
+def _with_error(value: float | None, error: float | None, scale: float = 100, unit: str = " %") -> str:
+    """Return a number with its Monte-Carlo standard error."""
+    if value is None:
+        return "–"
+    digits = 1 if scale == 100 or abs(scale * value) >= 10 else 3
+    own = f"{scale * value:.{digits}f}{unit}"
+    return own if error is None else f"{own} (± {scale * error:.{max(digits, 2)}f})"
+
+
+def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
+    """Return what the simulated studies of a stored plan said, beside the approximate numbers."""
+    inputs = PlanInputs.from_json(plan.inputs)
+    size, target, result = inputs.size, inputs.target, plan.result
+    simulated = result["plan"]
+    planned, wrong = simulated["planned"], simulated["false_decision"]
+    quick = quick_plan(size, target, inputs.variation)
+    scale, unit = _scale(size.protocol)
+    found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
+    rows = [
+        ("Power", percent(quick.power), _with_error(planned["power"], planned["power_error"])),
+        (
+            "Interval, half its width",
+            points_text(quick.half_width, size.protocol),
+            _with_error(planned["half_width"], planned["half_width_error"], scale, unit),
+        ),
+        (
+            f"Smallest difference found with {percent(target.wanted)} power",
+            "–" if found is None else f"{100 * found:.1f} %",
+            _with_error(simulated["detectable"], simulated["detectable_error"]),
+        ),
+        ("Any decision", "–", _with_error(planned["decided"], planned["decided_error"])),
+        (
+            "A claim of the opposite",
+            "–",
+            _with_error(planned["wrong_direction"], planned["wrong_direction_error"]),
+        ),
+        (_wrong_label(target.goal), f"{100 * target.level:.3g} % at most", _with_error(wrong["power"], wrong["power_error"])),
+    ]
+    return {
+        "plan": plan,
+        "seed": str(plan.seed),
+        "sentence": size_sentence(size, plan_budget(size, inputs.pace, inputs.prices), currency),
+        "runs": planned["runs"],
+        "rows": rows,
+        "by_bets": percent(planned["by_bets"]) if planned["by_bets"] else "",
+        "needed": _needed_sentences(result, currency),
+        "protocols": _simulated_protocols(result, currency),
+        "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
+        "looks": [one for one in result["sequential"]["designs"] if one["name"] == "group"],
+        "no_designs": result["sequential"]["reason"],
+        "prior": inputs.variation.source,
+        "inputs": inputs,
+    }
+
+
+def _scale(protocol: str) -> tuple[float, str]:
+    if protocol == "relative":
+        return 1.0, " scale points"
+    return (1.0, " score points") if protocol == "marks" else (100.0, " points")
+
+
+def _wrong_label(goal: str) -> str:
+    if goal == "difference":
+        return "A claim where there is no difference"
+    return "A claim where the difference is the margin"
+
+
+def _needed_sentences(result: Mapping[str, Any], currency: str) -> list[str]:
+    found = []
+    for name, text in (
+        ("needed_people", "{people} with the same prompts"),
+        ("needed_prompts", "{prompts} with the same people and answers"),
+    ):
+        one = result["plan"][name]
+        if one is None:
+            continue
+        size = one["size"]
+        who = text.format(people=counted(size["people"], "person"), prompts=counted(size["prompts"], "prompt"))
+        money = money_text(result["budgets"][name]["total"], currency)
+        found.append(f"{who} have the power {_with_error(one['power'], one['power_error'])}, for {money}.")
+    return found
+
+
+def _simulated_protocols(result: Mapping[str, Any], currency: str) -> list[dict[str, Any]]:
+    found = result["plan"]["protocols"]
+    if len(found) < 2:
+        return []
+    rows = []
+    for one, budget in zip(found, result["budgets"]["protocols"], strict=True):
+        size = StudySize(**one["size"])
+        scale, unit = _scale(size.protocol)
+        rows.append(
+            _protocol_row(size, budget, one["population"], currency)
+            | {
+                "is_planned": one["kind"] == "planned",
+                "power": _with_error(one["power"], one["power_error"]),
+                "width": f"± {_with_error(one['half_width'], None, scale, unit)}",
+            }
+        )
+    return rows
+
+
+def _design_row(one: Mapping[str, Any], currency: str) -> dict[str, Any]:
+    return {
+        "name": DESIGN_NAMES[one["name"]],
+        "shape": SHAPES.get(one["shape"], "anytime-valid bets" if one["name"] == "anytime" else ""),
+        "power": _with_error(one["power"], one["power_error"]),
+        "wrong": _with_error(one["wrong"], one["wrong_error"]),
+        "people": f"{one['expected_people']:.0f}",
+        "most_people": one["most_people"],
+        "money": money_text(one["expected_money"], currency),
+        "most_money": money_text(one["most_money"], currency),
+    }

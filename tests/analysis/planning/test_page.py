@@ -1,0 +1,166 @@
+"""The page Plan: live numbers without numpy, the form, simulated plans and their choice."""
+
+import re
+import subprocess
+import sys
+from html import unescape
+
+import pytest
+from django.urls import reverse
+
+from analysis.planning.forms import PlanForm
+from analysis.planning.inputs import PlanInputs, inputs_from_draft
+from studies.admin import workflow
+from studies.models import StudyMember
+from studies.services import jobs
+from tests.builders import add_choice, choice_study, draft_study, user
+
+from .quick import few_runs, inputs  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner():
+    return user("owner")
+
+
+@pytest.fixture
+def draft(owner):
+    study = draft_study(owner=owner)
+    add_choice(study, m=6)
+    return study
+
+
+@pytest.fixture
+def asking(client, owner, draft):
+    client.force_login(owner)
+
+    def ask(study=draft, **sent):
+        return client.get(reverse("admin:studies_plan", args=[study.pk]), sent)
+
+    return ask
+
+
+def words(response) -> str:
+    """The text that a reader sees, without markup."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+def test_a_draft_is_linked_to_its_plan_and_shows_what_it_can_find(draft, asking):
+    assert {step.name: step.url for step in workflow.workflow_steps(draft)}["Plan"]
+    said = words(asking())
+    assert "6 people, 2 prompts each, every prompt judged once, " in said
+    assert "Finds 60 % against 50 % with " in said and " power (approximate). Expected interval: ± " in said
+    assert "An inconclusive result would not mean that the systems are equal" in said
+    assert "Simulate this plan" in said
+
+
+def test_an_empty_draft_has_a_plan_too(owner, asking):
+    said = words(asking(draft_study(owner=owner, systems=(), prompts=0, target_n=None, reward=None)))
+    assert "36 people, 20 prompts each, every prompt judged 12 times, 35 minutes, 269 USD with fees." in said
+
+
+def test_the_script_gets_the_numbers_alone(asking):
+    response = asking(part="live", people="40", prompts="60", prompts_each="20")
+    assert "<html" not in response.content.decode()
+    assert "40 people, 20 prompts each" in words(response)
+
+
+@pytest.mark.parametrize(
+    "sent, field, advice",
+    [
+        ({"people": "1000000"}, "people", "less than or equal to 100000"),
+        ({"prompts": "0"}, "prompts", "greater than or equal to 1"),
+        ({"prompts_each": "13"}, "prompts_each", "more than the 12 prompts"),
+        ({"sd_prompts": "-1", "prior": ""}, "sd_prompts", "greater than or equal to 0"),
+        ({"goal": "equivalence"}, "margin", "Declare the largest difference that does not matter"),
+        ({"goal": "equivalence", "margin": "0.5"}, "margin", "as large as the largest difference"),
+        ({"points": "4.5", "protocol": "rating"}, "points", "whole number"),
+        ({"prior": "nobody"}, "prior", "nobody is not one of the available choices"),
+    ],
+)
+def test_a_wrong_number_is_named_with_what_to_change(sent, field, advice, asking):
+    response = asking(part="live", **sent)
+    assert response.status_code == 422
+    assert f'href="#plan-{field}"' in response.content.decode()
+    assert advice in words(response)
+
+
+def test_a_public_prior_counts_before_the_numbers_beside_it():
+    form = PlanForm(inputs(), {"prior": "choices_neighbours", "sd_prompts": "3"})
+    assert form.is_valid() and form.inputs.variation.sd_prompts == 0.75
+    assert form["sd_prompts"].value() == 0.75, "the page shows other numbers than those that count"
+    assert PlanForm(inputs(), {"prior": "", "sd_prompts": "3"}).is_valid()
+
+
+def test_the_form_returns_the_inputs_that_it_shows(draft):
+    start = inputs_from_draft(draft)
+    form = PlanForm(start, {})
+    assert form.is_valid(), form.errors
+    assert form.inputs == start and form.inputs.fingerprint() == start.fingerprint()
+    assert PlanInputs.from_json(start.as_json()) == start
+
+
+def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_runs):  # noqa: F811 - the fixture of that name
+    page = asking(people="12", prompts_each="4").content.decode()
+    form = page[page.index("studies/sizeplan") :]
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page[page.index("Simulate") - 6000 :]))
+    assert form and hidden["people"] == "12"
+    response = client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), hidden)
+    assert "/job/" in response.url
+    jobs.run_waiting_jobs()
+    plan = draft.size_plans.get()
+    ended = client.get(response.url)
+    assert f"?plan={plan.pk}" in ended.content.decode()
+    said = words(asking(plan=plan.pk))
+    assert "heval simulated 40 studies with these settings" in said
+    assert "Use this plan" in said and "Simulate this plan" not in said
+    assert "Fixed or sequential" in said and "After every person" in said
+    client.post(reverse("admin:studies_plan_choose", args=[draft.pk]), {"plan": plan.pk, "sets_target": "on"})
+    draft.refresh_from_db()
+    assert draft.size_plan == plan and draft.target_n == plan.result["budget"]["finishing"]
+    assert client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), hidden).url.endswith(f"?plan={plan.pk}")
+
+
+def test_the_plan_of_another_study_cannot_be_chosen(draft, client, asking):
+    for sent in ("", "999", "x" * 30):
+        client.post(reverse("admin:studies_plan_choose", args=[draft.pk]), {"plan": sent})
+    draft.refresh_from_db()
+    assert draft.size_plan is None
+    assert "This study has no such plan." in words(asking())
+
+
+def test_after_the_launch_the_page_is_read_only(owner, client, asking):
+    study = choice_study(by=owner)
+    said = words(asking(study))
+    assert "No plan was chosen before the launch." in said and "Simulate" not in said
+    response = client.post(reverse("admin:studies_plan_simulate", args=[study.pk]), {})
+    assert response.status_code == 302 and not study.jobs.filter(kind="plan_size").exists()
+
+
+def test_viewers_see_the_numbers_and_no_button(draft, client, asking):
+    viewer = user("viewer")
+    StudyMember.objects.create(study=draft, user=viewer, role="viewer")
+    client.force_login(viewer)
+    said = words(asking())
+    assert "Finds 60 %" in said and "Simulate" not in said
+    assert client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), {}).status_code == 403
+
+
+def test_the_page_costs_the_same_queries_whatever_is_stored(draft, asking, django_assert_max_num_queries):
+    with django_assert_max_num_queries(30):
+        asking()
+
+
+def test_live_numbers_load_no_numpy():
+    code = (
+        "import sys, django; django.setup()\n"
+        "from analysis.planning.page import live_context\n"
+        "from analysis.planning.inputs import PlanInputs\n"
+        "from analysis.stats.plan_inputs import StudySize\n"
+        "live_context(PlanInputs(StudySize(protocol='rating', people=12, prompts=20, prompts_each=5)), 'USD')\n"
+        "print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - this test's own code
+    assert done.stdout.strip() == "[]"
