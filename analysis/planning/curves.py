@@ -47,7 +47,12 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
         prompts = _line("", _prompt_sizes(size), inputs, lambda point: point.size.prompts)
         found.append(
             _curve(
-                "prompts", "More prompts, the same people and answers: fewer labels for each prompt", "prompts", [prompts], inputs, currency
+                "prompts",
+                "More prompts, the same people and answers: fewer labels for each prompt",
+                "prompts",
+                [prompts],
+                inputs,
+                currency,
             )  # fmt: skip
         )
     lines = [_line("people", [_with_people(size, factor) for factor in FACTORS], inputs, lambda point: point.total)]
@@ -105,7 +110,9 @@ def _curve(key: str, title: str, unit: str, lines: Sequence[Line], inputs: PlanI
         "unit": unit,
         "has_lines": len(lines) > 1,
         "panels": [
-            _panel(f"{key}-power", "Power, %", unit, lines, inputs.size, "power", 100, [0, 100], inputs.target.wanted * 100),
+            _panel(
+                f"{key}-power", "Power, %", unit, lines, inputs.size, "power", 100, [0, 100], inputs.target.wanted * 100
+            ),
             _panel(f"{key}-width", f"Interval, ± {width_unit}", unit, lines, inputs.size, "half_width", scale, [0]),
         ],
         "rows": [_row(line.label, point, inputs, currency) for line in lines for point in line.points],

@@ -38,7 +38,9 @@ def _whole(label: str, most: int, help_text: str = "") -> forms.IntegerField:
     return forms.IntegerField(label=label, min_value=1, max_value=most, help_text=help_text)
 
 
-def _number(label: str, help_text: str = "", *, low: float = 0, high: float | None = None, **more: Any) -> forms.FloatField:
+def _number(
+    label: str, help_text: str = "", *, low: float = 0, high: float | None = None, **more: Any
+) -> forms.FloatField:
     widget = forms.NumberInput(attrs={"step": "any"})
     return forms.FloatField(label=label, min_value=low, max_value=high, help_text=help_text, widget=widget, **more)
 
@@ -73,7 +75,11 @@ class PlanForm(forms.Form):
         low=1,
         high=99,
     )
-    margin = _number("Margin", "On the scale of the result: .05 is 5 points of a probability. Not for the first goal.", required=False)
+    margin = _number(
+        "Margin",
+        "On the scale of the result: .05 is 5 points of a probability. Not for the first goal.",
+        required=False,
+    )
     wanted = _number("Wanted power, %", low=1, high=99.9)
 
     prior = forms.ChoiceField(
@@ -83,11 +89,17 @@ class PlanForm(forms.Form):
     )
     sd_people = _number("Standard deviation of people", "Relative to one person's answer about one prompt.", high=10)
     sd_prompts = _number("Standard deviation of prompts", high=10)
-    sd_quality_people = _number("Quality: people", "The last three are only for ratings: how much the quality of both outputs varies.", high=10)
+    sd_quality_people = _number(
+        "Quality: people", "The last three are only for ratings: how much the quality of both outputs varies.", high=10
+    )
     sd_quality_prompts = _number("Quality: prompts", high=10)
     sd_quality = _number("Quality: answers", high=10)
 
-    tests = _whole("Comparisons", 10_000, "Primary ones. heval divides the level by their number, as Bonferroni's correction and the first step of Holm's do.")
+    tests = _whole(
+        "Comparisons",
+        10_000,
+        "Primary ones. heval divides the level by their number, as Bonferroni's correction and the first step of Holm's do.",
+    )
     significance = _number("Significance level, %", low=0.01, high=49)
     population = forms.ChoiceField(
         label="The claim is about",
@@ -122,9 +134,15 @@ class PlanForm(forms.Form):
             sent |= {name: value for name, value in data.items() if name in self.base_fields}
             for prior in PRIORS:
                 if prior.key == sent["prior"]:  # the fields show the numbers that count
-                    sent |= {name: value for name, value in prior.variation.as_dict().items() if name in self.base_fields}
+                    sent |= {
+                        name: value for name, value in prior.variation.as_dict().items() if name in self.base_fields
+                    }
         super().__init__(sent, initial=initial)
-        own = [] if start.prior in {"", *(prior.key for prior in PRIORS)} else [(start.prior, start.variation.source or start.prior)]
+        own = (
+            []
+            if start.prior in {"", *(prior.key for prior in PRIORS)}
+            else [(start.prior, start.variation.source or start.prior)]
+        )
         choices = [*((prior.key, prior.label) for prior in PRIORS), *own, (BY_HAND, "entered by hand")]
         self.fields["prior"].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
         self.start = start
@@ -144,7 +162,9 @@ class PlanForm(forms.Form):
         cleaned = super().clean() or {}
         if self.errors:
             return cleaned
-        values = {name: value / 100 if name in PERCENT else value for name, value in cleaned.items() if value is not None}
+        values = {
+            name: value / 100 if name in PERCENT else value for name, value in cleaned.items() if value is not None
+        }
         errors: dict[str, str] = {}
         records: dict[str, Any] = {}
         for name, kind in (("size", StudySize), ("target", Target), ("pace", Pace), ("prices", Prices)):

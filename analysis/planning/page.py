@@ -137,7 +137,11 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
             "–",
             _with_error(planned["wrong_direction"], planned["wrong_direction_error"]),
         ),
-        (_wrong_label(target.goal), f"{100 * target.level:.3g} % at most", _with_error(wrong["power"], wrong["power_error"])),
+        (
+            _wrong_label(target.goal),
+            f"{100 * target.level:.3g} % at most",
+            _with_error(wrong["power"], wrong["power_error"]),
+        ),
     ]
     return {
         "plan": plan,

@@ -105,7 +105,9 @@ def test_the_form_returns_the_inputs_that_it_shows(draft):
 def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_runs):  # noqa: F811 - the fixture of that name
     page = asking(people="12", prompts_each="4").content.decode()
     form = page[page.index("studies/sizeplan") :]
-    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page[page.index("Simulate") - 6000 :]))
+    hidden = dict(
+        re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page[page.index("Simulate") - 6000 :])
+    )
     assert form and hidden["people"] == "12"
     response = client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), hidden)
     assert "/job/" in response.url
@@ -162,5 +164,5 @@ def test_live_numbers_load_no_numpy():
         "live_context(PlanInputs(StudySize(protocol='rating', people=12, prompts=20, prompts_each=5)), 'USD')\n"
         "print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - this test's own code
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
