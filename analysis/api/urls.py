@@ -2,7 +2,20 @@
 
 from django.urls import path, re_path
 
-from . import analyses, annotators, answers, calibrated, exports, judge_check, metrics, pay, schema, stimuli, studies
+from . import (
+    analyses,
+    annotators,
+    answers,
+    calibrated,
+    exports,
+    judge_check,
+    metrics,
+    pay,
+    plans,
+    schema,
+    stimuli,
+    studies,
+)
 
 study = "studies/<uuid:code>/"
 
@@ -21,6 +34,10 @@ urlpatterns = [
     path(f"{study}annotators/", annotators.AnnotatorsView.as_view(), name="api-annotators"),
     path(f"{study}annotators/<slug:annotator>/bar/", annotators.BarView.as_view(), name="api-annotator-bar"),
     path(f"{study}annotators/<slug:annotator>/lift/", annotators.LiftBarringView.as_view(), name="api-annotator-lift"),
+    path(f"{study}plans/", plans.PlansView.as_view(), name="api-plans"),
+    path(f"{study}plans/numbers/", plans.PlanNumbersView.as_view(), name="api-plan-numbers"),
+    path(f"{study}plans/<int:plan>/", plans.PlanDetailView.as_view(), name="api-plan"),
+    path(f"{study}plans/<int:plan>/choose/", plans.ChoosePlanView.as_view(), name="api-plan-choose"),
     path(f"{study}metrics/", metrics.MetricsView.as_view(), name="api-metrics"),
     path(f"{study}metrics/compute/", metrics.ComputeMetricsView.as_view(), name="api-metrics-compute"),
     path(f"{study}metrics/comparison/", metrics.MetricsComparisonView.as_view(), name="api-metrics-comparison"),
