@@ -133,11 +133,9 @@ def _both_sentence(inputs: PlanInputs, wanted: str) -> str:
     size, target = inputs.size, inputs.target
 
     def sized(factor: float) -> StudySize:
-        return replace(
-            size,
-            people=max(FEWEST_PEOPLE, round(size.people * factor)),
-            prompts=max(FEWEST_PROMPTS, round(size.prompts * factor)),
-        )
+        people = max(FEWEST_PEOPLE, round(size.people * factor))
+        prompts = max(FEWEST_PROMPTS, round(size.prompts * factor))
+        return replace(size, people=people, prompts=min(prompts, people * size.prompts_each))
 
     found = _smallest_factor(
         lambda factor: quick_plan(sized(factor), target, inputs.variation).power >= target.wanted,

@@ -43,11 +43,26 @@ def compute_plan(
     fingerprint = inputs.fingerprint()
     if stored := SizePlan.objects.filter(study=study, fingerprint=fingerprint).first():
         return stored
+    seed = new_seed()
+    result = simulate_plan(inputs, seed, progress, draws)
+    return SizePlan.objects.get_or_create(
+        study=study,
+        fingerprint=fingerprint,
+        defaults={"inputs": inputs.as_json(), "seed": seed, "result": result, "by": by},
+    )[0]
+
+
+def simulate_plan(
+    inputs: PlanInputs,
+    seed: int,
+    progress: Callable[..., None] = lambda done, total, doing="": None,
+    draws: Sequence[Variation] = (),
+) -> dict[str, Any]:
+    """Return what is stored as the result of a plan. ``progress`` may raise to cancel."""
     from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
 
     from .results import describe_plan
 
-    seed = new_seed()
     parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
     simulated = []
     for number, part in enumerate(parts):
@@ -66,12 +81,7 @@ def compute_plan(
             "method_version": METHOD_VERSION,
         },
     )
-    result = {"format": FORMAT, **describe_plan(plan, inputs)}
-    return SizePlan.objects.get_or_create(
-        study=study,
-        fingerprint=fingerprint,
-        defaults={"inputs": inputs.as_json(), "seed": seed, "result": result, "by": by},
-    )[0]
+    return {"format": FORMAT, **describe_plan(plan, inputs)}
 
 
 def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) -> list[str]:
