@@ -12,7 +12,7 @@ const ask = async () => {
   sent.set("part", "live");
   live.setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(`${form.action}?${sent}`, { headers: { Accept: "text/html" } });
+    const response = await fetch(`${location.pathname}?${sent}`, { headers: { Accept: "text/html" } });
     const isOfThisPage = !response.redirected && [200, 422].includes(response.status);
     // A later question has been asked meanwhile: its answer counts.
     if (number === asked && isOfThisPage) {

@@ -94,10 +94,9 @@ class SizePlanAdmin(ReadOnlyAdmin):
             return context
         stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint()).first()
         return context | {
-            "stored": stored_context(stored, study.currency) if stored else None,
             "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
-            **live_context(form.inputs, study.currency),
+            **live_context(form.inputs, study.currency, stored),
         }
 
     def _render(

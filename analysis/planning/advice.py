@@ -12,6 +12,7 @@ from analysis.report.plan_sentences import (
     points_text,
     power_text,
     size_sentence,
+    times_text,
 )
 from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import (
@@ -37,18 +38,17 @@ __all__ = [
     "points_text",
     "power_text",
     "size_sentence",
+    "times_text",
 ]
 
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
 
 
-def finding_sentence(size: StudySize, target: Target, quick: QuickPlan) -> str:
-    """Return the approximate power and interval in two sentences."""
-    return (
-        f"{goal_text(size, target)} with {percent(quick.power)} power (approximate). "
-        f"Expected interval: ± {points_text(quick.half_width, size.protocol)}."
-    )
+def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:
+    """Return the power and the expected interval. ``how``: approximate or simulated."""
+    said = f"{goal_text(size, target)} with {percent(power)} power ({how})."
+    return said if half_width is None else f"{said} Expected interval: ± {points_text(half_width, size.protocol)}."
 
 
 def advice_sentences(inputs: PlanInputs) -> list[str]:
@@ -85,7 +85,7 @@ def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
         if prompts is not None:
             said.append(
                 f"Or more prompts with as many answers: {counted(prompts.prompts, 'prompt')} with {own} reach {wanted}. "
-                f"Each prompt is then judged {prompts.labels_per_prompt:.3g} times."
+                f"Each prompt is then judged {times_text(prompts.labels_per_prompt)}."
             )
     elif people is not None:
         ceiling = _most_power_by_prompts(inputs)

@@ -139,18 +139,21 @@ def _panel(
     xs = [point.x for line in lines for point in line.points]
     ys = [scale * getattr(point, name) for line in lines for point in line.points]
     across, upwards = Axis([0.0, *xs], LEFT, RIGHT), Axis([*shown, *ys], BOTTOM, TOP)
-    drawn = []
-    for number, line in enumerate(lines):
-        places = [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points]
-        drawn.append(
-            {
-                "number": number,
-                "points": " ".join(f"{at(x)},{at(y)}" for x, y in places),
-                "label": line.label,
-                "label_x": at(places[-1][0]),
-                "label_y": at(places[-1][1] + (16 if number else -8) * (1 if name == "power" else -1)),
-            }
-        )
+    places = [
+        [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points] for line in lines
+    ]
+    # The names of two lines stay apart: above the higher end, below the lower one.
+    highest = min(own[-1][1] for own in places)
+    drawn = [
+        {
+            "number": number,
+            "points": " ".join(f"{at(x)},{at(y)}" for x, y in own),
+            "label": line.label if len(lines) > 1 else "",
+            "label_x": at(own[-1][0]),
+            "label_y": at(own[-1][1] + (-7 if own[-1][1] == highest else 17)),
+        }
+        for number, (line, own) in enumerate(zip(lines, places, strict=True))
+    ]
     here = next(point for point in lines[0].points if point.size == planned)
     return {
         "key": key,

@@ -21,6 +21,9 @@ def quick_numbers(inputs: PlanInputs, currency: str) -> dict[str, Any]:
         "smallest_difference": smallest_difference(size, target, variation) if target.goal == "difference" else None,
         "currency": currency,
         "budget": budget.as_dict(),
-        "sentences": [size_sentence(size, budget, currency), finding_sentence(size, target, quick)],
+        "sentences": [
+            size_sentence(size, budget, currency),
+            finding_sentence(size, target, quick.power, quick.half_width, "approximate"),
+        ],
         "advice": advice_sentences(inputs),
     }

@@ -1,8 +1,9 @@
 """What the page Plan shows: approximate numbers of the current inputs, and what a stored plan says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.report.plan_sentences import preregistration_sentences
 from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import StudySize
 from analysis.stats.plan_sizes import other_protocols
@@ -17,7 +18,6 @@ from .advice import (
     money_text,
     percent,
     points_text,
-    power_text,
     size_sentence,
 )
 from .curves import design_curves
@@ -25,6 +25,8 @@ from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
 from .results import SHAPES
 
+# A simulated power that differs by more than this from the formulas is said to.
+SURPRISING = 0.05
 # Prompts that a person reads in the comparison with SPA.
 SPA_PROMPTS_EACH = 4
 DESIGN_NAMES = {
@@ -34,15 +36,18 @@ DESIGN_NAMES = {
 }
 
 
-def live_context(inputs: PlanInputs, currency: str) -> dict[str, Any]:
-    """Return the approximate numbers of a plan. It takes milliseconds and loads no numpy."""
+def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = None) -> dict[str, Any]:
+    """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy."""
     size, target = inputs.size, inputs.target
     budget = plan_budget(size, inputs.pace, inputs.prices)
     quick = quick_plan(size, target, inputs.variation)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
         "size_sentence": size_sentence(size, budget, currency),
-        "finding_sentence": finding_sentence(size, target, quick),
+        "finding_sentence": finding_sentence(size, target, quick.power, quick.half_width, "approximate")
+        if stored is None
+        else _simulated_sentence(inputs, stored),
+        "stored": stored_context(stored, currency) if stored else None,
         "recruits": _recruits(inputs, currency),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
@@ -51,6 +56,11 @@ def live_context(inputs: PlanInputs, currency: str) -> dict[str, Any]:
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
+
+
+def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
+    planned = stored.result["plan"]["planned"]
+    return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
 
 
 def _recruits(inputs: PlanInputs, currency: str) -> str:
@@ -75,7 +85,7 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             _protocol_row(size, budget.as_dict(), quick.population, currency)
             | {
                 "is_planned": size == inputs.size,
-                "power": power_text(quick.power),
+                "power": percent(quick.power),
                 "width": f"± {points_text(quick.half_width, size.protocol)}",
             }
         )
@@ -149,14 +159,16 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "sentence": size_sentence(size, plan_budget(size, inputs.pace, inputs.prices), currency),
         "runs": planned["runs"],
         "rows": rows,
-        "by_bets": percent(planned["by_bets"]) if planned["by_bets"] else "",
+        "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
+        "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "needed": _needed_sentences(result, currency),
         "protocols": _simulated_protocols(result, currency),
         "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
-        "looks": [one for one in result["sequential"]["designs"] if one["name"] == "group"],
+        "looks": _look_rows(result["sequential"]["designs"]),
         "no_designs": result["sequential"]["reason"],
-        "prior": inputs.variation.source,
+        "prior": next((one.label for one in PRIORS if one.key == inputs.prior), inputs.variation.source),
         "inputs": inputs,
+        "preregistration": preregistration_sentences(plan, currency),
     }
 
 
@@ -218,3 +230,17 @@ def _design_row(one: Mapping[str, Any], currency: str) -> dict[str, Any]:
         "money": money_text(one["expected_money"], currency),
         "most_money": money_text(one["most_money"], currency),
     }
+
+
+def _look_rows(designs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "shape": SHAPES[one["shape"]],
+            "people": look["people"],
+            "p": f"{look['p']:.4f}" if look["p"] >= 0.00005 else "below 0.0001",
+            "stops": percent(look["stops"]),
+        }
+        for one in designs
+        if one["name"] == "group"
+        for look in one["looks"]
+    ]

@@ -51,11 +51,18 @@ def counted(n: float, noun: str) -> str:
     return f"{n:,.0f} {noun if n == 1 else plural}"
 
 
+def times_text(times: float) -> str:
+    """Return how often something happens.
+
+    >>> times_text(1), times_text(12), times_text(7.0588)
+    ('once', '12 times', '7.1 times')
+    """
+    return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
+
+
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
-    labels = size.labels_per_prompt
-    times = "once" if labels == 1 else f"{labels:.3g} times"
-    most_of = f"every prompt judged {times}" if size.protocol != "spa" else f"every prompt read {times}"
+    most_of = f"every prompt {'read' if size.protocol == 'spa' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
