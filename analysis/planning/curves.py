@@ -140,7 +140,8 @@ def _panel(
     ys = [scale * getattr(point, name) for line in lines for point in line.points]
     across, upwards = Axis([0.0, *xs], LEFT, RIGHT), Axis([*shown, *ys], BOTTOM, TOP)
     places = [
-        [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points] for line in lines
+        [(across.place(point.x), upwards.place(scale * getattr(point, name))) for point in line.points]
+        for line in lines
     ]
     # The names of two lines stay apart: above the higher end, below the lower one.
     highest = min(own[-1][1] for own in places)
