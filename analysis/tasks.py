@@ -16,6 +16,7 @@ from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
 from .planning import run as planning
 from .planning.inputs import InvalidPlanInputs, PlanInputs
+from .planning.pilots import draws_of
 from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
@@ -65,7 +66,8 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 @jobs.register(planning.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, InvalidPlanInputs))
 def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
-    plan = planning.compute_plan(job.study, job.by, PlanInputs.from_json(job.arguments["inputs"]), progress)
+    inputs = PlanInputs.from_json(job.arguments["inputs"])
+    plan = planning.compute_plan(job.study, job.by, inputs, progress, draws_of(inputs, job.by))
     return {"plan": plan.pk, "url": f"{reverse('admin:studies_plan', args=[job.study_id])}?plan={plan.pk}"}
 
 

@@ -24,13 +24,10 @@ MOST_LISTED = 20
 
 @admin.register(SizePlan)
 class SizePlanAdmin(ReadOnlyAdmin):
-    """Registered only for its page addresses; the page Plan lists its rows."""
+    """Registered only for the addresses of the page Plan, which lists the rows. A row has no page of its own."""
 
     def has_module_permission(self, request):
         return False
-
-    def changelist_view(self, request, extra_context=None):
-        return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -38,7 +35,6 @@ class SizePlanAdmin(ReadOnlyAdmin):
             path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
             path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
             path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
-            *super().get_urls(),
         ]
 
     def plan_view(self, request, pk):

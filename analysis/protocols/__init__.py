@@ -8,13 +8,18 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from analysis.stats.arrays import FloatArray
 
 ComparingAnalysis = Generator[ComparedByBlock, AdjustedByBlock, list[Block]]
 REGISTRY: dict[str, "ProtocolAnalysis"] = {}
@@ -37,6 +42,21 @@ class StoppingStatus:
     n_overrun: int = 0
     remaining: Mapping[str, Any] | None = None
     estimate: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineAnswers:
+    """The answers behind the headline of one comparison, those of annotators that the rules keep.
+
+    ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
+    missing. ``points``: of the scale, if the protocol has one.
+    """
+
+    comparison: Comparison
+    values: "FloatArray"
+    annotators: "np.ndarray"
+    prompts: "np.ndarray"
+    points: int = 5
 
 
 class ProtocolAnalysis:
@@ -65,6 +85,13 @@ class ProtocolAnalysis:
         block, and gets the estimates back, adjusted in their families over all protocols and with verdicts.
         """
         raise NotImplementedError
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Return the answers behind the headline of each comparison, planned ones first. Plans of other studies read them.
+
+        A protocol whose answers are not about one prompt, or whose headline is no mean of answers, has none.
+        """
+        return []
 
     def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         """Return the status of the section's stopping rule for each comparison, from the planned labels so far."""

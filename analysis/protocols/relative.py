@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.planned_labels import PlannedLabels
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
-from . import ComparingAnalysis, ProtocolAnalysis, register
+from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
     comparison_x_y_and_criterion_phrase,
@@ -74,7 +75,7 @@ class RelativeAnalysis(ProtocolAnalysis):
         claims = context.claims
         if claims is None:
             return []
-        pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
+        pairs = _pairs_by_item(claims)
         all_answers = [
             answers
             for section in context.sections
@@ -127,6 +128,25 @@ class RelativeAnalysis(ProtocolAnalysis):
             for answers, estimates in zip(all_answers, checks, strict=True)
         ]
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        if context.claims is None:
+            return []
+        pairs = _pairs_by_item(context.claims)
+        return [
+            HeadlineAnswers(
+                answers.comparison,
+                *answers.scores_and_annotators,
+                answers.kept["prompt"].to_numpy(object),
+                round(2 * answers.half_range) + 1,
+            )
+            for section in context.sections
+            for answers in _read_comparison_answers(context.rows, section, pairs)
+        ]
+
+
+def _pairs_by_item(claims: PlannedLabels) -> dict[str, str]:
+    return {f"s{position}.{number}": pair for position, number, pair in claims.items}
 
 
 def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:

@@ -28,7 +28,7 @@ def protocol_blocks(
     progress: Callable[[int, int, str], Any],
 ) -> list[Block]:
     """Return the blocks of every protocol with live sections."""
-    contexts = _contexts(data, parameters, seed, problems)
+    contexts = analysis_contexts(data, parameters, seed, problems)
     errors: dict[str, Exception] = {}
     claims = planned_claims({context.protocol: context.sections for context in contexts}, errors)
     for slug, error in errors.items():
@@ -74,9 +74,10 @@ def _adjust_what_can_be(
     return sound, adjusted(sound)
 
 
-def _contexts(
+def analysis_contexts(
     data: ReportData, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]]
 ) -> list[AnalysisContext]:
+    """Return the input of each protocol's analysis."""
     rows = data.live_answers()
     tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
     options = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}

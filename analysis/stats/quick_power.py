@@ -5,7 +5,7 @@ slider. `planning.plan_study` simulates the same design with the analysis of the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -19,9 +19,10 @@ ORDER_SD = 0.1
 # Points of a mark's score for one unit of the perceived difference.
 MARK_POINTS = 10.0
 _NORMAL = NormalDist()
-_NODES = tuple(-5 + 0.25 * k for k in range(41))
-_RAW = tuple(math.exp(-node * node / 2) for node in _NODES)
-_WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
+# Nodes of a standard normal variable, and their weights.
+NODES = tuple(-5 + 0.25 * k for k in range(41))
+_RAW = tuple(math.exp(-node * node / 2) for node in NODES)
+WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,20 @@ class QuickPlan:
     se: float
     df: float
     population: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe dict."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assurance:
+    """The mean `power` and `half_width` over draws of the variation; 80 % of the draws have a power from `low` to `high`."""
+
+    power: float
+    low: float
+    high: float
+    half_width: float
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-safe dict."""
@@ -103,11 +118,11 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
     shift = shift_of(target.difference, variation)
     if size.protocol == "spa":
         return _stated_chances(size, shift, variation)
-    first, second = _moments(size.protocol, size.points, _sd_quality(variation))
+    first, second = answer_moments(size.protocol, size.points, variation)
     people, prompts = variation.sd_people, variation.sd_prompts
-    of_people = [_normal_mean(first, shift + people * node, prompts) for node in _NODES]
-    of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in _NODES]
-    mean = sum(weight * value for weight, value in zip(_WEIGHTS, of_people, strict=True))
+    of_people = [_normal_mean(first, shift + people * node, prompts) for node in NODES]
+    of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in NODES]
+    mean = sum(weight * value for weight, value in zip(WEIGHTS, of_people, strict=True))
     both = math.hypot(people, prompts)
     total = _normal_mean(second, shift, both) - mean**2
     by_people, by_prompts = _variance(of_people, mean), _variance(of_prompts, mean)
@@ -192,6 +207,51 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target) -
     return noncentral_t_above(critical, (mean - limit) / se, df)
 
 
+def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:
+    """Return the approximate power, averaged over what a pilot leaves open.
+
+    Parameters
+    ----------
+    size, target : StudySize, Target
+        The design, and what it is to find.
+    draws : sequence[Variation]
+        What the variation may be, see `planning.estimate_pilot`.
+
+    Returns
+    -------
+    Assurance
+        The mean power, and the range of it over the middle 80 % of the draws.
+
+    Raises
+    ------
+    ValueError
+        Without a draw.
+
+    Notes
+    -----
+    Assurance is the power averaged over the uncertainty of what it depends on (O'Hagan, Stevens and Campbell 2005). The
+    difference of the target is not averaged: it is the smallest one that matters, whatever a pilot observed.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> found = quick_assurance(size, Target(), [Variation(sd_prompts=sd) for sd in (0.3, 0.7, 1.4)])
+    >>> round(found.power, 2), round(found.low, 2), round(found.high, 2)
+    (0.77, 0.58, 0.93)
+    """
+    if not draws:
+        raise ValueError("draws: there is none. Estimate the variation from a pilot first.")
+    plans = [quick_plan(size, target, variation) for variation in draws]
+    powers = sorted(plan.power for plan in plans)
+    last = len(powers) - 1
+    return Assurance(
+        power=sum(powers) / len(powers),
+        low=powers[round(0.1 * last)],
+        high=powers[round(0.9 * last)],
+        half_width=sum(plan.half_width for plan in plans) / len(plans),
+    )
+
+
 def smallest_difference(size: StudySize, target: Target, variation: Variation) -> float | None:
     """Return the smallest probability above .5 that the design finds with the wanted power, or None if there is none.
 
@@ -241,19 +301,28 @@ def t_quantile(probability: float, df: float) -> float:
     )
 
 
-def _sd_quality(variation: Variation) -> float:
-    return math.sqrt(variation.sd_quality_people**2 + variation.sd_quality_prompts**2 + variation.sd_quality**2)
+def answer_moments(
+    protocol: str, points: int, variation: Variation
+) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return the means of an answer and of its square, as functions of the difference that a person perceives on average.
+
+    >>> first, second = answer_moments("relative", 5, Variation())
+    >>> round(first(1.0), 2), round(second(0.0), 2)
+    (0.93, 1.02)
+    """
+    sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
+    return _moments(protocol, points, math.hypot(*sds))
 
 
 def _normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
     """Return the mean of a function of a normal variable."""
     if sd == 0:
         return function(mean)
-    return sum(weight * function(mean + sd * node) for node, weight in zip(_NODES, _WEIGHTS, strict=True))
+    return sum(weight * function(mean + sd * node) for node, weight in zip(NODES, WEIGHTS, strict=True))
 
 
 def _variance(values: list[float], mean: float) -> float:
-    return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, _WEIGHTS, strict=True)))
+    return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, WEIGHTS, strict=True)))
 
 
 def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Components:

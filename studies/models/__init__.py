@@ -8,7 +8,7 @@ from .jobs import Job
 from .members import StudyMember
 from .plan import ComparisonFamily, Contrast, ExclusionRule
 from .qualifications import Qualification
-from .size_plans import SizePlan
+from .size_plans import PilotFile, SizePlan
 from .stimuli import Output, Prompt
 from .study import Study
 
@@ -32,6 +32,7 @@ __all__ = [
     "Question",
     "Section",
     "SectionArm",
+    "PilotFile",
     "SizePlan",
     "Study",
     "StudyMember",

@@ -11,7 +11,7 @@ from .study import Study
 
 
 class SizePlanQuerySet(AppendOnlyQuerySet):
-    """Plans never change. Those of a draft are deleted with it."""
+    """Plans, and what they are made from, never change. Those of a draft are deleted with it."""
 
     def delete(self):
         self._refuse_launched()
@@ -24,6 +24,34 @@ class SizePlanQuerySet(AppendOnlyQuerySet):
     def _refuse_launched(self):
         if self.order_by().exclude(study__state=Study.State.DRAFT).exists():
             raise AppendOnlyViolation(self.model.__name__)
+
+
+class PilotFile(AppendOnlyModel):
+    """What a file of answers says about how much people and prompts vary, for the plans of a draft. The answers are not stored.
+
+    ``sha256``: of the file and of how it was read. ``name``: of the file. ``estimate``: as JSON
+    (`analysis.stats.planning.PilotEstimate`).
+    """
+
+    study = protected_foreign_key(Study, "pilot_files")
+    sha256 = models.CharField(max_length=64)
+    name = models.CharField(max_length=200)
+    estimate = models.JSONField()
+    at = models.DateTimeField(db_default=Now())
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+
+    objects = SizePlanQuerySet.as_manager()  # type: ignore[misc]  # the plugin knows no queryset of a subclass here
+
+    class Meta:
+        ordering = ["-pk"]
+        base_manager_name = "objects"
+        constraints = [
+            UniqueConstraint(fields=["study", "sha256"], name="pilot_file_once_per_study"),
+            CheckConstraint(name="pilot_file_has_a_hash", condition=~Q(sha256="")),
+        ]
+
+    def __str__(self):
+        return self.name
 
 
 class SizePlan(AppendOnlyModel):

@@ -204,6 +204,7 @@ def _delete_design(study: Study) -> None:
         System.objects.filter(study=study),
         study.jobs.exclude(state="running"),
         study.size_plans.all(),
+        study.pilot_files.all(),
     ]
     for queryset in rows:
         queryset.delete()

@@ -14,10 +14,15 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, read_planned_cells, tag_with_cell
-from .planned_comparisons import compared_estimates, planned_and_reference_comparison_blocks, section_comparisons
+from .planned_comparisons import (
+    CHANCE,
+    compared_estimates,
+    planned_and_reference_comparison_blocks,
+    section_comparisons,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -60,6 +65,18 @@ class HumanLikeAnalysis(ProtocolAnalysis):
             where = f" (section {judgements.section.position})" if several else ""
             blocks += _section_blocks(judgements, adjusted, context, where, suffix)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Return whether each judgement of a cell is right, compared with guessing. Each text is a prompt of its own."""
+        return [
+            HeadlineAnswers(
+                Comparison(section.position, cell.key, CHANCE),
+                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", "text"),
+            )
+            for section in context.sections
+            if (judgements := read_judgements(context.rows, section)) is not None
+            for cell in judgements.cells_over_domains
+        ]
 
 
 def _section_blocks(

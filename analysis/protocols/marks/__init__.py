@@ -23,7 +23,7 @@ from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 from .judged_outputs import JudgedOutputs, read_judged_outputs
 
@@ -81,6 +81,19 @@ class MarksAnalysis(ProtocolAnalysis):
             blocks += _section_blocks(judged_outputs, context)
         return [block for block in blocks if block.estimates]
 
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Plans know scores from 0 to 100. A section without a score has no such headline."""
+        found = []
+        for section in context.sections:
+            judged_outputs = read_judged_outputs(context.rows, section)
+            low, high = judged_outputs.score_range
+            if judged_outputs.has_score and high > low:
+                wide = _pivot(judged_outputs, SCORE)
+                for compared in _comparisons(judged_outputs, SCORE):
+                    differences, annotators, prompts = _paired_differences(wide, SCORE, compared)
+                    found.append(HeadlineAnswers(compared, differences * 100 / (high - low), annotators, prompts))
+        return found
+
 
 def _planned_comparisons(section: Any, estimand: str, has_score: bool) -> list[Comparison]:
     contrasts = read_contrasts(section)
@@ -106,10 +119,7 @@ def _difference_estimate(
 ) -> "Estimate":
     from analysis.stats import clusters, unpaired
 
-    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
-    wide = rows.pivot_table(
-        index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
-    )
+    wide = _pivot(judged_outputs, estimand)
     if (samples := samples_if_unpaired(wide, comparison)) is not None:
         if estimand == PENALTY:
             # Fewer errors are better: above 0, x is better.
@@ -121,15 +131,27 @@ def _difference_estimate(
             estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
         )
         return _tag_with_equivalence(estimate, estimand, comparison)
-    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
-    sign = 1.0 if estimand == SCORE else -1.0
-    differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    annotators, prompts = table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
+    differences, annotators, prompts = _paired_differences(wide, estimand, comparison)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.annotator_prompt_clustered_mean(
         differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
     )
     return _tag_with_equivalence(estimate, estimand, comparison)
+
+
+def _pivot(judged_outputs: JudgedOutputs, estimand: str) -> "DataFrame":
+    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
+    return rows.pivot_table(
+        index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
+    )
+
+
+def _paired_differences(wide: "DataFrame", estimand: str, comparison: Comparison) -> tuple[Any, Any, Any]:
+    """Return differences of outputs judged side by side, above 0 if x is better, with their annotators and prompts."""
+    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
+    sign = 1.0 if estimand == SCORE else -1.0
+    differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
+    return differences, table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":

@@ -17,7 +17,7 @@ from analysis.protocols.blocks.references import PlantedReferences, planted_refe
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 
 if TYPE_CHECKING:
@@ -90,6 +90,20 @@ class RankingAnalysis(ProtocolAnalysis):
         for rankings in all_rankings:
             blocks += _question_blocks(rankings, context)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        return [
+            HeadlineAnswers(
+                compared,
+                pairs["score"].to_numpy(float),
+                pairs["annotator"].to_numpy(object),
+                pairs["prompt"].to_numpy(object),
+            )
+            for section in context.sections
+            for rankings in _read_rankings(context.rows, section)
+            for compared in rankings.comparisons
+            for pairs in [_pair_scores(rankings, compared)]
+        ]
 
 
 def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:

@@ -24,13 +24,14 @@ from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 from .estimates import add_planned_points_equivalence_test, paper_paired_difference, superiority_and_difference
 from .question_ratings import (
     DIFFERENCE,
     SUPERIORITY,
     QuestionRatings,
+    paired_ratings,
     planned_comparisons_of_question,
     read_question_ratings,
 )
@@ -78,6 +79,23 @@ class RatingAnalysis(ProtocolAnalysis):
         for ratings in question_ratings:
             blocks += _question_blocks(ratings, context)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        import numpy as np
+
+        return [
+            HeadlineAnswers(
+                compared,
+                np.asarray((np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2),
+                pairs["annotator"].to_numpy(object),
+                pairs["prompt"].to_numpy(object),
+                round(ratings.scale.maximum - ratings.scale.minimum) + 1 if ratings.scale.kind == "likert" else 5,
+            )
+            for section in context.sections
+            for ratings in read_question_ratings(context.rows, section)
+            for compared in ratings.comparisons
+            for pairs in [paired_ratings(ratings.wide, compared)]
+        ]
 
 
 def _compared_estimates(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> ComparedByBlock:

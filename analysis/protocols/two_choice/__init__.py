@@ -13,7 +13,7 @@ from typing import Any
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 
-from .. import ComparingAnalysis, ProtocolAnalysis, StoppingStatus, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, StoppingStatus, register
 from ..blocks.comparisons import Comparison
 from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
@@ -59,6 +59,15 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
                 context,
             )
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        if context.claims is None or not len(context.claims.rows):
+            return []
+        return [
+            HeadlineAnswers(labels.comparison, *labels.values_annotators_and_prompts)
+            for section in context.sections
+            for labels in read_comparison_labels(context, context.claims, section)
+        ]
 
     def stopping_statuses(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         return primary_comparison_stopping_statuses(planned_labels, section, seed)

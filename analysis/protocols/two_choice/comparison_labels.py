@@ -48,6 +48,12 @@ class ComparisonLabels:
         """Return the labels that count for shares: all except third labels."""
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
+    @property
+    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+        """Return the labels of the share of choices. A tie counts half; "cannot judge" is left out."""
+        rows = self.shares[self.shares["value"].notna()]
+        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+
 
 def read_comparison_labels(
     context: AnalysisContext, planned_labels: PlannedLabels, section: Any

@@ -150,15 +150,14 @@ def _is_target_reached(comparison_labels: ComparisonLabels) -> bool:
 
 
 def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
-    """Return x's share at an n fixed beforehand. A tie counts half; "cannot judge" is left out."""
+    """Return x's share at an n fixed beforehand."""
     from analysis.stats import choice
 
-    rows = comparison_labels.shares[comparison_labels.shares["value"].notna()]
-    values, people = rows["value"].to_numpy(float), rows["annotator"].to_numpy(object)
+    values, people, prompts = comparison_labels.values_annotators_and_prompts
     estimate = choice.annotator_weighted_preference_share(
         values,
         people,
-        rows["prompt"].to_numpy(object),
+        prompts,
         population=comparison_labels.comparison.population,
         level=context.level,
     )

@@ -12,6 +12,7 @@ from analysis.stats.plan_sizes import most_power_by_people, needed_people, neede
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
 from analysis.stats.planning._choices import simulate_choice_power, simulate_strategy_power_and_effort
 from analysis.stats.planning._clustered import clustered_mean_outcomes, two_way_clustered_mean_outcomes
+from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.planning._exact import (
     compute_group_sequential_power,
     compute_mean_test_power,
@@ -23,6 +24,7 @@ from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._human_likeness import simulate_human_likeness_power
 from analysis.stats.planning._leaderboard import simulate_leaderboard_power
 from analysis.stats.planning._parts import PlanPart, SimulatedSize, plan_parts, simulate_part
+from analysis.stats.planning._pilot import DRAWS, PilotEstimate, estimate_pilot
 from analysis.stats.planning._plan import Plan, PlanOptions, Prices
 from analysis.stats.planning._ratings import simulate_expected_utility_power, simulate_rating_power
 from analysis.stats.planning._search import HALVINGS
@@ -39,6 +41,11 @@ from analysis.stats.planning._spa import simulate_spa_power
 from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
 
 __all__ = [
+    "DRAWS",
+    "CrossedComponents",
+    "PilotEstimate",
+    "crossed_components",
+    "estimate_pilot",
     "Headlines",
     "PlanPart",
     "SimulatedSize",

@@ -2,7 +2,11 @@
 
 import pytest
 
+from analysis.protocols import REGISTRY
 from analysis.report.build import build_report
+from analysis.report.parameters import validate_parameters
+from analysis.report.protocol_blocks import analysis_contexts
+from analysis.report.report_data import read_report_data
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Study
 from studies.services import lifecycle
@@ -88,6 +92,20 @@ def test_a_comparison_about_people_takes_annotators_as_clusters_only(protocol, s
     assert people["settings"]["population"] == "people"
     assert people["interval"] == beside["interval"] and people["estimate"] == both["estimate"]
     assert people["interval"] != both["interval"]
+    assert_plans_read_the_same_answers(study, both)
+
+
+def assert_plans_read_the_same_answers(study, claim):
+    """What a plan takes from a pilot is what the report's claim is the mean of. Stated chances are about no single prompt."""
+    data = read_report_data(study, ["robot"])
+    (context,) = analysis_contexts(data, validate_parameters({"origins": ["robot"]}), "", [])
+    found = REGISTRY[context.protocol].headline_answers(context)
+    if context.protocol == "spa":
+        assert found == []
+        return
+    assert found[0].comparison.key == claim["settings"]["contrast"]["key"]
+    assert found[0].values.mean() == pytest.approx(claim["estimate"])
+    assert len(set(found[0].annotators)) == PEOPLE and len(set(found[0].prompts)) == claim["detail"]["n_prompts"]
 
 
 def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same_orders):

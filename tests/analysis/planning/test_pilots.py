@@ -1,0 +1,189 @@
+"""Pilots of plans: a study on the same site, and a file of answers."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from analysis.planning import pilots
+from analysis.planning.answer_files import AnswersRefused, read_answers_file
+from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
+from analysis.stats import planning
+from analysis.stats.plan_inputs import StudySize, Target, Variation
+from annotators.participation.simulate import record_simulated_answers
+from studies.models import PilotFile, Study, StudyMember
+from studies.models.guards import AppendOnlyViolation
+from studies.services import copying, lifecycle
+from studies.services.lifecycle import ActionRefused
+from tests.builders import add_choice, choice_study, draft_study, launched, user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner():
+    return user("owner")
+
+
+def closed(study, people=0):
+    if people:
+        record_simulated_answers(study, people, {"alpha": 0.0, "beta": 0.4})
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    return Study.objects.get(pk=study.pk)
+
+
+@pytest.fixture
+def pilot(owner, monkeypatch):
+    """A closed study of two choices. Robots answered, and count as people here."""
+    monkeypatch.setattr(pilots, "ORIGINS", ("robot",))
+    study = draft_study(
+        systems=("alpha", "beta"),
+        prompts=20,
+        target_n=10,
+        annotators_per_batch=5,
+        instructions="",
+        owner=owner,
+        title="Pilot",
+    )
+    add_choice(study, m=10, stopping="none", strategy="any")
+    return closed(launched(study), 10)
+
+
+def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders):
+    resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
+    assert resolved.variation.source == resolved.label
+    assert (
+        resolved.label
+        == "study “Pilot”, beta > alpha on naturalness, section 1, better, 10 people, 20 prompts, 100 answers"
+    )
+    assert len(resolved.draws) == planning.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
+    assert pilots.resolve_prior(f"pilot:{pilot.code}", owner) == resolved, "the draws change"
+    assert list(pilots.pilot_studies(owner)) == [pilot] == list(pilots.pilot_studies(user("root", is_superuser=True)))
+    inputs = PlanInputs(
+        StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=5), prior=f"pilot:{pilot.code}"
+    )
+    assert pilots.draws_of(replace(inputs, variation=resolved.variation), owner) == resolved.draws
+    with pytest.raises(InvalidPlanInputs, match="prior: The answers of the pilot have changed. Choose the pilot again"):
+        pilots.draws_of(inputs, owner)
+    assert pilots.draws_of(replace(inputs, prior="typical"), owner) == ()
+    stranger, coder = user("stranger"), user("coder")
+    StudyMember.objects.create(study=pilot, user=coder, role=StudyMember.Role.CODER)
+    for other, refusal in ((stranger, Http404), (coder, PermissionDenied)):
+        assert not pilots.pilot_studies(other).exists()
+        with pytest.raises(refusal):
+            pilots.estimate_of_study(pilot, other)
+        with pytest.raises(InvalidPlanInputs, match="prior: No study with this code can be a pilot"):
+            pilots.resolve_prior(f"pilot:{pilot.code}", other)
+
+
+def test_a_study_that_still_collects_is_no_pilot(owner):
+    study = choice_study(by=owner)
+    record_simulated_answers(study, 6, {"alpha": 0.0, "beta": 0.4})
+    study.assignments.update(origin="live")
+    assert not pilots.pilot_studies(owner).exists()
+    with pytest.raises(PermissionDenied, match="still collecting"):
+        pilots.estimate_of_study(study, owner)
+    lifecycle.unblind(study, owner, "a pilot")
+    assert list(pilots.pilot_studies(owner)) == [study]
+
+
+def test_a_study_that_says_too_little_is_refused_with_advice(owner):
+    study = closed(choice_study(by=owner))
+    with pytest.raises(ActionRefused, match="cannot be a pilot. It has no answers about pairs"):
+        pilots.estimate_of_study(study, owner)
+
+
+def answers(size=None, variation=None):
+    size = size or StudySize(protocol="two_choice", people=10, prompts=15, prompts_each=10)
+    rng = np.random.default_rng(1)
+    people, prompts = planning.assign_prompts(size, rng)
+    values = planning.simulate_answers(size, Target(), variation or Variation(), people, prompts, runs=1, rng=rng)[0]
+    return people, prompts, values
+
+
+def csv_of(rows, header="annotator,prompt,preferred"):
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]).encode()
+
+
+def test_a_file_of_answers_is_a_pilot_of_its_study(owner):
+    draft = draft_study(owner=owner)
+    people, prompts, values = answers()
+    data = csv_of((f"a{i}", j, "x" if v else "y") for i, j, v in zip(people, prompts, values, strict=True))
+    stored = pilots.store_answers_file(draft, owner, "pilot.csv", data)
+    assert pilots.store_answers_file(draft, owner, "again.csv", data) == stored
+    json.dumps(stored.estimate, allow_nan=False)
+    assert "a1" not in json.dumps(stored.estimate), "names of annotators are stored"
+    resolved = pilots.resolve_prior(f"file:{stored.sha256}", owner)
+    expected = planning.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))
+    assert resolved.variation.sd_prompts == pytest.approx(expected.variation.sd_prompts)
+    assert (resolved.label, len(resolved.draws)) == ("file “pilot.csv”, 100 answers", planning.DRAWS)
+    for key, who in ((f"file:{stored.sha256}", user("stranger")), ("file:0", owner)):
+        with pytest.raises(InvalidPlanInputs, match="prior: No such file is stored"):
+            pilots.resolve_prior(key, who)
+    with pytest.raises(Http404):
+        pilots.store_answers_file(draft, user("stranger"), "pilot.csv", data)
+    with pytest.raises(AppendOnlyViolation):
+        PilotFile.objects.update(name="x")
+    assert copying.delete_or_archive_draft(draft, owner) == "deleted" and not PilotFile.objects.exists()
+
+
+def test_files_of_ratings_and_of_values_are_read_on_their_own_scales():
+    rated = read_answers_file("a.csv", csv_of([("a", 1, 5, 3), ("a", 2, 2, 2), ("b", 1, 1, 4)], "annotator,prompt,x,y"))
+    assert (rated.protocol, rated.values) == ("rating", [1.0, 0.5, 0.0])
+    points = read_answers_file("a.csv", csv_of([("a", 1, -2)], "annotator,prompt,value"), protocol="relative")
+    assert (points.protocol, points.values) == ("relative", [-2.0])
+    chosen = read_answers_file("a.jsonl", b'{"annotator": 1, "prompt": "p", "preferred": "Tie"}')
+    assert (chosen.values, chosen.people) == ([0.5], ["1"])
+    same = csv_of([("a", 1, 0.5)], "annotator,prompt,value")
+    assert read_answers_file("a.csv", same).sha256 != read_answers_file("a.csv", same, protocol="rating").sha256
+
+
+def test_all_faults_of_a_file_are_listed_with_their_rows():
+    rows = [("a", 1, "x"), ("a", 1, "y"), ("", 2, "x"), ("b", "", "x"), ("b", 3, "left")]
+    with pytest.raises(AnswersRefused) as refused:
+        read_answers_file("a.csv", csv_of(rows))
+    assert [(p.row, p.column, p.text) for p in refused.value.problems] == [
+        (3, None, "Row 2 already has an answer of this annotator about this prompt. Keep one."),
+        (4, "annotator", "The annotator is empty. Enter a name or number."),
+        (5, "prompt", "The prompt is empty. Enter a name or number."),
+        (6, "preferred", "“left” is not x, y or tie."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "protocol", "text"),
+    [
+        (b"annotator,prompt,preferred\n", "", "The file has no row below the header."),
+        (csv_of([("a", 1, "x", 1)], "annotator,prompt,preferred,value"), "", "Name the answer in one way"),
+        (csv_of([("a", 1, 3)], "annotator,prompt,value"), "two_choice", "3 is outside of the scale from 0 to 1."),
+        (
+            csv_of([("a", 1, "good", 2)], "annotator,prompt,x,y"),
+            "",
+            "“good” is not a number. Enter a number, or remove",
+        ),
+        (csv_of([("a", "x")], "annotator,preferred"), "", "prompt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(data, protocol, text):
+    with pytest.raises(AnswersRefused, match=text):
+        read_answers_file("a.csv", data, protocol=protocol)
+
+
+def test_a_file_of_two_people_is_refused_with_advice(owner):
+    draft = draft_study(owner=owner)
+    data = csv_of([(person, prompt, "x" if prompt % 2 else "y") for person in "ab" for prompt in range(6)])
+    with pytest.raises(
+        AnswersRefused, match="column “annotator”: a pilot with 2 people does not say how much people vary"
+    ):
+        pilots.store_answers_file(draft, owner, "pilot.csv", data)
+    assert not PilotFile.objects.exists()
+
+
+def test_a_public_prior_has_no_draws(owner):
+    assert pilots.resolve_prior("typical", owner).draws == ()
+    with pytest.raises(InvalidPlanInputs, match="prior: 'other' is not one of typical"):
+        pilots.resolve_prior("other", owner)
