@@ -9,6 +9,7 @@ let asked = 0;
 const ask = async () => {
   const number = ++asked;
   const sent = new URLSearchParams(new FormData(form));
+  for (const name of ["answers", "pilot"]) sent.delete(name);
   sent.set("part", "live");
   live.setAttribute("aria-busy", "true");
   try {

@@ -1,6 +1,7 @@
 """The page Plan of a study, in the frame of the admin."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -13,13 +14,16 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
-from .forms import PlanForm, form_values
+from .answer_files import MAX_FILE_BYTES
+from .forms import PROTOCOL_LABELS, PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
-from .run import KIND, choose_plan, request_plan
+from .pilots import ResolvedPrior, pilot_studies, resolve_prior, store_answers_file
+from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
+MOST_PILOTS = 100
 
 
 @admin.register(SizePlan)
@@ -34,6 +38,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         return [
             path("study/<int:pk>/", wrap(self.plan_view), name="studies_plan"),
             path("study/<int:pk>/simulate/", wrap(self.simulate_view), name="studies_plan_simulate"),
+            path("study/<int:pk>/pilot/", wrap(self.pilot_view), name="studies_plan_pilot"),
             path("study/<int:pk>/choose/", wrap(self.choose_view), name="studies_plan_choose"),
         ]
 
@@ -72,7 +77,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        plan = study.size_plans.filter(pk=parse_row_id(request.POST.get("plan", ""))).first()
+        plan = study.size_plans.filter(pk=parse_row_id(request.POST.get("plan", "")) or 0).first()
         try:
             if plan is None:
                 raise ActionRefused("This study has no such plan. Choose a plan from the list.")
@@ -83,12 +88,30 @@ class SizePlanAdmin(ReadOnlyAdmin):
             messages.success(request, " ".join(["This is the study's plan now.", *changed]))
         return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
 
+    def pilot_view(self, request, pk):
+        """Take the variation from a study of this site or from a file of answers, and show the form with it."""
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        sent = {name: value for name, value in request.POST.items() if name in PlanForm.base_fields}
+        if shown := _asked_plan(request, study):
+            sent["plan"] = str(shown.pk)
+        try:
+            prior, found = _read_pilot(request, study)
+        except (ActionRefused, InvalidPlanInputs) as refused:
+            faults = refused.errors.values() if isinstance(refused, InvalidPlanInputs) else [str(refused)]
+            messages.warning(request, " ".join(faults))
+        else:
+            sent |= {name: str(value) for name, value in found.variation.as_dict().items()} | {"prior": prior}
+            messages.success(request, f"People and prompts vary as in {found.label}.")
+        return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{urlencode(sent)}")
+
     def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
         """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""
         context: dict[str, Any] = {"study": study, "form": form, "is_valid": form.is_valid()}
         if not context["is_valid"]:
             return context
-        stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint()).first()
+        stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint(), result__format=FORMAT).first()
         return context | {
             "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
@@ -110,11 +133,35 @@ class SizePlanAdmin(ReadOnlyAdmin):
         }
         if form is not None:
             context |= self._live(request, study, form)
+            pilots = pilot_studies(request.user).values_list("code", "title")[:MOST_PILOTS]
+            context["pilots"] = [(str(code), title) for code, title in pilots] if context["may_plan"] else []
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)
         return study_page.render_study_page(
             request, self.admin_site, "admin/analysis/plan/plan.html", study, context, status
         )
+
+
+def _read_pilot(request: HttpRequest, study: Study) -> tuple[str, ResolvedPrior]:
+    """Return the key of the pilot that was sent and what it says. Raise ActionRefused or InvalidPlanInputs with the reason."""
+    answers = request.FILES.get("answers")
+    if answers is not None:
+        if answers.size is None or answers.size > MAX_FILE_BYTES:
+            raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+        protocol = request.POST.get("protocol", "")
+        stored = store_answers_file(
+            study,
+            request.user,
+            answers.name or "answers.csv",
+            answers.read(),
+            protocol=protocol if protocol in PROTOCOL_LABELS else "",
+        )
+        prior = f"file:{stored.sha256}"
+    elif code := request.POST.get("pilot", ""):
+        prior = f"pilot:{code}"
+    else:
+        raise ActionRefused("No pilot is chosen. Choose a study or a file of answers.")
+    return prior, resolve_prior(prior, request.user)
 
 
 def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
@@ -133,7 +180,7 @@ def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
 
 
 def _listed_plans(study: Study) -> list[dict[str, Any]]:
-    rows = study.size_plans.select_related("by").defer("inputs")[:MOST_LISTED]
+    rows = study.size_plans.filter(result__format=FORMAT).select_related("by").defer("inputs")[:MOST_LISTED]
     return [
         {"plan": plan, "planned": plan.result["plan"]["planned"], "is_chosen": plan.pk == study.size_plan_id}
         for plan in rows
@@ -142,6 +189,6 @@ def _listed_plans(study: Study) -> list[dict[str, Any]]:
 
 def _job_target(study: Study, job: Job) -> str:
     """Return the page of the job, or that of its plan if it has ended."""
-    if job.state == Job.State.DONE:
+    if job.state == Job.State.DONE and job.result:
         return f"{reverse('admin:studies_plan', args=[study.pk])}?plan={job.result['plan']}"
     return reverse("admin:studies_job_page", args=[job.code])

@@ -32,6 +32,8 @@ PERCENT = frozenset(
     {"difference", "significance", "wanted", "fee_rate", "dropped_out_share", "excluded_share", "screened_out_share", "test_share"}
 )  # fmt: skip
 BY_HAND = ""
+# Keys of priors whose numbers stand in the form: the job holds them against the pilot.
+PILOTS = {"pilot:": "my pilot study", "file:": "my file of answers"}
 
 
 def _whole(label: str, most: int, help_text: str = "") -> forms.IntegerField:
@@ -55,7 +57,7 @@ class PlanForm(forms.Form):
     sections = (
         ("Size", ("protocol", "people", "prompts", "prompts_each", "points"), True),
         ("What to find", ("goal", "difference", "margin", "wanted"), True),
-        ("How much people and prompts vary", ("prior", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"), False),
+        ("How much people and prompts vary", ("prior", "source", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"), False),
         ("Comparisons and claim", ("tests", "significance", "population"), False),
         ("People who do not count, and test questions", ("dropped_out_share", "excluded_share", "screened_out_share", "test_share"), False),
         ("Time", ("words_per_prompt", "words_per_output", "words_per_minute", "seconds_per_answer", "other_minutes"), False),
@@ -87,6 +89,7 @@ class PlanForm(forms.Form):
         required=False,
         help_text="With another choice than “entered by hand”, heval ignores the five numbers below.",
     )
+    source = forms.CharField(required=False, max_length=500, widget=forms.HiddenInput)
     sd_people = _number("Standard deviation of people", "Relative to one person's answer about one prompt.", high=10)
     sd_prompts = _number("Standard deviation of prompts", high=10)
     sd_quality_people = _number(
@@ -138,14 +141,10 @@ class PlanForm(forms.Form):
                         name: value for name, value in prior.variation.as_dict().items() if name in self.base_fields
                     }
         super().__init__(sent, initial=initial)
-        own = (
-            []
-            if start.prior in {"", *(prior.key for prior in PRIORS)}
-            else [(start.prior, start.variation.source or start.prior)]
-        )
+        chosen = str((sent or initial)["prior"])[:200]
+        own = [(chosen, label) for prefix, label in PILOTS.items() if chosen.startswith(prefix)]
         choices = [*((prior.key, prior.label) for prior in PRIORS), *own, (BY_HAND, "entered by hand")]
         self.fields["prior"].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
-        self.start = start
         for name, bound in self.fields.items():
             # Names such as "margin" must not meet those of the frame's own inputs.
             bound.widget.attrs["id"] = f"plan-{name}"
@@ -163,7 +162,9 @@ class PlanForm(forms.Form):
         if self.errors:
             return cleaned
         values = {
-            name: value / 100 if name in PERCENT else value for name, value in cleaned.items() if value is not None
+            name: round(value / 100, 10) if name in PERCENT else value
+            for name, value in cleaned.items()
+            if value is not None
         }
         errors: dict[str, str] = {}
         records: dict[str, Any] = {}
@@ -180,10 +181,10 @@ class PlanForm(forms.Form):
         return cleaned
 
     def _variation(self, prior: str, values: Mapping[str, Any], errors: dict[str, str]) -> Variation | None:
-        if prior == BY_HAND:
-            own = {one.name: values[one.name] for one in fields(Variation) if one.name in values}
-            return build_record(Variation, own | {"source": "entered by hand"}, errors)
-        return self.start.variation if prior == self.start.prior else prior_of(prior).variation
+        if prior != BY_HAND and not prior.startswith(tuple(PILOTS)):
+            return prior_of(prior).variation
+        own = {one.name: values[one.name] for one in fields(Variation) if one.name in values}
+        return build_record(Variation, own if prior else own | {"source": "entered by hand"}, errors)
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the fields in their groups. A group with an error is open."""
@@ -203,7 +204,6 @@ def form_values(inputs: PlanInputs) -> dict[str, Any]:
     values: dict[str, Any] = {"prior": inputs.prior}
     for record in (inputs.size, inputs.target, inputs.variation, inputs.pace, inputs.prices):
         values |= record.as_dict()
-    values.pop("source")
     return {name: _shown(name, value) for name, value in values.items()}
 
 

@@ -21,7 +21,7 @@ from .advice import (
     size_sentence,
 )
 from .curves import design_curves
-from .forms import PROTOCOL_LABELS
+from .forms import PILOTS, PROTOCOL_LABELS
 from .inputs import PlanInputs
 from .results import SHAPES
 
@@ -48,6 +48,7 @@ def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = No
         if stored is None
         else _simulated_sentence(inputs, stored),
         "stored": stored_context(stored, currency) if stored else None,
+        "is_pilot": inputs.prior.startswith(tuple(PILOTS)),
         "recruits": _recruits(inputs, currency),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
