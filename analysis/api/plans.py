@@ -94,9 +94,9 @@ def plan_as_json(study: Study, plan: SizePlan) -> dict[str, Any]:
     }
 
 
-def _changed(study: Study, changes: dict[str, Any]) -> PlanInputs:
+def _changed(study: Study, changes: dict[str, Any], user: Any) -> PlanInputs:
     try:
-        return changed_inputs(starting_inputs(study), changes)
+        return changed_inputs(starting_inputs(study), changes, user)
     except InvalidPlanInputs as refused:
         raise RowErrors([row_error(None, name, text) for name, text in refused.errors.items()]) from None
 
@@ -122,7 +122,7 @@ class PlansView(StudyView):
     def post(self, request, code):
         sent = PlanRequestSerializer(data=require_json_object(request))
         sent.is_valid(raise_exception=True)
-        inputs = _changed(self.study, dict(sent.validated_data))
+        inputs = _changed(self.study, dict(sent.validated_data), request.user)
         return accepted_job_response(
             request_plan(self.study, request.user, inputs, idempotency_token(request, self.study, KIND))
         )
@@ -144,7 +144,8 @@ class PlanNumbersView(StudyView):
     @document_operation("Approximate numbers of a plan", QuickNumbersSerializer, parameters=parameters, tag=TAG)
     def get(self, request, code):
         changes = {name: value for name, value in self.values.items() if value is not None}
-        return Response(QuickNumbersSerializer(quick_numbers(_changed(self.study, changes), self.study.currency)).data)
+        inputs = _changed(self.study, changes, request.user)
+        return Response(QuickNumbersSerializer(quick_numbers(inputs, self.study.currency)).data)
 
 
 def _plan_or_404(study: Study, number: int) -> SizePlan:

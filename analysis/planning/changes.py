@@ -6,10 +6,11 @@ from typing import Any
 
 from analysis.stats.plan_budget import Pace, Prices
 from analysis.stats.plan_inputs import GOALS, PROTOCOLS, StudySize, Target, Variation
-from analysis.stats.priors import PRIORS, prior_of
+from analysis.stats.priors import PRIORS
 from studies.models import Study
 
-from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
+from .inputs import PlanInputs, inputs_from_draft
+from .pilots import resolve_prior
 
 # Every value that can be sent > what it is. Shares and probabilities are from 0 to 1.
 HELP = {
@@ -25,7 +26,7 @@ HELP = {
     "tests": "comparisons by which the level is divided",
     "wanted": "wanted power",
     "population": "people_and_prompts, or people for exactly these prompts",
-    "prior": f"where the variation comes from: {', '.join(prior.key for prior in PRIORS)}",
+    "prior": f"source of the variation: {', '.join(prior.key for prior in PRIORS)}, or pilot:CODE of a study",
     "sd_people": "standard deviation over people, relative to one answer",
     "sd_prompts": "standard deviation over prompts, relative to one answer",
     "sd_quality_people": "in ratings: of the quality of both outputs, over people",
@@ -57,15 +58,17 @@ def starting_inputs(study: Study) -> PlanInputs:
     return PlanInputs.from_json(study.size_plan.inputs) if study.size_plan else inputs_from_draft(study)
 
 
-def changed_inputs(start: PlanInputs, changes: Mapping[str, Any]) -> PlanInputs:
-    """Return the inputs with other values. Raise InvalidPlanInputs with the faults of all values."""
+def changed_inputs(start: PlanInputs, changes: Mapping[str, Any], user: Any) -> PlanInputs:
+    """Return the inputs with other values. Raise InvalidPlanInputs with the faults of all values.
+
+    ``user``: who asks, and so which studies and files can be the prior. None is the site itself.
+    """
     data = start.as_json()
     prior = changes.get("prior")
     if prior is not None and prior != start.prior:
-        if prior not in {one.key for one in PRIORS}:
-            known = ", ".join(one.key for one in PRIORS)
-            raise InvalidPlanInputs({"prior": f"{str(prior)[:40]!r} is not a public prior. Use one of {known}."})
-        data |= {"prior": prior, "variation": prior_of(prior).variation.as_dict()}
+        data["prior"] = prior
+        if prior:
+            data["variation"] = resolve_prior(prior, user).variation.as_dict()
     if any(name.startswith("sd_") for name in changes):
         data["prior"] = ""
         data["variation"] = data["variation"] | {"source": "entered by hand"}

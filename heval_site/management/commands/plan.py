@@ -11,8 +11,9 @@ from analysis.planning.advice import percent, points_text
 from analysis.planning.changes import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import PEOPLE, PROMPTS, PROMPTS_EACH, InvalidPlanInputs, PlanInputs, inputs_from_draft
 from analysis.planning.numbers import quick_numbers
+from analysis.planning.pilots import draws_of
 from analysis.planning.run import compute_plan, simulate_plan
-from analysis.stats.plan_inputs import StudySize
+from analysis.stats.plan_inputs import StudySize, Variation
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
 from studies.models import Study, new_seed
 from studies.services.drafts import refuse_if_launched
@@ -52,14 +53,15 @@ class Command(BaseCommand):
         changes = {name: value for name in HELP if (value := options[f"value_{name}"]) is not None}
         found, start, currency = self._start(bundle, study, changes)
         try:
-            inputs = changed_inputs(start, changes)
+            inputs = changed_inputs(start, changes, None)
+            draws = () if quick else draws_of(inputs, None)
         except InvalidPlanInputs as refused:
             lines = [f"--{FLAGS.get(name, name)}: {_with_flags(text)}" for name, text in refused.errors.items()]
             raise CommandError("\n".join(lines), returncode=FAILED) from None
         numbers = quick_numbers(inputs, currency)
         if not options["json"]:
             self._print_quick(numbers)
-        result = None if quick else self._simulate(found, inputs, seed)
+        result = None if quick else self._simulate(found, inputs, draws, seed)
         power = result["plan"]["planned"]["power"] if result else numbers["power"]
         has_power = power >= inputs.target.wanted
         if options["json"]:
@@ -88,14 +90,16 @@ class Command(BaseCommand):
         size = StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
         return None, PlanInputs(size), Study._meta.get_field("currency").default
 
-    def _simulate(self, study: Study | None, inputs: PlanInputs, seed: int | None) -> dict[str, Any]:
+    def _simulate(
+        self, study: Study | None, inputs: PlanInputs, draws: tuple[Variation, ...], seed: int | None
+    ) -> dict[str, Any]:
         if study is None:
-            return simulate_plan(inputs, seed=new_seed() if seed is None else seed)
+            return simulate_plan(inputs, new_seed() if seed is None else seed, draws=draws)
         try:
             refuse_if_launched(study)
         except ActionRefused as refused:
             raise CommandError(f"{refused} --quick shows approximate numbers.", returncode=FAILED) from None
-        return compute_plan(study, None, inputs).result
+        return compute_plan(study, None, inputs, draws=draws).result
 
     def _print_quick(self, numbers: dict[str, Any]) -> None:
         for sentence in (*numbers["sentences"], *numbers["advice"]):

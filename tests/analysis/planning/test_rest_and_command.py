@@ -66,7 +66,7 @@ def test_numbers_come_at_once_and_start_with_the_draft(draft):
         "points": 5,
     }
     larger = answer(api(draft)("GET", "numbers/?people=90&difference=0.7&prior=choices_neighbours"))
-    inputs = changed_inputs(starting_inputs(draft), {"people": 90, "difference": 0.7, "prior": "choices_neighbours"})
+    inputs = changed_inputs(starting_inputs(draft), {"people": 90, "difference": 0.7, "prior": "choices_neighbours"}, None)
     assert larger["power"] == quick_plan(inputs.size, inputs.target, inputs.variation).power > found["power"]
     assert larger["inputs"]["variation"]["sd_prompts"] == 0.75 and larger["is_approximate"]
     assert larger["sentences"][0].startswith("90 people, 4 prompts each") and not draft.size_plans.exists()
@@ -80,7 +80,8 @@ def test_wrong_values_are_named_over_rest(draft):
         "Add prompts, or let each person answer about fewer"
         in errors(ask("POST", "", {"prompts_each": 40}))["prompts_each"]
     )
-    assert "Use one of typical" in errors(ask("POST", "", {"prior": "elsewhere"}))["prior"]
+    assert "elsewhere" in errors(ask("POST", "", {"prior": "elsewhere"}))["prior"]
+    assert "No study with this code can be a pilot" in errors(ask("POST", "", {"prior": "pilot:none"}))["prior"]
     assert "this goal needs a margin" in errors(ask("GET", "numbers/?goal=equivalence"))["margin"]
     assert "decimal number" in errors(ask("GET", "numbers/?difference=nan"))["difference"]
     assert "no such field" in errors(ask("POST", "", {"persons": 3}))["persons"]
