@@ -1,7 +1,8 @@
 """What a plan says in sentences. Pure Python: the page shows them while somebody types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from analysis.report.plan_sentences import (
     counted,
@@ -63,6 +64,57 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
     ]
 
 
+<<<<<<< HEAD
+=======
+def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
+    """Return the same from the simulated studies of a plan (`StudyPlan.as_dict`), each power with its Monte-Carlo error."""
+    size, target, planned = inputs.size, inputs.target, plan["planned"]
+    wanted = power_text(target.wanted)
+    power = f"{power_text(planned['power'])} (± {planned['power_error']:.2f})"
+    if planned["power"] >= target.wanted:
+        said = [f"The size is enough: its power is {power}, and {wanted} is wanted."]
+    else:
+        said = [f"The power is {power}, and {wanted} is wanted."]
+        said += _simulated_resource(inputs, plan, "people", "people", f"the same {counted(size.prompts, 'prompt')}")
+        if size.protocol != "spa":
+            own = f"the same {counted(size.people, 'person')} and as many answers"
+            said += _simulated_resource(inputs, plan, "prompts", "prompts", own)
+    quick = quick_plan(size, target, inputs.variation)
+    said += _population_sentences(size, target, quick)
+    half_width = quick.half_width if planned["half_width"] is None else planned["half_width"]
+    return [*said, inconclusive_sentence(size, target, half_width)]
+
+
+def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, name: str, with_what: str) -> list[str]:
+    """Return the smallest simulated size with more of one resource that is enough, or how far the largest gets."""
+    noun = "person" if name == "people" else "prompt"
+    now = getattr(inputs.size, name)
+    found = [one for one in (*plan[kind], plan[f"needed_{kind}"]) if one is not None and one["size"][name] > now]
+    if not found:
+        return [f"More {name} are not possible with {with_what}."]
+    found.sort(key=lambda one: one["size"][name])
+    enough = next((one for one in found if one["power"] >= inputs.target.wanted), None)
+    one = enough or found[-1]
+    power = f"{power_text(one['power'])} (± {one['power_error']:.2f})"
+    who = counted(one["size"][name], noun)
+    if enough is not None:
+        return [
+            f"{who} with {with_what} reach it: their power is {power}{_extra_cost(inputs, StudySize(**one['size']))}."
+        ]
+    if one["power"] - plan["planned"]["power"] < NO_HELP + 2 * one["power_error"]:
+        return [f"More {name} will not help: with {who} and {with_what}, the power is {power}."]
+    return [f"More {name} alone are not enough: with {who} and {with_what}, the power is {power}."]
+
+
+def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
+    width = points_text(half_width, size.protocol)
+    if target.goal == EQUIVALENCE:
+        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
+    # An interval that holds the null has one end at least half its width away from it.
+    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
+
+
+>>>>>>> planpage
 def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     size, target, variation = inputs.size, inputs.target, inputs.variation
     wanted = power_text(target.wanted)

@@ -53,7 +53,7 @@ def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = No
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
-        "advice": advice_sentences(inputs),
+        "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
@@ -162,7 +162,6 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "rows": rows,
         "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
         "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
-        "needed": _needed_sentences(result, currency),
         "protocols": _simulated_protocols(result, currency),
         "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
         "looks": _look_rows(result["sequential"]["designs"]),
@@ -183,22 +182,6 @@ def _wrong_label(goal: str) -> str:
     if goal == "difference":
         return "A claim where there is no difference"
     return "A claim where the difference is the margin"
-
-
-def _needed_sentences(result: Mapping[str, Any], currency: str) -> list[str]:
-    found = []
-    for name, text in (
-        ("needed_people", "{people} with the same prompts"),
-        ("needed_prompts", "{prompts} with the same people and answers"),
-    ):
-        one = result["plan"][name]
-        if one is None:
-            continue
-        size = one["size"]
-        who = text.format(people=counted(size["people"], "person"), prompts=counted(size["prompts"], "prompt"))
-        money = money_text(result["budgets"][name]["total"], currency)
-        found.append(f"{who} have the power {_with_error(one['power'], one['power_error'])}, for {money}.")
-    return found
 
 
 def _simulated_protocols(result: Mapping[str, Any], currency: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from analysis.stats.plan_budget import Budget, plan_budget
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
 from analysis.stats.quick_power import Components, components
 
-from .advice import advice_sentences
+from .advice import simulated_advice
 from .inputs import PlanInputs
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
     def one_cost(found: "SimulatedSize | None") -> dict[str, Any] | None:
         return cost(found.size).as_dict() if found else None
 
+    simulated = plan.as_dict()
     return {
-        "plan": plan.as_dict(),
+        "plan": simulated,
         "budget": cost(inputs.size).as_dict(),
         "budgets": {
             "people": costs(plan.people),
@@ -44,7 +45,7 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
             "needed_prompts": one_cost(plan.needed_prompts),
         },
         "sequential": compare_sequential(inputs, seed=plan.settings["seed"]),
-        "advice": advice_sentences(inputs),
+        "advice": simulated_advice(inputs, simulated),
     }
 
 
