@@ -64,8 +64,6 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
     ]
 
 
-<<<<<<< HEAD
-=======
 def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
     """Return the same from the simulated studies of a plan (`StudyPlan.as_dict`), each power with its Monte-Carlo error."""
     size, target, planned = inputs.size, inputs.target, plan["planned"]
@@ -106,15 +104,6 @@ def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, 
     return [f"More {name} alone are not enough: with {who} and {with_what}, the power is {power}."]
 
 
-def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
-    width = points_text(half_width, size.protocol)
-    if target.goal == EQUIVALENCE:
-        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
-    # An interval that holds the null has one end at least half its width away from it.
-    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
-
-
->>>>>>> planpage
 def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     size, target, variation = inputs.size, inputs.target, inputs.variation
     wanted = power_text(target.wanted)

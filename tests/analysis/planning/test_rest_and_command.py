@@ -66,7 +66,9 @@ def test_numbers_come_at_once_and_start_with_the_draft(draft):
         "points": 5,
     }
     larger = answer(api(draft)("GET", "numbers/?people=90&difference=0.7&prior=choices_neighbours"))
-    inputs = changed_inputs(starting_inputs(draft), {"people": 90, "difference": 0.7, "prior": "choices_neighbours"}, None)
+    inputs = changed_inputs(
+        starting_inputs(draft), {"people": 90, "difference": 0.7, "prior": "choices_neighbours"}, None
+    )
     assert larger["power"] == quick_plan(inputs.size, inputs.target, inputs.variation).power > found["power"]
     assert larger["inputs"]["variation"]["sd_prompts"] == 0.75 and larger["is_approximate"]
     assert larger["sentences"][0].startswith("90 people, 4 prompts each") and not draft.size_plans.exists()
