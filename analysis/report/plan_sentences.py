@@ -5,6 +5,7 @@ from typing import Any
 from analysis.stats.margin_names import NONINFERIORITY
 from analysis.stats.plan_budget import Budget
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
+from analysis.stats.priors import PRIORS
 from studies.models import SizePlan
 
 
@@ -102,7 +103,7 @@ def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
         f"The size was planned before the first answer: {size_sentence(size, Budget(**plan.result['budget']), currency)} "
         f"There are {counted(size.prompts, 'prompt')}.",
         f"{goal_text(size, target)} with a power of {power_text(planned['power'])}: the share of {planned['runs']:,} simulated studies, with "
-        f"a Monte-Carlo error of {_decimals(planned['power_error'], 3)}. {_level_text(target)}",
+        f"a Monte-Carlo error of {_decimals(planned['power_error'], 2)}. {_level_text(target)}",
         _variation_sentence(Variation(**inputs["variation"]), inputs["prior"], plan.result["plan"]["settings"]),
     ]
     if planned["half_width"] is not None:
@@ -119,7 +120,8 @@ def _level_text(target: Target) -> str:
 
 
 def _variation_sentence(variation: Variation, prior: str, settings: dict[str, Any]) -> str:
-    source = variation.source or prior or "entered by hand"
+    public = next((one.label for one in PRIORS if one.key == prior), "")
+    source = public or variation.source or prior or "entered by hand"
     drawn = f", with its uncertainty ({settings['n_draws']} draws)" if settings.get("n_draws") else ""
     return (
         f"In units of one person's answer about one prompt, people have a standard deviation of {variation.sd_people:.2g} and prompts of "

@@ -144,19 +144,18 @@ def _detectable(
 
 def planned_and_reached_table(compared: dict[str, Any]) -> Table:
     """Return a row for each quantity of each primary comparison. Its numbers are in `planned_and_reached` of the report as JSON."""
+    comparisons = compared.get("comparisons", ())
+    title, columns = "Planned and reached", "quantity|Quantity|text; planned|Planned|text; reached|Reached|text"
+    if len(comparisons) == 1:
+        title = f"{title}: {comparisons[0]['comparison']}"
+    else:
+        columns = f"comparison|Comparison|text; {columns}"
     rows = [
         {"comparison": one["comparison"], "quantity": quantity, "planned": planned, "reached": reached}
-        for one in compared.get("comparisons", ())
+        for one in comparisons
         for quantity, planned, reached in _quantities(one, compared)
     ]
-    return build_table(
-        "planned_and_reached",
-        "Planned and reached",
-        "comparison|Comparison|text; quantity|Quantity|text; planned|Planned|text; reached|Reached|text",
-        rows,
-        "sure",
-        NOTE,
-    )
+    return build_table("planned_and_reached", title, columns, rows, "sure", NOTE)
 
 
 def _quantities(one: dict[str, Any], compared: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -164,8 +164,13 @@ def _describe_population(
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
             f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
         )
-    more_prompts = _interval_width(people, 2 * prompts, differences) / width
     more_people = _interval_width(2 * people, prompts, 2 * differences) / width
+    if differences < 2 * prompts:
+        return (
+            f"{seen}. The result can be about people and prompts like these. With {2 * people} people who each answer as much, its "
+            f"interval would be {_narrower(more_people)}."
+        )
+    more_prompts = _interval_width(people, 2 * prompts, differences) / width
     return (
         f"{seen}. The result can be about people and prompts like these. With {2 * prompts} prompts and as many answers, its interval would "
         f"be {_narrower(more_prompts)}; with {2 * people} people who each answer as much, {_narrower(more_people)}."

@@ -54,14 +54,16 @@ def _compared(
     """Yield what a section could compare: its name, the prompts that could be shown for it, and those that are."""
     protocol = REGISTRY[section.protocol]
     arms = [arm.pk for arm in drawing.arms if section in drawing.sections_with_own_items(arm.pk)]
-    of_any = set().union(*(drawing.prompts[arm] for arm in arms))
-    yield "prompts", of_any, set().union(*shown.by_system.values())
+    of_any = set[int | None]().union(*(drawing.prompts[arm] for arm in arms))
+    yield "prompts", of_any, set[int | None]().union(*shown.by_system.values())
     if protocol.has_directed_questions:
         return  # one answer is about all that a person read
     for contrast, sections in sections_by_contrast.items():
         x, y = contrast.x_id, contrast.y_id
         if x and y and section in sections:
-            both = set().union(*(drawing.prompts[arm] for arm in arms if {x, y} <= set(drawing.systems[arm])))
+            both = set[int | None]().union(
+                *(drawing.prompts[arm] for arm in arms if {x, y} <= set(drawing.systems[arm]))
+            )
             yield f"pairs of {contrast.x} and {contrast.y}", both, shown.prompts_that_compare(x, y)
 
 
