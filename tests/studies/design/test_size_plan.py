@@ -23,6 +23,7 @@ def study():
 
 def test_only_a_chosen_plan_is_in_the_design(study):
     before, hash_before = serialize_design(study), template_sha256(study)
+    assert "size_plan" not in before
     plan = planned_size(study)
     assert serialize_design(study) == before, "a plan that nobody chose changes nothing"
     choose(study, plan)
