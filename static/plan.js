@@ -9,7 +9,7 @@ let asked = 0;
 const ask = async () => {
   const number = ++asked;
   const sent = new URLSearchParams(new FormData(form));
-  for (const name of ["answers", "pilot"]) sent.delete(name);
+  for (const name of ["file", "pilot", "file_protocol"]) sent.delete(name);
   sent.set("part", "live");
   live.setAttribute("aria-busy", "true");
   try {

@@ -1,10 +1,11 @@
 """The page Plan of a study, in the frame of the admin."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
@@ -14,16 +15,25 @@ from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_r
 from studies.models import Job, SizePlan, Study
 from studies.services.lifecycle import ActionRefused
 
-from .answer_files import MAX_FILE_BYTES
+from .answer_files import MAX_FILE_BYTES, AnswersRefused
 from .forms import PROTOCOL_LABELS, PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
-from .pilots import ResolvedPrior, pilot_studies, resolve_prior, store_answers_file
+from .pilots import (
+    FILE,
+    PILOT,
+    estimate_as_json,
+    estimate_of_pilot,
+    pilot_sentence,
+    pilot_studies,
+    pilots_to_choose,
+    store_answers_file,
+    with_variation_of_pilot,
+)
 from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
-MOST_PILOTS = 100
 
 
 @admin.register(SizePlan)
@@ -50,7 +60,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if not study.is_draft:
             return self._render(request, study, None, study.size_plan)
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.GET.dict())
+        form = _form(request, study, shown, request.GET)
         if request.GET.get("part") == "live":
             context = self._live(request, study, form) | {"shown": shown}
             return TemplateResponse(
@@ -63,15 +73,37 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         shown = _asked_plan(request, study)
-        form = PlanForm(_start(study, shown), request.POST.dict())
+        form = _form(request, study, shown, request.POST)
         if not form.is_valid():
             return self._render(request, study, form, shown, status=422)
         try:
-            job = request_plan(study, request.user, form.inputs)
-        except ActionRefused as refused:
+            job = request_plan(study, request.user, with_variation_of_pilot(form.inputs, request.user))
+        except (ActionRefused, InvalidPlanInputs) as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
         return HttpResponseRedirect(_job_target(study, job))
+
+    def pilot_view(self, request, pk):
+        """Estimate the variation from the named study or the uploaded file, and show the plan with it."""
+        study = get_study(request.user, Action.EDIT, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            prior, estimate = _sent_pilot(request, study)
+        except AnswersRefused as refused:
+            problems = [str(problem) for problem in refused.problems]
+        except (ActionRefused, InvalidPlanInputs) as refused:
+            problems = [str(refused).removeprefix("prior: ")]
+        else:
+            messages.success(request, pilot_sentence(estimate))
+            # What else the form says stays.
+            sent = {name: value for name, value in request.POST.items() if name in (*PlanForm.base_fields, "plan")}
+            numbers = {name: estimate["variation"][name] for name in ("sd_people", "sd_prompts")}
+            query = urlencode(sent | {"prior": prior} | numbers)
+            return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{query}")
+        shown = _asked_plan(request, study)
+        form = _form(request, study, shown, request.POST)
+        return self._render(request, study, form, shown, status=422, pilot_problems=problems)
 
     def choose_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)
@@ -88,24 +120,6 @@ class SizePlanAdmin(ReadOnlyAdmin):
             messages.success(request, " ".join(["This is the study's plan now.", *changed]))
         return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
 
-    def pilot_view(self, request, pk):
-        """Take the variation from a study of this site or from a file of answers, and show the form with it."""
-        study = get_study(request.user, Action.EDIT, pk=pk)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        sent = {name: value for name, value in request.POST.items() if name in PlanForm.base_fields}
-        if shown := _asked_plan(request, study):
-            sent["plan"] = str(shown.pk)
-        try:
-            prior, found = _read_pilot(request, study)
-        except (ActionRefused, InvalidPlanInputs) as refused:
-            faults = refused.errors.values() if isinstance(refused, InvalidPlanInputs) else [str(refused)]
-            messages.warning(request, " ".join(faults))
-        else:
-            sent |= {name: str(value) for name, value in found.variation.as_dict().items()} | {"prior": prior}
-            messages.success(request, f"People and prompts vary as in {found.label}.")
-        return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{urlencode(sent)}")
-
     def _live(self, request: HttpRequest, study: Study, form: PlanForm) -> dict[str, Any]:
         """Return the numbers of valid inputs, with the stored plan of the same inputs if there is one."""
         context: dict[str, Any] = {"study": study, "form": form, "is_valid": form.is_valid()}
@@ -119,7 +133,13 @@ class SizePlanAdmin(ReadOnlyAdmin):
         }
 
     def _render(
-        self, request: HttpRequest, study: Study, form: PlanForm | None, shown: SizePlan | None, status: int = 200
+        self,
+        request: HttpRequest,
+        study: Study,
+        form: PlanForm | None,
+        shown: SizePlan | None,
+        status: int = 200,
+        pilot_problems: Sequence[str] = (),
     ) -> HttpResponse:
         context: dict[str, Any] = {
             "title": "Plan",
@@ -132,9 +152,11 @@ class SizePlanAdmin(ReadOnlyAdmin):
             **public_numbers(),
         }
         if form is not None:
-            context |= self._live(request, study, form)
-            pilots = pilot_studies(request.user).values_list("code", "title")[:MOST_PILOTS]
-            context["pilots"] = [(str(code), title) for code, title in pilots] if context["may_plan"] else []
+            context |= self._live(request, study, form) | {
+                "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
+                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if one[0] != "spa"],
+                "pilot_problems": pilot_problems,
+            }
         elif shown is not None:
             context["stored"] = stored_context(shown, study.currency)
         return study_page.render_study_page(
@@ -142,32 +164,30 @@ class SizePlanAdmin(ReadOnlyAdmin):
         )
 
 
-def _read_pilot(request: HttpRequest, study: Study) -> tuple[str, ResolvedPrior]:
-    """Return the key of the pilot that was sent and what it says. Raise ActionRefused or InvalidPlanInputs with the reason."""
-    answers = request.FILES.get("answers")
-    if answers is not None:
-        if answers.size is None or answers.size > MAX_FILE_BYTES:
-            raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
-        protocol = request.POST.get("protocol", "")
-        stored = store_answers_file(
-            study,
-            request.user,
-            answers.name or "answers.csv",
-            answers.read(),
-            protocol=protocol if protocol in PROTOCOL_LABELS else "",
-        )
-        prior = f"file:{stored.sha256}"
-    elif code := request.POST.get("pilot", ""):
-        prior = f"pilot:{code}"
-    else:
-        raise ActionRefused("No pilot is chosen. Choose a study or a file of answers.")
-    return prior, resolve_prior(prior, request.user)
-
-
 def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
     """Return the plan that the address names, or else the chosen one."""
     asked = parse_row_id(request.GET.get("plan") or request.POST.get("plan", ""))
     return (study.size_plans.filter(pk=asked).first() if asked else None) or study.size_plan
+
+
+def _form(request: HttpRequest, study: Study, shown: SizePlan | None, sent: QueryDict) -> PlanForm:
+    start = _start(study, shown)
+    return PlanForm(start, sent.dict(), pilots_to_choose(study, request.user, sent.get("prior", start.prior)))
+
+
+def _sent_pilot(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
+    """Return the prior that the request names or uploads, and its estimate as JSON."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        if request.GET.get("from") == "file":
+            raise ActionRefused("No file is chosen. Choose a file of answers.")
+        prior = f"{PILOT}{request.POST.get('pilot', '')}"
+        return prior, estimate_as_json(estimate_of_pilot(prior, request.user))
+    if (sent.size or 0) > MAX_FILE_BYTES:
+        raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
+    name = sent.name or "answers.csv"
+    stored = store_answers_file(study, request.user, name, sent.read(), protocol=request.POST.get("file_protocol", ""))
+    return f"{FILE}{stored.sha256}", stored.estimate
 
 
 def _start(study: Study, shown: SizePlan | None) -> PlanInputs:

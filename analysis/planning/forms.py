@@ -32,8 +32,6 @@ PERCENT = frozenset(
     {"difference", "significance", "wanted", "fee_rate", "dropped_out_share", "excluded_share", "screened_out_share", "test_share"}
 )  # fmt: skip
 BY_HAND = ""
-# Keys of priors whose numbers stand in the form: the job holds them against the pilot.
-PILOTS = {"pilot:": "my pilot study", "file:": "my file of answers"}
 
 
 def _whole(label: str, most: int, help_text: str = "") -> forms.IntegerField:
@@ -57,7 +55,7 @@ class PlanForm(forms.Form):
     sections = (
         ("Size", ("protocol", "people", "prompts", "prompts_each", "points"), True),
         ("What to find", ("goal", "difference", "margin", "wanted"), True),
-        ("How much people and prompts vary", ("prior", "source", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"), False),
+        ("How much people and prompts vary", ("prior", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"), False),
         ("Comparisons and claim", ("tests", "significance", "population"), False),
         ("People who do not count, and test questions", ("dropped_out_share", "excluded_share", "screened_out_share", "test_share"), False),
         ("Time", ("words_per_prompt", "words_per_output", "words_per_minute", "seconds_per_answer", "other_minutes"), False),
@@ -89,7 +87,6 @@ class PlanForm(forms.Form):
         required=False,
         help_text="With another choice than “entered by hand”, heval ignores the five numbers below.",
     )
-    source = forms.CharField(required=False, max_length=500, widget=forms.HiddenInput)
     sd_people = _number("Standard deviation of people", "Relative to one person's answer about one prompt.", high=10)
     sd_prompts = _number("Standard deviation of prompts", high=10)
     sd_quality_people = _number(
@@ -128,23 +125,32 @@ class PlanForm(forms.Form):
     fee_rate = _number("Fees and tax of the panel, %", "Percent of the pay.")
     screen_out_pay = _number("Pay of a screened-out person")
 
-    def __init__(self, start: PlanInputs, data: Mapping[str, Any] | None = None):
-        """``data``: what was sent. A field that it lacks has the value of ``start``, so that a link may name only some."""
+    def __init__(
+        self,
+        start: PlanInputs,
+        data: Mapping[str, Any] | None = None,
+        pilots: Mapping[str, Variation | None] | None = None,
+    ):
+        """``data``: what was sent. A field that it lacks has the value of ``start``, so that a link may name only some.
+
+        ``pilots``: those that may be chosen, with their variation. None: the sent numbers are the pilot's.
+        """
         initial = form_values(start)
         sent = None
         if data is not None:
             sent = {name: "" if value is None else value for name, value in initial.items()}
             sent |= {name: value for name, value in data.items() if name in self.base_fields}
-            for prior in PRIORS:
-                if prior.key == sent["prior"]:  # the fields show the numbers that count
-                    sent |= {
-                        name: value for name, value in prior.variation.as_dict().items() if name in self.base_fields
-                    }
+            known = {**(pilots or {}), **{prior.key: prior.variation for prior in PRIORS}}
+            if variation := known.get(sent["prior"]):  # the fields show the numbers that count
+                sent |= {name: value for name, value in variation.as_dict().items() if name in self.base_fields}
         super().__init__(sent, initial=initial)
-        chosen = str((sent or initial)["prior"])[:200]
-        own = [(chosen, label) for prefix, label in PILOTS.items() if chosen.startswith(prefix)]
+        self.pilots = dict(pilots or {})
+        if start.prior not in {"", *(prior.key for prior in PRIORS)}:
+            self.pilots.setdefault(start.prior, start.variation)
+        own = [(key, variation.source if variation else "the pilot study") for key, variation in self.pilots.items()]
         choices = [*((prior.key, prior.label) for prior in PRIORS), *own, (BY_HAND, "entered by hand")]
         self.fields["prior"].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
+        self.start = start
         for name, bound in self.fields.items():
             # Names such as "margin" must not meet those of the frame's own inputs.
             bound.widget.attrs["id"] = f"plan-{name}"
@@ -181,10 +187,19 @@ class PlanForm(forms.Form):
         return cleaned
 
     def _variation(self, prior: str, values: Mapping[str, Any], errors: dict[str, str]) -> Variation | None:
-        if prior != BY_HAND and not prior.startswith(tuple(PILOTS)):
-            return prior_of(prior).variation
-        own = {one.name: values[one.name] for one in fields(Variation) if one.name in values}
-        return build_record(Variation, own if prior else own | {"source": "entered by hand"}, errors)
+        if known := self.pilots.get(prior):
+            return known
+        start = self.start.variation
+        if prior == self.start.prior and (values["sd_people"], values["sd_prompts"]) == (
+            start.sd_people,
+            start.sd_prompts,
+        ):
+            return start  # a stored plan of this pilot, with the source that it names
+        if prior == BY_HAND or prior in self.pilots:
+            own = {one.name: values[one.name] for one in fields(Variation) if one.name in values}
+            source = "the pilot study" if prior in self.pilots else "entered by hand"
+            return build_record(Variation, own | {"source": source}, errors)
+        return prior_of(prior).variation
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the fields in their groups. A group with an error is open."""
@@ -204,6 +219,7 @@ def form_values(inputs: PlanInputs) -> dict[str, Any]:
     values: dict[str, Any] = {"prior": inputs.prior}
     for record in (inputs.size, inputs.target, inputs.variation, inputs.pace, inputs.prices):
         values |= record.as_dict()
+    values.pop("source")
     return {name: _shown(name, value) for name, value in values.items()}
 
 

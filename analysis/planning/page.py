@@ -21,8 +21,9 @@ from .advice import (
     size_sentence,
 )
 from .curves import design_curves
-from .forms import PILOTS, PROTOCOL_LABELS
+from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
+from .pilots import FILE, PILOT
 from .results import SHAPES
 
 # A simulated power that differs by more than this from the formulas is said to.
@@ -48,7 +49,7 @@ def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = No
         if stored is None
         else _simulated_sentence(inputs, stored),
         "stored": stored_context(stored, currency) if stored else None,
-        "is_pilot": inputs.prior.startswith(tuple(PILOTS)),
+        "is_pilot": inputs.prior.startswith((PILOT, FILE)),
         "recruits": _recruits(inputs, currency),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",

@@ -1,7 +1,7 @@
 """Where a plan's variation comes from: a public prior, a study on the same site, or a file of answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PILOT, FILE = "pilot:", "file:"
 # Answers of these origins say how people answer. Robots and test runs do not.
 ORIGINS = ("live", "imported")
+# Files and studies that the page lists.
+MOST_LISTED = 20
 # Protocols whose answers tell people from prompts, as sections name them.
 PILOT_PROTOCOLS = tuple(slug for slug, planned in PLANNED_AS.items() if planned != "spa" and slug != "best_worst")
 
@@ -137,18 +139,23 @@ def store_answers_file(
         )[0]
 
 
+def estimate_of_pilot(key: str, user) -> "PilotEstimate":
+    """Return the estimate of the study that a prior names. Raise InvalidPlanInputs if it cannot be a pilot for this user."""
+    study = _study_by_code(key.removeprefix(PILOT), user)
+    try:
+        return estimate_of_study(study, user).estimate
+    except ActionRefused as refused:
+        raise InvalidPlanInputs({"prior": str(refused)}) from None
+
+
 def resolve_prior(key: str, user) -> ResolvedPrior:
     """Return the variation that a prior names: a public one, ``pilot:<code of a study>`` or ``file:<sha256>``.
 
     Raise InvalidPlanInputs for the field ``prior`` if there is no such prior or the user may not use it.
     """
     if key.startswith(PILOT):
-        study = _study_by_code(key.removeprefix(PILOT), user)
-        try:
-            pilot = estimate_of_study(study, user)
-        except ActionRefused as refused:
-            raise InvalidPlanInputs({"prior": str(refused)}) from None
-        return ResolvedPrior(pilot.estimate.variation, pilot.estimate.draws, pilot.estimate.variation.source)
+        estimate = estimate_of_pilot(key, user)
+        return ResolvedPrior(estimate.variation, estimate.draws, estimate.variation.source)
     if key.startswith(FILE):
         files = PilotFile.objects.all() if user is None else filter_allowed(user, PilotFile.objects.all(), Action.VIEW)
         stored = files.filter(sha256=key.removeprefix(FILE)).first()
@@ -176,6 +183,46 @@ def draws_of(inputs: PlanInputs, user) -> tuple[Variation, ...]:
     ):
         raise InvalidPlanInputs({"prior": "The answers of the pilot have changed. Choose the pilot again."})
     return resolved.draws
+
+
+def with_variation_of_pilot(inputs: PlanInputs, user) -> PlanInputs:
+    """Return the inputs with the variation of their pilot, if they have one. Raise InvalidPlanInputs if it cannot be read."""
+    if not inputs.prior.startswith((PILOT, FILE)):
+        return inputs
+    return replace(inputs, variation=resolve_prior(inputs.prior, user).variation)
+
+
+def pilots_to_choose(study: Study, user, chosen: str) -> dict[str, Variation | None]:
+    """Return the pilots that a plan of this study may name: its files, and the chosen study if the user may read it.
+
+    The variation of a study is None: to estimate it takes a second, so only the choice and the simulation do.
+    """
+    found: dict[str, Variation | None] = {
+        f"{FILE}{one.sha256}": estimate_from_json(one.estimate)[0] for one in study.pilot_files.all()[:MOST_LISTED]
+    }
+    if chosen.startswith(PILOT):
+        try:
+            _study_by_code(chosen.removeprefix(PILOT), user)
+            found[chosen] = None
+        except InvalidPlanInputs:
+            pass
+    return found
+
+
+def pilot_sentence(estimate: Mapping[str, Any]) -> str:
+    """Return what an estimate, as JSON, says: the variation with the range of its draws, and the difference."""
+    ranges = []
+    for place, name in enumerate(("people", "prompts")):
+        drawn = sorted(draw[place] for draw in estimate["draws"])
+        last = len(drawn) - 1
+        low, high = drawn[round(0.05 * last)], drawn[round(0.95 * last)]
+        ranges.append(f"{name} {estimate['variation'][f'sd_{name}']:.2f} (.9 range {low:.2f} to {high:.2f})")
+    low, high = estimate["difference_low"], estimate["difference_high"]
+    interval = "" if low is None else f" (.95 interval {100 * low:.0f} to {100 * high:.0f} %)"
+    return (
+        f"Standard deviations: {', '.join(ranges)}. It observed {100 * estimate['difference']:.0f} %{interval}. "
+        "The smallest difference that matters stays your decision."
+    )
 
 
 def _study_by_code(code: str, user) -> Study:

@@ -18,6 +18,8 @@ from analysis.stats.results import Record
 DRAWS = 100
 # Standard deviations above this are as good as infinite, and `Variation` refuses those above 10.
 MOST_SD = 8.0
+# Most steps of the search for the latent variation. The draws that need more lie near `MOST_SD`.
+STEPS = 40
 _BINARY = ("two_choice", "ranking", "humanlike")
 _STEP, _END = 0.05, 40.0
 
@@ -165,19 +167,21 @@ def _latent(
     distance = (means - size.null) / np.sqrt(people + prompts + rest)
     squared = [np.minimum(wanted_people, MOST_SD**2), np.minimum(wanted_prompts, MOST_SD**2)]
     t = special.ndtri(means) if size.protocol in _BINARY else distance.copy()
-    for _ in range(60):
-        value, *parts = components(t, *squared)
-        change = 0.0
-        for index, wanted in enumerate((wanted_people, wanted_prompts)):
+    left = np.arange(len(means))
+    for _ in range(STEPS):
+        value, *parts = components(t[left], squared[0][left], squared[1][left])
+        change = np.zeros(len(left))
+        for index, wanted in enumerate((wanted_people[left], wanted_prompts[left])):
             ratio = np.where(wanted > 0, wanted / np.maximum(parts[index] / parts[2], 1e-12), 0.0)
-            after = np.minimum(squared[index] * ratio, MOST_SD**2)
-            change = max(change, float(np.max(np.abs(after - squared[index]) / (1e-3 + after))))
-            squared[index] = after
+            after = np.minimum(squared[index][left] * ratio, MOST_SD**2)
+            change = np.maximum(change, np.abs(after - squared[index][left]) / (1e-3 + after))
+            squared[index][left] = after
         if size.protocol not in _BINARY:
-            missing = distance - (value - size.null) / np.sqrt(sum(parts))
-            change = max(change, float(np.max(np.abs(missing))))
-            t = np.clip(t + missing, -5.0, 5.0)
-        if change < 1e-4:
+            missing = distance[left] - (value - size.null) / np.sqrt(sum(parts))
+            change = np.maximum(change, np.abs(missing))
+            t[left] = np.clip(t[left] + missing, -5.0, 5.0)
+        left = left[change > 1e-3]
+        if not len(left):
             break
     return special.ndtr(t), np.sqrt(squared[0]), np.sqrt(squared[1])
 

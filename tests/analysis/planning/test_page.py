@@ -1,7 +1,5 @@
 """The page Plan: live numbers without numpy, the form, simulated plans and their choice."""
 
-import io
-import random
 import re
 import subprocess
 import sys
@@ -168,32 +166,3 @@ def test_live_numbers_load_no_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_a_file_of_answers_says_how_people_and_prompts_vary(draft, client, asking, few_runs):  # noqa: F811 - the fixture of that name
-    rng = random.Random(0)
-    of_people, of_prompts = [[rng.gauss(0, sd) for _ in range(n)] for sd, n in ((0.3, 8), (0.8, 12))]
-    rows = [
-        f"a{i},p{j},{'x' if a + p + rng.gauss(0.2, 1) > 0 else 'y'}"
-        for i, a in enumerate(of_people)
-        for j, p in enumerate(of_prompts)
-    ]
-    sent = {
-        "people": "12",
-        "prompts_each": "4",
-        "answers": io.BytesIO("\n".join(["annotator,prompt,preferred", *rows]).encode()),
-    }
-    sent["answers"].name = "pilot.csv"
-    address = reverse("admin:studies_plan_pilot", args=[draft.pk])
-    response = client.post(address, sent, follow=True)
-    said, form = words(response), response.context["form"]
-    assert "People and prompts vary as in file “pilot.csv”, 96 answers." in said
-    assert "These numbers take the pilot's estimates as exact." in said
-    assert form.inputs.prior.startswith("file:") and form.inputs.size.people == 12
-    client.post(reverse("admin:studies_plan_simulate", args=[draft.pk]), dict(response.context["hidden"]))
-    jobs.run_waiting_jobs()
-    plan = draft.size_plans.get()
-    assert plan.result["plan"]["settings"]["n_draws"] > 1, "the pilot's uncertainty is left out"
-    assert "Variation: file “pilot.csv”, 96 answers." in words(asking(plan=plan.pk))
-    assert "No pilot is chosen." in words(client.post(address, {"people": "12"}, follow=True))
-    assert "No study with this code can be a pilot." in words(client.post(address, {"pilot": "x"}, follow=True))

@@ -2,13 +2,16 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import Http404
+from django.urls import reverse
 
-from analysis.planning import pilots
+from analysis.planning import pilots, run
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
 from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
 from analysis.stats import planning
@@ -16,7 +19,7 @@ from analysis.stats.plan_inputs import StudySize, Target, Variation
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import PilotFile, Study, StudyMember
 from studies.models.guards import AppendOnlyViolation
-from studies.services import copying, lifecycle
+from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.builders import add_choice, choice_study, draft_study, launched, user
 
@@ -181,6 +184,63 @@ def test_a_file_of_two_people_is_refused_with_advice(owner):
     ):
         pilots.store_answers_file(draft, owner, "pilot.csv", data)
     assert not PilotFile.objects.exists()
+
+
+@pytest.fixture
+def page(client, owner):
+    client.force_login(owner)
+
+    def post(draft, name="studies_plan_pilot", **sent):
+        return client.post(reverse(f"admin:{name}", args=[draft.pk]), sent, follow=True)
+
+    return post
+
+
+def planned_draft(owner):
+    draft = draft_study(owner=owner, title="Main study")
+    add_choice(draft, m=6)
+    return draft
+
+
+def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, page, monkeypatch, same_orders):
+    draft = planned_draft(owner)
+    shown = page(draft, pilot=str(pilot.code))
+    text = shown.content.decode()
+    assert (
+        "Standard deviations: people " in text and "The smallest difference that matters stays your decision." in text
+    )
+    estimate = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
+    form = shown.context["form"]
+    assert (form.inputs.prior, form.inputs.variation.sd_people) == (f"pilot:{pilot.code}", estimate.variation.sd_people)
+    computed = []
+    monkeypatch.setattr(run, "compute_plan", lambda *given: computed.append(given) or SimpleNamespace(pk=1))
+    # Other numbers beside a chosen pilot do not count.
+    page(draft, "studies_plan_simulate", **dict(shown.context["hidden"]) | {"sd_people": "2"})
+    jobs.run_waiting_jobs()
+    ((study, by, inputs, _, draws),) = computed
+    assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
+
+
+def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
+    draft = planned_draft(owner)
+    refused = page(draft, file=SimpleUploadedFile("a.csv", csv_of([("a", 1, "left"), ("", 2, "x")])))
+    assert refused.status_code == 422 and not PilotFile.objects.exists()
+    for problem in ("row 2, column “preferred”: “left” is not x, y or tie.", "row 3, column “annotator”"):
+        assert problem in refused.content.decode()
+    people, prompts, values = answers()
+    rows = [(i, j, "x" if v else "y") for i, j, v in zip(people, prompts, values, strict=True)]
+    shown = page(draft, file=SimpleUploadedFile("a.csv", csv_of(rows)))
+    stored = PilotFile.objects.get()
+    assert shown.context["form"].inputs.variation == pilots.resolve_prior(f"file:{stored.sha256}", owner).variation
+    assert shown.context["form"].inputs.size.people == 6
+    assert (
+        page(draft, file=SimpleUploadedFile("a.csv", csv_of(rows)), people="31").context["form"].inputs.size.people
+        == 31
+    )
+    unknown = page(draft, pilot="0")
+    assert unknown.status_code == 422 and "No study with this code can be a pilot." in unknown.content.decode()
+    StudyMember.objects.filter(study=draft).update(role=StudyMember.Role.VIEWER)
+    assert page(draft, pilot="0").status_code == 403
 
 
 def test_a_public_prior_has_no_draws(owner):
