@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Sum
 
+from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, apa
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
 from analysis.protocols.blocks.tables import Table, build_table
@@ -19,16 +20,6 @@ from .plan_sentences import percent, power_text, preregistration_sentences
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# The block with the headline that a plan of this protocol is about.
-HEADLINES = {
-    "rating": "rating.superiority",
-    "two_choice": "choice.preference",
-    "ranking": "ranking.share",
-    "relative": "relative.score",
-    "spa": "spa.pairs",
-    "humanlike": "humanlike.accuracy",
-    "marks": "marks.score",
-}
 NOTE = (
     "Variances are those of one answer. The power is of the plan; a power computed from the observed difference would only repeat "
     "its p-value. The smallest difference that the reached size finds uses the planned variances."
@@ -74,7 +65,7 @@ def compare_plan_with_study(study: Study, blocks: Sequence[Block]) -> dict[str, 
 
 def _headlines(blocks: Sequence[Block], size: StudySize) -> "Iterator[Estimate]":
     for block in blocks:
-        if block.mode != "recommended" or block.name != HEADLINES[size.protocol]:
+        if block.mode != "recommended" or block.name != REGISTRY[size.protocol].headline_block:
             continue
         for estimate in block.estimates:
             contrast = contrast_of(estimate)
@@ -94,9 +85,9 @@ def _pay(study: Study) -> float | None:
 
 def _reached(estimate: "Estimate", size: StudySize, target: Target, variation: Variation) -> dict[str, Any]:
     bounds, detail = interval_bounds(estimate), estimate.detail
-    is_spa = size.protocol == "spa"
     prompts = detail.get("n_items") or detail.get("n_prompts")
-    answers = None if is_spa else estimate.n_rows
+    # An answer about all prompts that a person read belongs to none of them.
+    answers = None if prompts is None else estimate.n_rows
     found = None if prompts is None else _components(estimate, prompts)
     return {
         "value": estimate.estimate,

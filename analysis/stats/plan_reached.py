@@ -20,8 +20,7 @@ def components_of_variances(
     mean : float
         The reported mean.
     over_people, over_prompts, combined : float
-        The jackknife variances of the mean over annotators and over prompts, and both combined, as in
-        `clusters.TwoWayVariance`.
+        The jackknife variances of the mean (`clusters.TwoWayVariance`): over annotators, over prompts, and combined.
     people, prompts, answers : int
         How many there are.
 
