@@ -12,6 +12,8 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # Django finds them by their names; they import the models of their time.
 LEFT_OUT = {"migrations"}
 MOST = 12
+# Django and Celery find these modules by their names, so each app has them anyway.
+OF_DJANGO = {"admin", "apps", "tasks"}
 
 
 def picture(text: str) -> dict[str, list[set[str]]]:
@@ -65,7 +67,7 @@ def against(graph, app: str, lines: list[set[str]]) -> list[str]:
 def test_the_picture_names_every_package_once(app):
     named = [name for line in PICTURE[app] for name in line]
     assert sorted(named) == sorted(packages(app) - LEFT_OUT)
-    assert len(packages(app) - LEFT_OUT) <= MOST
+    assert len(packages(app) - LEFT_OUT - OF_DJANGO) <= MOST
 
 
 @pytest.mark.parametrize("app", APPS)

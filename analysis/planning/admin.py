@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from analysis.stats.plan_inputs import KINDS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -154,7 +155,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if form is not None:
             context |= self._live(request, study, form) | {
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
-                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if one[0] != "spa"],
+                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if KINDS[one[0]] != "chance"],
                 "pilot_problems": pilot_problems,
             }
         elif shown is not None:

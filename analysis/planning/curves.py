@@ -9,7 +9,7 @@ from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import MOST_ANSWERS, MOST_PEOPLE, MOST_PROMPTS, StudySize
 from analysis.stats.quick_power import components, plan_of_components
 
-from .advice import money_text, percent, points_text
+from .advice import money_text, percent, points_text, scale_of
 from .inputs import PlanInputs
 
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -43,7 +43,7 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
     found = [
         _curve("people", "More people, the same prompts", "people", [people], inputs, currency),
     ]
-    if size.protocol != "spa":
+    if size.kind != "chance":
         prompts = _line("", _prompt_sizes(size), inputs, lambda point: point.size.prompts)
         found.append(
             _curve(
@@ -56,7 +56,7 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             )  # fmt: skip
         )
     lines = [_line("people", [_with_people(size, factor) for factor in FACTORS], inputs, lambda point: point.total)]
-    if size.protocol != "spa":
+    if size.kind != "chance":
         both = [_with_both(size, factor) for factor in FACTORS]
         lines.append(_line("people and prompts", both, inputs, lambda point: point.total))
     title = "More money, for people alone" + (" or for people and prompts together" if len(lines) > 1 else "")
@@ -101,9 +101,7 @@ def _prompt_sizes(size: StudySize) -> list[StudySize]:
 
 
 def _curve(key: str, title: str, unit: str, lines: Sequence[Line], inputs: PlanInputs, currency: str) -> dict[str, Any]:
-    protocol = inputs.size.protocol
-    scale = 1 if protocol in ("relative", "marks") else 100
-    width_unit = {"relative": "scale points", "marks": "score points"}.get(protocol, "points")
+    scale, width_unit, _ = scale_of(inputs.size.protocol)
     return {
         "key": key,
         "title": title,

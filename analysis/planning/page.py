@@ -18,6 +18,7 @@ from .advice import (
     money_text,
     percent,
     points_text,
+    scale_of,
     size_sentence,
 )
 from .curves import design_curves
@@ -129,14 +130,14 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
     simulated = result["plan"]
     planned, wrong = simulated["planned"], simulated["false_decision"]
     quick = quick_plan(size, target, inputs.variation)
-    scale, unit = _scale(size.protocol)
+    scale, unit, _ = scale_of(size.protocol)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     rows = [
         ("Power", percent(quick.power), _with_error(planned["power"], planned["power_error"])),
         (
             "Interval, half its width",
             points_text(quick.half_width, size.protocol),
-            _with_error(planned["half_width"], planned["half_width_error"], scale, unit),
+            _with_error(planned["half_width"], planned["half_width_error"], scale, f" {unit}"),
         ),
         (
             f"Smallest difference found with {percent(target.wanted)} power",
@@ -173,12 +174,6 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
     }
 
 
-def _scale(protocol: str) -> tuple[float, str]:
-    if protocol == "relative":
-        return 1.0, " scale points"
-    return (1.0, " score points") if protocol == "marks" else (100.0, " points")
-
-
 def _wrong_label(goal: str) -> str:
     if goal == "difference":
         return "A claim where there is no difference"
@@ -192,13 +187,13 @@ def _simulated_protocols(result: Mapping[str, Any], currency: str) -> list[dict[
     rows = []
     for one, budget in zip(found, result["budgets"]["protocols"], strict=True):
         size = StudySize(**one["size"])
-        scale, unit = _scale(size.protocol)
+        scale, unit, _ = scale_of(size.protocol)
         rows.append(
             _protocol_row(size, budget, one["population"], currency)
             | {
                 "is_planned": one["kind"] == "planned",
                 "power": _with_error(one["power"], one["power_error"]),
-                "width": f"± {_with_error(one['half_width'], None, scale, unit)}",
+                "width": f"± {_with_error(one['half_width'], None, scale, ' ' + unit)}",
             }
         )
     return rows

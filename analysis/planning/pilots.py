@@ -14,7 +14,7 @@ from analysis.protocols import REGISTRY, HeadlineAnswers
 from analysis.report.parameters import validate_parameters
 from analysis.report.protocol_blocks import analysis_contexts
 from analysis.report.report_data import read_report_data
-from analysis.stats.plan_inputs import Variation
+from analysis.stats.plan_inputs import KINDS, Variation
 from analysis.stats.priors import prior_of
 from annotators.models import Assignment
 from studies.access import Action, filter_allowed, get_row
@@ -33,8 +33,12 @@ PILOT, FILE = "pilot:", "file:"
 ORIGINS = ("live", "imported")
 # Files and studies that the page lists.
 MOST_LISTED = 20
+# Protocols whose headline is no mean of answers.
+WITHOUT_MEANS = frozenset({"best_worst"})
 # Protocols whose answers tell people from prompts, as sections name them.
-PILOT_PROTOCOLS = tuple(slug for slug, planned in PLANNED_AS.items() if planned != "spa" and slug != "best_worst")
+PILOT_PROTOCOLS = tuple(
+    slug for slug, planned in PLANNED_AS.items() if KINDS[planned] != "chance" and slug not in WITHOUT_MEANS
+)
 
 
 class ResolvedPrior(NamedTuple):

@@ -51,7 +51,7 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
 
 def sd_of_person(parts: Components, size: StudySize) -> float:
     """Return the standard deviation of people's means about exactly these prompts. People who see other prompts differ more."""
-    each = 1 if size.protocol == "spa" else size.prompts_each
+    each = 1 if size.kind == "chance" else size.prompts_each
     shown = size.prompts_each / size.prompts
     return math.sqrt(parts.people + (parts.rest + parts.prompts * (1 - shown)) / each)
 
@@ -163,7 +163,7 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
         people, prompts = assign_prompts(size, rng)
         about_these = replace(target, population="people")
         values = simulate_answers(size, about_these, inputs.variation, people, prompts, runs=runs, rng=rng)
-        means = values if size.protocol == "spa" else values.reshape(runs, size.people, -1).mean(axis=2)
+        means = values if size.kind == "chance" else values.reshape(runs, size.people, -1).mean(axis=2)
         scaled = np.clip((means - low) / (high - low), 0.0, 1.0)
         for row in scaled:
             crossed = np.flatnonzero(log_wealth(row, (limit - low) / (high - low), level=1 - target.level) >= threshold)

@@ -18,6 +18,7 @@ from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
 
 if TYPE_CHECKING:
     import numpy as np
+    from pandas import DataFrame
 
     from analysis.stats.arrays import FloatArray
 
@@ -57,6 +58,12 @@ class HeadlineAnswers:
     annotators: "np.ndarray"
     prompts: "np.ndarray"
     points: int = 5
+
+    @classmethod
+    def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":
+        """Return the answers in one column of rows that have an annotator and a prompt."""
+        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", "prompt"))
+        return cls(comparison, rows[column].to_numpy(float), annotators, prompts, points)
 
 
 class ProtocolAnalysis:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
-from analysis.data.planned_labels import PlannedLabels
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -73,15 +72,7 @@ class RelativeAnalysis(ProtocolAnalysis):
 
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all relative sections of a study. Families span all sections."""
-        claims = context.claims
-        if claims is None:
-            return []
-        pairs = _pairs_by_item(claims)
-        all_answers = [
-            answers
-            for section in context.sections
-            for answers in _read_comparison_answers(context.rows, section, pairs)
-        ]
+        all_answers = _read_all_answers(context)
         adjusted = yield {
             "relative.score": _named_estimates(all_answers, _score_estimate, context),
             "relative.superiority": _named_estimates(all_answers, _superiority_estimate, context),
@@ -131,23 +122,17 @@ class RelativeAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
-        if context.claims is None:
-            return []
-        pairs = _pairs_by_item(context.claims)
         return [
-            HeadlineAnswers(
-                answers.comparison,
-                *answers.scores_and_annotators,
-                answers.kept["prompt"].to_numpy(object),
-                round(2 * answers.half_range) + 1,
-            )
-            for section in context.sections
-            for answers in _read_comparison_answers(context.rows, section, pairs)
+            HeadlineAnswers.from_rows(answers.comparison, answers.kept, "score", round(2 * answers.half_range) + 1)
+            for answers in _read_all_answers(context)
         ]
 
 
-def _pairs_by_item(claims: PlannedLabels) -> dict[str, str]:
-    return {f"s{position}.{number}": pair for position, number, pair in claims.items}
+def _read_all_answers(context: AnalysisContext) -> list[ComparisonAnswers]:
+    if context.claims is None:
+        return []
+    pairs = {f"s{position}.{number}": pair for position, number, pair in context.claims.items}
+    return [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
 
 
 def _planned_comparisons(section: Any, question: Any, contrasts: Sequence[Any]) -> list[Comparison]:

@@ -16,7 +16,20 @@ from typing import Any
 
 from analysis.stats.margin_names import HYPOTHESES
 
-PROTOCOLS = ("rating", "two_choice", "ranking", "relative", "spa", "humanlike", "marks")
+# Protocol > what its answers about a pair are: which output is preferred, whether it is rated higher, a point between the two,
+# a stated chance, or a difference of scores. The formulas and the simulation ask for the kind, never for the protocol.
+KINDS = {
+    "rating": "superiority",
+    "two_choice": "preference",
+    "ranking": "preference",
+    "relative": "point",
+    "spa": "chance",
+    "humanlike": "preference",
+    "marks": "score",
+}
+PROTOCOLS = tuple(KINDS)
+# Protocols that show one output at a time, so that they compare no pair.
+OF_SINGLE_OUTPUTS = frozenset({"humanlike"})
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
 # Fewest people and prompts of the headline (clusters.TOO_FEW_CLUSTERS, TOO_FEW_ITEMS).
@@ -126,6 +139,11 @@ class StudySize:
             raise ValueError(f"points: {self.points} is not a number of points from 2 to 100.")
 
     @property
+    def kind(self) -> str:
+        """Return what an answer about the pair is, see `KINDS`."""
+        return KINDS[self.protocol]
+
+    @property
     def answers(self) -> int:
         """Return the number of answers about the pair."""
         return self.people * self.prompts_each
@@ -138,14 +156,14 @@ class StudySize:
     @property
     def bounds(self) -> tuple[float, float]:
         """Return the ends of the scale of the headline."""
-        if self.protocol == "relative":
+        if self.kind == "point":
             return (-(self.points - 1) / 2, (self.points - 1) / 2)
-        return (-100.0, 100.0) if self.protocol == "marks" else (0.0, 1.0)
+        return (-100.0, 100.0) if self.kind == "score" else (0.0, 1.0)
 
     @property
     def null(self) -> float:
         """Return the value of the headline without a difference."""
-        return 0.0 if self.protocol in ("relative", "marks") else 0.5
+        return 0.0 if self.kind in ("point", "score") else 0.5
 
     def is_about_prompts(self, population: str) -> bool:
         """Return whether the report's claim is about prompts like these, if that is declared.
@@ -153,7 +171,7 @@ class StudySize:
         Answers of SPA concern all prompts that a person read. So they are about prompts like these only if nobody reads
         the prompts of somebody else.
         """
-        if self.protocol == "spa":
+        if self.kind == "chance":
             return population == "people_and_prompts" and self.answers <= self.prompts
         return population == "people_and_prompts" and self.prompts >= FEWEST_PROMPTS
 

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
 
-from analysis.stats.plan_inputs import FEWEST_PROMPTS, MOST_PEOPLE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import (
+    FEWEST_PROMPTS,
+    KINDS,
+    MOST_PEOPLE,
+    OF_SINGLE_OUTPUTS,
+    StudySize,
+    Target,
+    Variation,
+)
 from analysis.stats.quick_power import components, plan_of_components, quick_plan, smallest_difference
 
 _NORMAL = NormalDist()
@@ -59,7 +67,12 @@ def most_power_by_people(size: StudySize, target: Target, variation: Variation) 
 
 
 def needed_people(size: StudySize, target: Target, variation: Variation) -> StudySize | None:
-    """Return the smallest size with the wanted power by other people alone, or None if no number of people has it."""
+    """Return the smallest size with the wanted power by other people alone, or None if no number of people has it.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> needed_people(size, Target(), Variation()).people
+    40
+    """
     parts = components(size, target, variation)
     return _smallest(
         lambda n: _with_people(size, n),
@@ -73,8 +86,12 @@ def needed_prompts(size: StudySize, target: Target, variation: Variation) -> Stu
     """Return the smallest size with the wanted power by other prompts alone, or None if no number of prompts has it.
 
     Each person answers about as many as before, so more prompts mean fewer people for each.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> needed_prompts(size, Target(), Variation()).prompts
+    64
     """
-    if size.protocol == "spa":
+    if size.kind == "chance":
         return None
     parts = components(size, target, variation)
     return _smallest(
@@ -107,7 +124,12 @@ def _with_people(size: StudySize, people: int) -> StudySize:
 
 
 def other_differences(size: StudySize, target: Target, variation: Variation) -> list[float]:
-    """Return differences around the smallest one that is found, on the side of the target."""
+    """Return differences around the smallest one that is found, on the side of the target.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> [round(one, 2) for one in other_differences(size, Target(), Variation())]
+    [0.52, 0.55, 0.57, 0.59, 0.62, 0.64]
+    """
     found = smallest_difference(size, replace(target, wanted=target.wanted), variation)
     middle = 0.9 if found is None else found
     spread = (middle - 0.5) / (_NORMAL.inv_cdf(1 - target.level / 2) + _NORMAL.inv_cdf(target.wanted))
@@ -118,14 +140,23 @@ def other_differences(size: StudySize, target: Target, variation: Variation) -> 
 
 
 def other_people(size: StudySize) -> list[StudySize]:
+    """Return other numbers of people with the same prompts, at least six and as many as see all prompts.
+
+    >>> [one.people for one in other_people(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20))]
+    [9, 18, 27, 54, 72, 108, 144]
+    """
     fewest = math.ceil(size.prompts / size.prompts_each)
     numbers = {max(6, fewest, round(size.people * factor)) for factor in PEOPLE_FACTORS} - {size.people}
     return [replace(size, people=n) for n in sorted(numbers) if n * size.prompts_each <= 1_000_000]
 
 
 def other_prompts(size: StudySize) -> list[StudySize]:
-    """Return other numbers of prompts with the same answers, from everybody sees the same to nobody does."""
-    if size.protocol == "spa":
+    """Return other numbers of prompts with the same answers, from everybody sees the same to nobody does.
+
+    >>> [one.prompts for one in other_prompts(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20))]
+    [20, 36, 66, 120, 218, 396, 720]
+    """
+    if size.kind == "chance":
         return []
     fewest, most = size.prompts_each, size.people * size.prompts_each
     numbers = {round(fewest * (most / fewest) ** (k / 6)) for k in range(7)} - {size.prompts}
@@ -133,11 +164,17 @@ def other_prompts(size: StudySize) -> list[StudySize]:
 
 
 def other_protocols(size: StudySize, spa_prompts_each: int) -> list[StudySize]:
+    """Return sizes with the same people in other protocols that compare pairs; in SPA each person reads fewer prompts.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> [(one.protocol, one.prompts_each) for one in other_protocols(size, 4)]
+    [('rating', 20), ('ranking', 20), ('relative', 20), ('spa', 4)]
+    """
     others = [p for p in ("rating", "two_choice", "ranking", "relative", "spa") if p != size.protocol]
-    if size.protocol == "humanlike":
+    if size.protocol in OF_SINGLE_OUTPUTS:
         return []
     sizes = []
     for protocol in others:
-        each = min(spa_prompts_each, size.prompts_each) if protocol == "spa" else size.prompts_each
+        each = min(spa_prompts_each, size.prompts_each) if KINDS[protocol] == "chance" else size.prompts_each
         sizes.append(replace(size, protocol=protocol, prompts_each=each, prompts=min(size.prompts, size.people * each)))
     return sizes

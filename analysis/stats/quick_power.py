@@ -12,7 +12,8 @@ from statistics import NormalDist
 from typing import Any
 
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
-from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, KINDS, StudySize, Target, Variation
+from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
 # Standard deviation of an answer about the same chance in the other order (SPA), as a share.
 ORDER_SD = 0.1
@@ -73,10 +74,6 @@ class Assurance:
     high: float
     half_width: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe dict."""
-        return asdict(self)
-
 
 def shift_of(difference: float, variation: Variation) -> float:
     """Return the mean perceived difference at which x is preferred with this probability.
@@ -116,7 +113,7 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
     (0.6, 0.24)
     """
     shift = shift_of(target.difference, variation)
-    if size.protocol == "spa":
+    if size.kind == "chance":
         return _stated_chances(size, shift, variation)
     first, second = answer_moments(size.protocol, size.points, variation)
     people, prompts = variation.sd_people, variation.sd_prompts
@@ -160,12 +157,18 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
 
 
 def plan_of_components(parts: Components, size: StudySize, target: Target) -> QuickPlan:
-    """Return the approximate plan for known variances of one answer; see `quick_plan`."""
+    """Return the approximate plan for known variances of one answer; see `quick_plan`.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> parts = Components(mean=0.6, people=0.01, prompts=0.04, rest=0.19)
+    >>> round(plan_of_components(parts, size, Target()).half_width, 3)
+    0.07
+    """
     people, prompts, answers = size.people, size.prompts, size.answers
     is_about_prompts = size.is_about_prompts(target.population)
-    if not is_about_prompts or size.protocol == "spa":
+    if not is_about_prompts or size.kind == "chance":
         # People see different prompts, so the differences between these prompts remain in people's means.
-        answers_each = 1 if size.protocol == "spa" else size.prompts_each
+        answers_each = 1 if size.kind == "chance" else size.prompts_each
         shared = size.prompts_each / prompts
         variance = (parts.people + (parts.rest + parts.prompts * (1 - shared)) / answers_each) / people
         df = max(1.0, people - 1.0)
@@ -273,34 +276,6 @@ def smallest_difference(size: StudySize, target: Target, variation: Variation) -
     return high
 
 
-def noncentral_t_above(value: float, noncentrality: float, df: float) -> float:
-    """Return the approximate probability that a noncentral t is above `value`.
-
-    >>> round(noncentral_t_above(2.0301, 3.0, 35), 2)
-    0.83
-    """
-    spread = math.sqrt(1 + value * value / (2 * df))
-    return 1 - _NORMAL.cdf((value * (1 - 1 / (4 * df)) - noncentrality) / spread)
-
-
-def t_quantile(probability: float, df: float) -> float:
-    """Return a quantile of Student's t distribution by its expansion in 1 / df (Abramowitz and Stegun 1964, 26.7.5).
-
-    The error at .975 is below 0.2 % from three degrees of freedom.
-
-    >>> round(t_quantile(0.975, 10), 3)
-    2.228
-    """
-    z = _NORMAL.inv_cdf(probability)
-    return (
-        z
-        + (z**3 + z) / (4 * df)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
-        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * df**4)
-    )
-
-
 def answer_moments(
     protocol: str, points: int, variation: Variation
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
@@ -311,7 +286,7 @@ def answer_moments(
     (0.93, 1.02)
     """
     sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
-    return _moments(protocol, points, math.hypot(*sds))
+    return _moments(KINDS[protocol], points, math.hypot(*sds))
 
 
 def _normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
@@ -339,16 +314,14 @@ def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Comp
 
 
 @lru_cache(maxsize=64)
-def _moments(
-    protocol: str, points: int, sd_quality: float
-) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _moments(kind: str, points: int, sd_quality: float) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return E[answer] and E[answer squared] as functions of shift + a + p."""
-    if protocol in ("two_choice", "ranking", "humanlike"):
+    if kind == "preference":
         return _NORMAL.cdf, _NORMAL.cdf
-    if protocol == "marks":
+    if kind == "score":
         return lambda s: MARK_POINTS * s, lambda s: MARK_POINTS**2 * (s * s + 1) + 25 / 12
     cuts = scale_cuts(points)
-    if protocol == "relative":
+    if kind == "point":
         lowest = -(points - 1) / 2
 
         def first(s: float) -> float:

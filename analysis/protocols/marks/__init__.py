@@ -25,7 +25,7 @@ from studies.protocols.marks import PENALTY, SCORE
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
-from .judged_outputs import JudgedOutputs, read_judged_outputs
+from .judged_outputs import JudgedOutputs, paired_differences, pivot_outputs, read_judged_outputs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -89,9 +89,9 @@ class MarksAnalysis(ProtocolAnalysis):
             judged_outputs = read_judged_outputs(context.rows, section)
             low, high = judged_outputs.score_range
             if judged_outputs.has_score and high > low:
-                wide = _pivot(judged_outputs, SCORE)
+                wide = pivot_outputs(judged_outputs, SCORE)
                 for compared in _comparisons(judged_outputs, SCORE):
-                    differences, annotators, prompts = _paired_differences(wide, SCORE, compared)
+                    differences, annotators, prompts = paired_differences(wide, SCORE, compared)
                     found.append(HeadlineAnswers(compared, differences * 100 / (high - low), annotators, prompts))
         return found
 
@@ -120,7 +120,7 @@ def _difference_estimate(
 ) -> "Estimate":
     from analysis.stats import clusters, unpaired
 
-    wide = _pivot(judged_outputs, estimand)
+    wide = pivot_outputs(judged_outputs, estimand)
     if (samples := samples_if_unpaired(wide, comparison)) is not None:
         if estimand == PENALTY:
             # Fewer errors are better: above 0, x is better.
@@ -132,27 +132,12 @@ def _difference_estimate(
             estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
         )
         return _tag_with_equivalence(estimate, estimand, comparison)
-    differences, annotators, prompts = _paired_differences(wide, estimand, comparison)
+    differences, annotators, prompts = paired_differences(wide, estimand, comparison)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.annotator_prompt_clustered_mean(
         differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
     )
     return _tag_with_equivalence(estimate, estimand, comparison)
-
-
-def _pivot(judged_outputs: JudgedOutputs, estimand: str) -> "DataFrame":
-    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
-    return rows.pivot_table(
-        index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
-    )
-
-
-def _paired_differences(wide: "DataFrame", estimand: str, comparison: Comparison) -> tuple[Any, Any, Any]:
-    """Return differences of outputs judged side by side, above 0 if x is better, with their annotators and prompts."""
-    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
-    sign = 1.0 if estimand == SCORE else -1.0
-    differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    return differences, table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":

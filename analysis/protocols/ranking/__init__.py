@@ -94,16 +94,10 @@ class RankingAnalysis(ProtocolAnalysis):
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         return [
-            HeadlineAnswers(
-                compared,
-                pairs["score"].to_numpy(float),
-                pairs["annotator"].to_numpy(object),
-                pairs["prompt"].to_numpy(object),
-            )
+            HeadlineAnswers.from_rows(compared, _pair_scores(rankings, compared), "score")
             for section in context.sections
             for rankings in _read_rankings(context.rows, section)
             for compared in rankings.comparisons
-            for pairs in [_pair_scores(rankings, compared)]
         ]
 
 
@@ -198,13 +192,8 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         analysis="ranking.share",
     )
     others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
-    detail = {
-        **estimate.detail,
-        "n_above": int((score == 1).sum()),
-        "n_ties": int((score == 0.5).sum()),
-        "n_below": int((score == 0).sum()),
-    }
-    estimate = replace(estimate, sensitivity=others, detail=detail)
+    counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
+    estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
     return comparison.tag_estimate(estimate, SHARE, null=0.5)
 
 

@@ -96,18 +96,18 @@ def simulate_answers(
     if not size.is_about_prompts(target.population) and size.prompts > 1:
         of_prompts -= of_prompts.mean(axis=1, keepdims=True)
     shift = shift_of(target.difference, variation)
-    if size.protocol == "spa":
+    if size.kind == "chance":
         return _stated_chances(size, shift, variation, of_people, of_prompts, prompts, rng)
     d = rng.standard_normal((runs, len(people)))
     d += shift
     d += of_people[:, people]
     d += of_prompts[:, prompts]
-    if size.protocol in ("two_choice", "ranking", "humanlike"):
+    if size.kind == "preference":
         return np.asarray(d > 0, dtype=np.float64)
-    if size.protocol == "marks":
+    if size.kind == "score":
         return np.asarray(np.clip(5 * np.rint(MARK_POINTS * d / 5), -100.0, 100.0), dtype=np.float64)
     cuts = np.array(scale_cuts(size.points))
-    if size.protocol == "relative":
+    if size.kind == "point":
         return np.asarray(np.searchsorted(cuts, d) - (size.points - 1) / 2, dtype=np.float64)
     quality = variation.sd_quality * rng.standard_normal(d.shape)
     quality += (variation.sd_quality_people * rng.standard_normal((runs, size.people)))[:, people]

@@ -181,7 +181,7 @@ def simulate_part(part: PlanPart, variations: Variation | Sequence[Variation]) -
             break
         people, prompts = assign_prompts(size, rng)
         values = simulate_answers(size, target, draws[number % len(draws)], people, prompts, runs=runs, rng=rng)
-        if size.protocol == "spa":
+        if size.kind == "chance":
             found.append(headlines(values, np.arange(size.people), None, size, target))
         else:
             found.append(headlines(values, people, prompts, size, target))

@@ -9,7 +9,7 @@ from scipy import special
 
 from analysis.stats import clusters
 from analysis.stats.arrays import FloatArray
-from analysis.stats.plan_inputs import StudySize, Variation
+from analysis.stats.plan_inputs import KINDS, StudySize, Variation
 from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.quick_power import NODES, WEIGHTS, answer_moments
 from analysis.stats.results import Record
@@ -113,7 +113,7 @@ def estimate_pilot(
     >>> round(found.variation.sd_people, 2), round(found.variation.sd_prompts, 2)
     (0.33, 0.75)
     """
-    if protocol == "spa":
+    if KINDS[protocol] == "chance":
         raise ValueError(
             "protocol: stated chances do not tell people from prompts. Use ratings or choices of the same people as the pilot."
         )

@@ -82,6 +82,15 @@ def assemble_plan(
     ------
     ValueError
         If the planned size is not among the results.
+
+    Examples
+    --------
+    >>> size = StudySize(protocol="two_choice", people=20, prompts=40, prompts_each=10)
+    >>> parts = plan_parts(size, Target(), Variation(), seed=1, runs=20, other_runs=20)
+    >>> simulated = [simulate_part(part, Variation()) for part in parts if part.kind in ("planned", "null", "people")]
+    >>> plan = assemble_plan(size, Target(), Variation(), simulated, settings={"seed": 1})
+    >>> plan.planned.runs, plan.settings["seed"], plan.needed_people
+    (20, 1, None)
     """
     by_kind: dict[str, list[SimulatedSize]] = {}
     for one in simulated:

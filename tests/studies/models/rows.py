@@ -18,7 +18,7 @@ from annotators.models import (
     SampleColumn,
     Verdict,
 )
-from studies.models import PilotFile, Qualification, SizePlan
+from studies.models import Qualification
 
 NOW = timezone.now()
 
@@ -36,16 +36,6 @@ def other(world, **columns):
         }
         | columns
     )
-
-
-def size_plan(w, **columns):
-    usual = {"study": w["study"], "inputs": {}, "fingerprint": "f", "seed": 1, "result": {}}
-    return SizePlan(**usual | columns)
-
-
-def pilot_file(w, **columns):
-    usual = {"study": w["study"], "sha256": "f", "name": "pilot.csv", "estimate": {}}
-    return PilotFile(**usual | columns)
 
 
 def secret(w):

@@ -48,6 +48,7 @@ from studies.models import (
 from tests.studies.models.coding_cases import CODING_AND_TOKEN_CASES
 from tests.studies.models.judge_cases import JUDGE_CASES
 from tests.studies.models.metric_cases import METRIC_CASES
+from tests.studies.models.plan_cases import PLAN_CASES
 from tests.studies.models.rows import (
     NOW,
     appeal,
@@ -59,13 +60,11 @@ from tests.studies.models.rows import (
     other,
     outcome_pay,
     payment,
-    pilot_file,
     qualification,
     rejection,
     saved,
     second_qualification,
     secret,
-    size_plan,
     submission,
     taken_back,
     verdict,
@@ -77,10 +76,6 @@ CASES = {
     "study_state_agrees_with_its_times": lambda w: (Study, {"pk": w["study"].pk}, {"launched_at": NOW}),
     "study_gives_at_least_one_batch": lambda w: (Study, {"pk": w["study"].pk}, {"batches_per_annotator": 0}),
     "study_cap_is_at_least_its_target": lambda w: (Study, {"pk": w["study"].pk}, {"target_cap": 1}),
-    "size_plan_once_per_study_and_inputs": lambda w: size_plan(w).save() or size_plan(w),
-    "size_plan_has_a_fingerprint": lambda w: size_plan(w, fingerprint=""),
-    "pilot_file_once_per_study": lambda w: pilot_file(w).save() or pilot_file(w),
-    "pilot_file_has_a_hash": lambda w: pilot_file(w, sha256=""),
     "study_pays_nothing_below_zero": lambda w: (Study, {"pk": w["study"].pk}, {"reward": -1}),
     "design_version_once_per_study": lambda w: Design(study=w["study"], version=1, canonical="", sha256=""),
     "design_amendment_has_a_reason": lambda w: Design(study=w["study"], version=2, canonical="", sha256=""),
@@ -343,6 +338,7 @@ CASES = {
 } | CODING_AND_TOKEN_CASES
 CASES |= METRIC_CASES
 CASES |= JUDGE_CASES
+CASES |= PLAN_CASES
 
 
 def violates(name, error) -> bool:
