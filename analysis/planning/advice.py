@@ -12,6 +12,7 @@ from analysis.report.plan_sentences import (
     percent,
     points_text,
     power_text,
+    scale_of,
     size_sentence,
     times_text,
 )
@@ -19,11 +20,9 @@ from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import (
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
-    KINDS,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
-    OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
 )
@@ -40,100 +39,15 @@ __all__ = [
     "percent",
     "points_text",
     "power_text",
+    "scale_of",
     "size_sentence",
     "times_text",
 ]
 
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
-# Kinds of answers whose headline is no probability: how a distance is shown.
-SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
 
 
-<<<<<<< HEAD
-=======
-def percent(share: float) -> str:
-    """Return a probability in whole percent, which never rounds to certainty.
-
-    >>> percent(0.776), percent(0.9999)
-    ('78 %', 'more than 99 %')
-    """
-    return "more than 99 %" if share > 0.99 else f"{100 * share:.0f} %"
-
-
-def power_text(power: float) -> str:
-    """Return a power with two decimals, as papers print it. It never rounds to certainty.
-
-    >>> power_text(0.554), power_text(0.9999), power_text(0.0)
-    ('.55', 'above .99', '.00')
-    """
-    return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
-
-
-def scale_of(protocol: str) -> tuple[float, str, int]:
-    """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
-    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
-
-
-def points_text(value: float, protocol: str) -> str:
-    """Return a distance on the scale of a protocol's headline, with its unit.
-
-    >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
-    ('7.2 points', '0.30 scale points', '4.2 score points')
-    """
-    factor, unit, digits = scale_of(protocol)
-    return f"{factor * value:.{digits}f} {unit}"
-
-
-def money_text(amount: float, currency: str) -> str:
-    return f"{amount:,.0f} {currency}"
-
-
-def counted(n: float, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "prompt"), counted(1200, "prompt"), counted(1, "person")
-    ('1 prompt', '1,200 prompts', '1 person')
-    """
-    plural = "people" if noun == "person" else f"{noun}s"
-    return f"{n:,.0f} {noun if n == 1 else plural}"
-
-
-def times_text(times: float) -> str:
-    """Return how often something happens.
-
-    >>> times_text(1), times_text(12), times_text(7.0588)
-    ('once', '12 times', '7.1 times')
-    """
-    return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
-
-
-def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
-    """Return people, prompts, labels, minutes and money in a sentence."""
-    most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
-    return (
-        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
-    )
-
-
-def goal_text(size: StudySize, target: Target) -> str:
-    """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
-    assumed = f"{100 * target.difference:.4g} %"
-    if target.goal == "difference":
-        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
-    margin = points_text(target.margin or 0.0, size.protocol)
-    if target.goal == EQUIVALENCE:
-        claim = f"Shows that x and y differ by less than {margin}"
-    elif target.goal == NONINFERIORITY:
-        claim = f"Shows that x is not worse than y by more than {margin}"
-    else:
-        claim = f"Shows that x is better than y by more than {margin}"
-    return f"{claim}, if {assumed} prefer x,"
-
-
->>>>>>> planpage
 def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:
     """Return the power and the expected interval. ``how``: approximate or simulated."""
     said = f"{goal_text(size, target)} with {percent(power)} power ({how})."

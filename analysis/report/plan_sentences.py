@@ -4,9 +4,12 @@ from typing import Any
 
 from analysis.stats.margin_names import NONINFERIORITY
 from analysis.stats.plan_budget import Budget
-from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, OF_SINGLE_OUTPUTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
 from studies.models import SizePlan
+
+# Kinds of answers whose headline is no probability: how a distance is shown.
+SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
 
 
 def percent(share: float) -> str:
@@ -27,15 +30,19 @@ def power_text(power: float) -> str:
     return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
 
 
+def scale_of(protocol: str) -> tuple[float, str, int]:
+    """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
+    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
+
+
 def points_text(value: float, protocol: str) -> str:
     """Return a distance on the scale of a protocol's headline, with its unit.
 
     >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
     ('7.2 points', '0.30 scale points', '4.2 score points')
     """
-    if protocol == "relative":
-        return f"{value:.2f} scale points"
-    return f"{value:.1f} score points" if protocol == "marks" else f"{100 * value:.1f} points"
+    factor, unit, digits = scale_of(protocol)
+    return f"{factor * value:.{digits}f} {unit}"
 
 
 def money_text(amount: float, currency: str) -> str:
@@ -63,7 +70,7 @@ def times_text(times: float) -> str:
 
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
-    most_of = f"every prompt {'read' if size.protocol == 'spa' else 'judged'} {times_text(size.labels_per_prompt)}"
+    most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
@@ -72,7 +79,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
 
 def goal_text(size: StudySize, target: Target) -> str:
     """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol == "humanlike" else ""
+    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.goal == "difference":
         return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
