@@ -54,6 +54,19 @@ def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[st
     return read
 
 
+def number_parser(maximum: float = 1e12) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        if (
+            not re.fullmatch(r"[0-9]{0,15}(\.[0-9]{0,15})?", text, re.ASCII)
+            or not text.strip(".")
+            or float(text) > maximum
+        ):
+            raise BadQueryParameter("This parameter must be a decimal number of at least 0. Correct its value.")
+        return float(text)
+
+    return read
+
+
 def parse_single_line(text: str) -> str:
     try:
         name = clean_text(text, is_required=True, max_length=200)

@@ -4,17 +4,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from analysis.stats.margin_names import NONINFERIORITY
-from analysis.stats.plan_budget import Budget, plan_budget
+from analysis.report.plan_sentences import (
+    counted,
+    goal_text,
+    inconclusive_sentence,
+    money_text,
+    percent,
+    points_text,
+    power_text,
+    scale_of,
+    size_sentence,
+    times_text,
+)
+from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import (
-    EQUIVALENCE,
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
-    KINDS,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
-    OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
 )
@@ -23,91 +31,21 @@ from analysis.stats.quick_power import QuickPlan, quick_plan
 
 from .inputs import PlanInputs
 
+__all__ = [
+    "advice_sentences",
+    "counted",
+    "finding_sentence",
+    "money_text",
+    "percent",
+    "points_text",
+    "power_text",
+    "scale_of",
+    "size_sentence",
+    "times_text",
+]
+
 # A power that rises by less than this with any number of people or prompts does not rise.
 NO_HELP = 0.02
-# Kinds of answers whose headline is no probability: how a distance is shown.
-SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
-
-
-def percent(share: float) -> str:
-    """Return a probability in whole percent, which never rounds to certainty.
-
-    >>> percent(0.776), percent(0.9999)
-    ('78 %', 'more than 99 %')
-    """
-    return "more than 99 %" if share > 0.99 else f"{100 * share:.0f} %"
-
-
-def power_text(power: float) -> str:
-    """Return a power with two decimals, as papers print it. It never rounds to certainty.
-
-    >>> power_text(0.554), power_text(0.9999), power_text(0.0)
-    ('.55', 'above .99', '.00')
-    """
-    return "above .99" if power > 0.994 else f"{power:.2f}".removeprefix("0")
-
-
-def scale_of(protocol: str) -> tuple[float, str, int]:
-    """Return by what a distance on the scale of a protocol's headline is multiplied for readers, its unit, and decimals."""
-    return SCALES.get(KINDS[protocol], (100.0, "points", 1))
-
-
-def points_text(value: float, protocol: str) -> str:
-    """Return a distance on the scale of a protocol's headline, with its unit.
-
-    >>> points_text(0.072, "two_choice"), points_text(0.3, "relative"), points_text(4.2, "marks")
-    ('7.2 points', '0.30 scale points', '4.2 score points')
-    """
-    factor, unit, digits = scale_of(protocol)
-    return f"{factor * value:.{digits}f} {unit}"
-
-
-def money_text(amount: float, currency: str) -> str:
-    return f"{amount:,.0f} {currency}"
-
-
-def counted(n: float, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "prompt"), counted(1200, "prompt"), counted(1, "person")
-    ('1 prompt', '1,200 prompts', '1 person')
-    """
-    plural = "people" if noun == "person" else f"{noun}s"
-    return f"{n:,.0f} {noun if n == 1 else plural}"
-
-
-def times_text(times: float) -> str:
-    """Return how often something happens.
-
-    >>> times_text(1), times_text(12), times_text(7.0588)
-    ('once', '12 times', '7.1 times')
-    """
-    return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
-
-
-def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
-    """Return people, prompts, labels, minutes and money in a sentence."""
-    most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
-    return (
-        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
-    )
-
-
-def goal_text(size: StudySize, target: Target) -> str:
-    """Return what the study is to find, as the end of a sentence that begins with its subject."""
-    right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
-    assumed = f"{100 * target.difference:.4g} %"
-    if target.goal == "difference":
-        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
-    margin = points_text(target.margin or 0.0, size.protocol)
-    if target.goal == EQUIVALENCE:
-        claim = f"Shows that x and y differ by less than {margin}"
-    elif target.goal == NONINFERIORITY:
-        claim = f"Shows that x is not worse than y by more than {margin}"
-    else:
-        claim = f"Shows that x is better than y by more than {margin}"
-    return f"{claim}, if {assumed} prefer x,"
 
 
 def finding_sentence(size: StudySize, target: Target, power: float, half_width: float | None, how: str) -> str:
@@ -166,14 +104,6 @@ def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, 
     if one["power"] - plan["planned"]["power"] < NO_HELP + 2 * one["power_error"]:
         return [f"More {name} will not help: with {who} and {with_what}, the power is {power}."]
     return [f"More {name} alone are not enough: with {who} and {with_what}, the power is {power}."]
-
-
-def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
-    width = points_text(half_width, size.protocol)
-    if target.goal == EQUIVALENCE:
-        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
-    # An interval that holds the null has one end at least half its width away from it.
-    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
 
 
 def _resource_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
@@ -246,11 +176,9 @@ def _both_sentence(inputs: PlanInputs, wanted: str) -> str:
     size, target = inputs.size, inputs.target
 
     def sized(factor: float) -> StudySize:
-        return replace(
-            size,
-            people=max(FEWEST_PEOPLE, round(size.people * factor)),
-            prompts=max(FEWEST_PROMPTS, round(size.prompts * factor)),
-        )
+        people = max(FEWEST_PEOPLE, round(size.people * factor))
+        prompts = max(FEWEST_PROMPTS, round(size.prompts * factor))
+        return replace(size, people=people, prompts=min(prompts, people * size.prompts_each))
 
     found = _smallest_factor(
         lambda factor: quick_plan(sized(factor), target, inputs.variation).power >= target.wanted,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.report.plan_sentences import preregistration_sentences
 from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import StudySize
 from analysis.stats.plan_sizes import other_protocols
@@ -169,6 +170,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "no_designs": result["sequential"]["reason"],
         "prior": next((one.label for one in PRIORS if one.key == inputs.prior), inputs.variation.source),
         "inputs": inputs,
+        "preregistration": preregistration_sentences(plan, currency),
     }
 
 

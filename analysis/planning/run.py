@@ -11,7 +11,7 @@ from studies.services import jobs
 from studies.services.drafts import locked_draft, record_edit_and_raise_version, refuse_if_launched
 from studies.services.lifecycle import ActionRefused
 
-from .inputs import PlanInputs, items_per_prompt, planned_section
+from .inputs import METHOD_VERSION, PlanInputs, items_per_prompt, planned_section
 
 KIND = "plan_size"
 FORMAT = "heval.size_plan/1"
@@ -43,11 +43,26 @@ def compute_plan(
     fingerprint = inputs.fingerprint()
     if stored := SizePlan.objects.filter(study=study, fingerprint=fingerprint).first():
         return stored
+    seed = new_seed()
+    result = simulate_plan(inputs, seed, progress, draws)
+    return SizePlan.objects.get_or_create(
+        study=study,
+        fingerprint=fingerprint,
+        defaults={"inputs": inputs.as_json(), "seed": seed, "result": result, "by": by},
+    )[0]
+
+
+def simulate_plan(
+    inputs: PlanInputs,
+    seed: int,
+    progress: Callable[..., None] = lambda done, total, doing="": None,
+    draws: Sequence[Variation] = (),
+) -> dict[str, Any]:
+    """Return what is stored as the result of a plan. ``progress`` may raise to cancel."""
     from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
 
     from .results import describe_plan
 
-    seed = new_seed()
     parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
     simulated = []
     for number, part in enumerate(parts):
@@ -59,14 +74,14 @@ def compute_plan(
         inputs.target,
         inputs.variation,
         simulated,
-        settings={"seed": seed, "n_draws": len(draws), "prior": inputs.prior},
+        settings={
+            "seed": seed,
+            "n_draws": len(draws),
+            "prior": inputs.prior,
+            "method_version": METHOD_VERSION,
+        },
     )
-    result = {"format": FORMAT, **describe_plan(plan, inputs)}
-    return SizePlan.objects.get_or_create(
-        study=study,
-        fingerprint=fingerprint,
-        defaults={"inputs": inputs.as_json(), "seed": seed, "result": result, "by": by},
-    )[0]
+    return {"format": FORMAT, **describe_plan(plan, inputs)}
 
 
 def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) -> list[str]:
@@ -82,7 +97,7 @@ def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) 
         changed: list[str] = []
         if sets_target:
             inputs = PlanInputs.from_json(plan.inputs)
-            target = _target_n(draft, inputs, plan)
+            target = planned_target(draft, inputs, plan)
             if target != draft.target_n:
                 columns["target_n"] = details["target_n"] = target
                 changed.append(f"The target is {target}.")
@@ -96,11 +111,16 @@ def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) 
     return changed
 
 
-def _target_n(study: Study, inputs: PlanInputs, plan: SizePlan) -> int:
+def planned_target(study: Study, inputs: PlanInputs, plan: SizePlan) -> int:
     """Return how many annotators must submit, or be kept by the rules, in whole batches."""
     is_kept = study.target_kind == Study.Target.KEPT
     people = inputs.size.people if is_kept else plan.result["budget"]["finishing"]
     return math.ceil(people / study.annotators_per_batch) * study.annotators_per_batch
+
+
+def planned_items_each(section: Section, inputs: PlanInputs) -> int:
+    """Return how many items of a batch the section needs."""
+    return math.ceil(inputs.size.prompts_each * items_per_prompt(section) / section.study.batches_per_annotator)
 
 
 def _set_items_each(study: Study, inputs: PlanInputs, details: dict[str, Any]) -> list[str]:
@@ -108,7 +128,7 @@ def _set_items_each(study: Study, inputs: PlanInputs, details: dict[str, Any]) -
     section = planned_section(study)
     if section is None:
         return []
-    m = math.ceil(inputs.size.prompts_each * items_per_prompt(section) / study.batches_per_annotator)
+    m = planned_items_each(section, inputs)
     if m == section.m:
         return []
     if m > 100:

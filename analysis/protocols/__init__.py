@@ -72,6 +72,8 @@ class ProtocolAnalysis:
     slug = ""
     # Whether ``analyse`` needs all planned labels, given or not (``analysis.data.planned_labels``).
     needs_planned_labels = False
+    # The block with the estimates that a plan of the size is about, or '' if none is.
+    headline_block = ""
     # Blocks whose claims are left out if another block, of any protocol, has claims.
     superseded_claims: Mapping[str, str] = {}
     # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called

@@ -55,6 +55,7 @@ class ComparisonAnswers:
 @register
 class RelativeAnalysis(ProtocolAnalysis):
     slug = "relative"
+    headline_block = "relative.score"
     needs_planned_labels = True
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

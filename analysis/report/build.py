@@ -34,6 +34,7 @@ from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
 from .notices import build_notices
 from .parameters import validate_parameters
+from .planned import compare_plan_with_study, planned_and_reached_table
 from .protocol_blocks import protocol_blocks
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
@@ -131,7 +132,10 @@ def build_report(
         result["no_conclusion"] = no_conclusion.explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
-    tables = add_family_notes(_tables(data, flow, blocks, overview), blocks)
+    compared = {} if hidden else compare_plan_with_study(study, blocks)
+    if compared:
+        result["planned_and_reached"] = compared
+    tables = add_family_notes([*_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks)
     result["tables"] = [
         relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
     ]

@@ -22,8 +22,9 @@ ZERO = Decimal(0)
 
 
 def template_sha256(template: Study) -> str:
-    """Return the hash of a template's design. The target is left out, because each round has its own."""
+    """Return the hash of a template's design. The target and its plan are left out, because each round has its own."""
     design = serialize_design(template)
+    design.pop("size_plan", None)
     design["study"] = {
         name: value for name, value in design["study"].items() if name not in ("target_n", "target_cap", "seed")
     }

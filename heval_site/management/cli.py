@@ -9,6 +9,7 @@ COMMANDS = {
     "up": "serve the web site and run jobs",
     "worker": "run only jobs, without a broker",
     "prepare": "prepare the database, the cache and the folders",
+    "plan": "say what a study of this size can find, and what it costs",
     "import": "import a study, stimuli or existing answers from files",
     "export": "export a study's answers, or the whole study, to files",
     "simulate": "let robots with known preferences answer a study",

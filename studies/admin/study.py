@@ -232,6 +232,7 @@ class StudyAdmin(StudyScopedAdmin):
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
             "populations": populations,
+            "plan_url": workflow.reverse_or_empty("admin:studies_plan", study.pk) if study.is_draft else "",
             "is_ready": is_ready,
             "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
             "planned_families": workflow.planned_families(study) if study.is_draft else [],

@@ -99,13 +99,18 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
     """Return the step that the button beside the line offers."""
     State = Study.State
     if study.state == State.DRAFT:
+        problems = list(problems)
         blocking = [problem for problem in problems if problem.is_blocking]
         if not may_edit:
             return NextStep("Preview as annotator", reverse_or_empty("admin:annotators_preview", study.pk))
         if blocking:
             many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
             return NextStep("Complete the design", blocking[0].url, f"{many} before you can launch the study.")
-        return NextStep("Launch…", reverse_or_empty("admin:studies_launch", study.pk), "Nothing is missing.")
+        launch = reverse_or_empty("admin:studies_launch", study.pk)
+        if problems:
+            things = "one thing" if len(problems) == 1 else f"{len(problems)} things"
+            return NextStep("Launch…", launch, f"Nothing blocks the launch. The checklist has {things} to think about.")
+        return NextStep("Launch…", launch, "Nothing is missing.")
     if study.state == State.LAUNCHING:
         return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
     if study.state == State.CLOSED:

@@ -50,6 +50,8 @@ CONTRAST_FIELDS = (
 # Fields that a comparison's line has only if they differ from this: designs that were frozen before they existed keep their hash.
 LATER_CONTRAST_FIELDS = {"population": "", "hypothesis": str(Contrast.Hypothesis.DIFFERENCE)}
 FAMILY_FIELDS = ("name", "adjustment", "after")
+# What a plan of the size promises, from the simulation of the planned size (analysis.stats.planning.SimulatedSize).
+PROMISED = ("power", "power_error", "half_width", "half_width_error", "value", "population", "runs")
 
 
 def _json_value(value: Any) -> Any:
@@ -91,6 +93,28 @@ def _serialize_test(section: Section) -> dict[str, Any]:
     }
 
 
+def serialize_size_plan(study: Study) -> dict[str, Any]:
+    """Return the chosen plan of the study's size: what was asked, the seed, and what the plan promises.
+
+    Studies without a chosen plan have no such line, so older designs keep their hash.
+    """
+    chosen = study.size_plan
+    if chosen is None:
+        return {}
+    plan = chosen.result["plan"]
+    promised = {name: plan["planned"][name] for name in PROMISED if name in plan["planned"]}
+    detectable = {name: plan[name] for name in ("detectable", "detectable_error") if name in plan}
+    return {
+        "size_plan": {
+            "method_version": plan["settings"].get("method_version"),
+            "fingerprint": chosen.fingerprint,
+            "inputs": chosen.inputs,
+            "seed": chosen.seed,
+            "promised": promised | detectable,
+        }
+    }
+
+
 def serialize_design(study: Study) -> dict[str, Any]:
     """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
@@ -117,6 +141,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
         drawing
         | declared
         | ({"test_questions": test_questions} if test_questions else {})
+        | serialize_size_plan(study)
         | {
             "schema": SCHEMA,
             "study": _row_dict(study, STUDY_FIELDS)

@@ -64,7 +64,7 @@ ASKED_FOR = {
     "api-archive": "starts an archive", "api-annotator-bar": "bars somebody", "api-annotator-lift": "lifts a barring",
     "api-metrics": "stores scores", "api-metrics-compute": "computes scores", "api-metrics-comparison": "compares with people",
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
-    "api-calibrated": "combines judges with people",
+    "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
 }  # fmt: skip
 
 

@@ -309,6 +309,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
         if design["versions"]
         else "The study was not launched, so its design is not frozen.",
+        *report.get("planned_and_reached", {}).get("sentences", ()),
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
         f"{report['n']['kept_paper']} remain after all primary rules: the paper's numbers are about them.",

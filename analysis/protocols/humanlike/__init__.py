@@ -36,6 +36,7 @@ AGREEMENT_RESAMPLES = 999
 @register
 class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
+    headline_block = "humanlike.accuracy"
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}

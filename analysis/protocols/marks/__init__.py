@@ -40,6 +40,7 @@ MIN_OUTPUTS = 4
 @register
 class MarksAnalysis(ProtocolAnalysis):
     slug = "marks"
+    headline_block = "marks.score"
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:
         claims: dict[str, list[Comparison]] = {}

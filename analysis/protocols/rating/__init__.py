@@ -49,6 +49,7 @@ DIFFERENCE_BLOCK = "rating.difference"
 @register
 class RatingAnalysis(ProtocolAnalysis):
     slug = "rating"
+    headline_block = "rating.superiority"
     build_overview = staticmethod(build_overview)
 
     # If the study also has stated chances, the sentences are about those.

@@ -28,6 +28,7 @@ TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of 
 @register
 class SPAAnalysis(ProtocolAnalysis):
     slug = "spa"
+    headline_block = "spa.pairs"
     build_overview = staticmethod(build_overview)
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

@@ -26,6 +26,7 @@ from .stopping import primary_comparison_stopping_statuses
 @register
 class TwoChoiceAnalysis(ProtocolAnalysis):
     slug = "two_choice"
+    headline_block = "choice.preference"
     needs_planned_labels = True
 
     def planned_claims(self, sections: Sequence[Any]) -> dict[str, list[Comparison]]:

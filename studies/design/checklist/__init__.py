@@ -45,7 +45,7 @@ def check_design(study: Study) -> DesignCheck:
         trial = read_trial_batches(study, drawing)
     except UnfillableBatch as spent:
         return DesignCheck([*problems, Problem(str(spent), spent.field)], [])
-    return DesignCheck([*problems, *trial_batch_problems(trial)], trial.describe_populations())
+    return DesignCheck([*problems, *trial_batch_problems(study, trial, drawing)], trial.describe_populations())
 
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from studies.models import Batch, Contrast, Item, Placement, Section, Study
 from studies.protocols import REGISTRY, Problem, ShownSystems
 
 from .populations import SectionPrompts, describe_populations, population_problems
+from .unanswered import ready_made_batch_problems, unanswered_prompt_problems
 
 # The checklist draws at least this many trial batches if the target needs them. The launch draws all of them.
 MIN_TRIAL_BATCHES = 200
@@ -80,10 +81,11 @@ def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
     )
 
 
-def trial_batch_problems(trial: TrialBatches) -> Iterator[Problem]:
+def trial_batch_problems(study: Study, trial: TrialBatches, drawing: BatchDraw | None) -> Iterator[Problem]:
     """Yield problems that only drawn batches show.
 
-    These are planned comparisons that no batch can answer, and those that want more prompts than are shown.
+    These are planned comparisons that no batch can answer, those that want more prompts than are shown, and prompts that
+    nobody answers about.
     """
     for contrast, sections in trial.unanswered.items():
         if not sections:
@@ -104,6 +106,12 @@ def trial_batch_problems(trial: TrialBatches) -> Iterator[Problem]:
             name=f"unanswered:{contrast}",
         )
     yield from population_problems(trial.answered, trial.prompts_by_section)
+    if drawing is None:
+        yield from ready_made_batch_problems(study, trial.n_wanted)
+    else:
+        yield from unanswered_prompt_problems(
+            drawing, trial.answered, trial.prompts_by_section, trial.n_read, trial.n_wanted
+        )
 
 
 def _can_estimate(section, contrast) -> bool:

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from analysis.stats.plan_inputs import FEWEST_PROMPTS, StudySize, Target, Variation
+from analysis.stats.quick_power import quick_plan
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY, Problem
 
-from ..precision import relative_interval_width
 from ..prompt_groups import group_batches_by_shared_prompts
 
-# With fewer prompts, no method is valid for prompts like these (analysis.stats.clusters.TOO_FEW_ITEMS).
-FEWEST_PROMPTS = 5
 # Comparisons with the same text are named up to this number.
 MOST_NAMES = 6
 
@@ -24,6 +23,7 @@ class SectionPrompts:
     sets: set[frozenset[int | None]] = field(default_factory=set)
     n_batches: int = 0
     n_items: Counter[frozenset[int]] = field(default_factory=Counter)
+    by_systems: dict[frozenset[int], set[int | None]] = field(default_factory=dict)
 
     def add_batch(self, items: Iterable[tuple[int | None, frozenset[int]]]) -> None:
         """Add the items of a batch, each as its prompt and the ids of its systems."""
@@ -32,6 +32,7 @@ class SectionPrompts:
         self.n_batches += 1
         for prompt, systems in items:
             self.n_items[systems] += 1
+            self.by_systems.setdefault(systems, set()).add(prompt)
             for system in systems:
                 self.by_system.setdefault(system, set()).add(prompt)
 
@@ -44,6 +45,14 @@ class SectionPrompts:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
         systems = [contrast.x_id, contrast.y_id] if contrast.x_id and contrast.y_id else list(self.by_system)
         return len(set().union(*(self.by_system.get(system, set()) for system in systems)))
+
+    def prompts_that_compare(self, x: int, y: int) -> set[int | None]:
+        """Return the prompts whose items show both systems, or each of them in an item of its own."""
+        both, only_x, only_y = set[int | None](), set[int | None](), set[int | None]()
+        for systems, prompts in self.by_systems.items():
+            if x in systems or y in systems:
+                (both if {x, y} <= systems else only_x if x in systems else only_y).update(prompts)
+        return both | only_x & only_y
 
     def count_differences(self, contrast: Contrast) -> float:
         """Return how many items show both compared systems. Two items that show one system each count as one."""
@@ -148,19 +157,37 @@ def _describe_population(
             "the more, the narrower its interval."
         )
     differences = shown.count_differences(contrast) * section.study.annotators_per_batch * n_wanted / n_read
-    width = relative_interval_width(people, prompts, differences)
+    width = _interval_width(people, prompts, differences)
     if contrast.population == Contrast.Population.PEOPLE:
-        for_people = relative_interval_width(people, None, differences)
+        for_people = _interval_width(people, prompts, differences, population="people")
         return (
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
             f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
         )
-    more_prompts = relative_interval_width(people, 2 * prompts, differences) / width
-    more_people = relative_interval_width(2 * people, prompts, 2 * differences) / width
+    more_people = _interval_width(2 * people, prompts, 2 * differences) / width
+    if differences < 2 * prompts:
+        return (
+            f"{seen}. The result can be about people and prompts like these. With {2 * people} people who each answer as much, its "
+            f"interval would be {_narrower(more_people)}."
+        )
+    more_prompts = _interval_width(people, 2 * prompts, differences) / width
     return (
         f"{seen}. The result can be about people and prompts like these. With {2 * prompts} prompts and as many answers, its interval would "
         f"be {_narrower(more_prompts)}; with {2 * people} people who each answer as much, {_narrower(more_people)}."
     )
+
+
+def _interval_width(people: int, prompts: int, differences: float, population: str = "people_and_prompts") -> float:
+    """Return the expected half-width of the interval of a choice between two systems, if people and prompts vary as usual.
+
+    Only ratios of such widths are shown. They are nearly those of other protocols.
+    """
+    answering = max(1, min(people, round(differences)))
+    each = max(1, round(differences / answering))
+    # More prompts than answers cannot be seen, and nobody answers twice about a prompt.
+    prompts = min(prompts, answering * each)
+    size = StudySize(protocol="two_choice", people=answering, prompts=prompts, prompts_each=min(each, prompts))
+    return quick_plan(size, Target(population=population), Variation()).half_width
 
 
 def _narrower(ratio: float) -> str:

@@ -14,6 +14,7 @@ from analysis.models import Metric
 from annotators.models import Exclusion
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
+from tests.size_plans import planned_size
 
 from .rest import Api, analysis_of, api_of, body_of, closed_study
 
@@ -39,7 +40,7 @@ SCORES = {
     "is_partial": True,
     "scores": [{"system": "alpha", "prompt": f"p00{number}", "length": number} for number in (1, 2)],
 }
-# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric.
+# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric, {k} a plan.
 TABLE = (
     ("GET", "schema/", None, OPEN),
     ("GET", "docs/", None, OPEN),
@@ -62,6 +63,11 @@ TABLE = (
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
     ("GET", "studies/{s}/attention-checks/", None, READ),
     ("POST", "studies/{d}/attention-checks/", {"checks": [CHECK]}, WRITE),
+    ("GET", "studies/{d}/plans/", None, READ),
+    ("POST", "studies/{d}/plans/", {"people": 12}, WRITE),
+    ("GET", "studies/{d}/plans/numbers/", None, READ),
+    ("GET", "studies/{d}/plans/{k}/", None, READ),
+    ("POST", "studies/{d}/plans/{k}/choose/", {}, WRITE),
     ("GET", "studies/{s}/metrics/", None, READ),
     ("POST", "studies/{s}/metrics/", SCORES, WRITE),
     ("POST", "studies/{s}/metrics/compute/", {"names": ["exact_match"]}, WRITE),
@@ -156,6 +162,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "a": assignment_pseudonym(first.code),
         "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
+        "k": planned_size(draft).pk,
     }
 
 
@@ -192,7 +199,8 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
             .replace("/1/", "/{number}/")
             .replace("{x}", "{number}")
             .replace("{n}", "{annotator}")
-            .replace("{m}", "{metric}"),
+            .replace("{m}", "{metric}")
+            .replace("{k}", "{plan}"),
         )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")

@@ -238,6 +238,20 @@ LINES = {
             on(lambda: spa(prompts=4), lambda s: s.contrasts.update(population="people_and_prompts")),
         ),
     ],
+    f"{D}:unanswered_prompt_problems": [
+        (
+            "Section 1: a target of 1 leaves 2 of 6 prompts without answers",
+            "Raise the target to 2, or use fewer prompts",
+            on(lambda: spa(prompts=6), study_with(target_n=1)),
+        )
+    ],
+    f"{D}:ready_made_batch_problems": [
+        (
+            "A target of 1 leaves 1 of 2 ready-made batches without answers",
+            "Raise the target to 2, or import fewer batches",
+            on(spa, ready_made(2, batches=2), study_with(target_n=1)),
+        )
+    ],
     f"{D}:build_arm_block": [
         ("Some arms have a number of places", "Give each arm a number", on(spa, all_arms(wanted=3), arm())),
         (

@@ -15,6 +15,21 @@ def without_database():
 
 
 LINES = {
+    f"{COMMANDS}:_simulate": [
+        (
+            "The study is launched",
+            "--quick shows approximate numbers",
+            command("plan", "--study", "{code}", make=launched),
+        )
+    ],
+    f"{COMMANDS}:_read_bundle": [
+        ("There is no file", "Correct the path", command("plan", "{folder}/none.json")),
+        (
+            "The file is larger than 10 bytes",
+            "Remove outputs from it",
+            command("plan", "{folder}/rows.csv", **{"heval_site.management.commands.plan.MAX_BUNDLE_BYTES": 10}),
+        ),
+    ],
     f"{COMMANDS}:handle": [
         ("The demo stores its data in HEVAL_HOME", "Unset DATABASE_URL first", without_database),
         (
@@ -32,6 +47,16 @@ LINES = {
             "--pairs-by names attributes of pairs",
             "Add --pairs",
             command("import_study", "{code}", "{folder}/rows.csv", "--pairs-by", "domain"),
+        ),
+        (
+            "A bundle and --study are two studies",
+            "Give one of them",
+            command("plan", "{folder}/none.json", "--study", "{code}"),
+        ),
+        (
+            "A stored plan has a seed of its own",
+            "Leave out --seed or --study",
+            command("plan", "--study", "{code}", "--seed", "1"),
         ),
         (NO_LINK, COPY, command("update_ledger", "nothing")),
         (NO_LINK, COPY, command("reconcile", "nothing")),

@@ -339,6 +339,7 @@ LINES = {
             stands(draft, study_with(minutes=None)),
         ),
         ("Nothing is missing", "/launch/", stands(draft)),
+        ("Nothing blocks the launch. The checklist has one", "/launch/", stands(draft, study_with(consent=""))),
         ("The study is closed", "/", stands(closed)),
         ("Annotators can start", "/collecting/", stands(launched)),
         ("The study is paused. No new annotators can start", "until you resume it", stands(paused)),

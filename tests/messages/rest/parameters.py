@@ -6,6 +6,7 @@ VALUE = "Correct its value"
 LINES = {
     f"{API}:read": [
         ("page_size: This parameter must be an integer from 1 to 1000", VALUE, reads("prompts/?page_size=x")),
+        ("difference: This parameter must be a decimal number", VALUE, reads("plans/numbers/?difference=nan")),
         ("withdrawn: This parameter must be one of 0, 1", VALUE, reads("responses/?withdrawn=2")),
         ("cursor: This is not a cursor of this list", "Use the address in “next”", reads("prompts/?cursor=x")),
     ],

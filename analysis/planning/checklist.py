@@ -1,0 +1,82 @@
+"""The checklist of a draft says where it differs from the chosen plan of its size."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from studies.models import SizePlan, Study
+from studies.protocols import Problem
+
+from .inputs import PlanInputs, inputs_from_draft, planned_section
+from .run import planned_items_each, planned_target
+
+# Parts of the plan's target > their names in a warning.
+DECLARED = {
+    "goal": "goal",
+    "margin": "margin",
+    "tests": "number of primary comparisons",
+    "significance": "significance level",
+    "population": "population of the claim",
+}
+
+
+def find_plan_problems(sender: Any, study: Study, **_: Any) -> Iterator[Problem]:
+    """Yield a warning for each part of the design that differs from the chosen plan."""
+    plan = study.size_plan
+    if plan is None:
+        return
+    planned, drafted = PlanInputs.from_json(plan.inputs), inputs_from_draft(study)
+    section = planned_section(study)
+    if section is None:
+        return  # a live section is missing, which the checklist says
+    if planned.size.protocol != drafted.size.protocol:
+        yield Problem(
+            f"The plan of the size is for another protocol ({planned.size.protocol}). Plan again, or change section {section.position}.",
+            "sections",
+            False,
+            "plan_has_another_protocol",
+        )
+        return
+    yield from _size_problems(study, plan, planned, drafted)
+    if differing := [
+        name for key, name in DECLARED.items() if getattr(planned.target, key) != getattr(drafted.target, key)
+    ]:
+        yield Problem(
+            f"The planned comparisons differ from the plan of the size in: {', '.join(differing)}. Plan again, or change them.",
+            "contrasts",
+            False,
+            "plan_has_other_comparisons",
+        )
+
+
+def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: PlanInputs) -> Iterator[Problem]:
+    size = planned.size
+    target = planned_target(study, planned, plan)
+    if study.target_n and study.target_n != target:
+        finishing = "" if target == size.people else f", so a target of {target}"
+        yield Problem(
+            f"Planned {size.people} people{finishing}, but the target is {study.target_n}. Change the target to {target}, or plan again.",
+            "target_n",
+            False,
+            "target_differs_from_plan",
+        )
+    n_prompts = study.prompts.count()
+    # People who answer about few prompts leave the others out, in the plan as in the study.
+    reached = min(n_prompts, size.people * size.prompts_each)
+    if n_prompts and reached != size.prompts:
+        yield Problem(
+            f"Planned {size.prompts} prompts, but the study has {n_prompts}. Import or delete prompts, or plan again.",
+            "prompts",
+            False,
+            "prompts_differ_from_plan",
+        )
+    section = planned_section(study)
+    if section is None:
+        return
+    m = planned_items_each(section, planned)
+    if drafted.size.prompts_each != size.prompts_each and section.m != m:
+        yield Problem(
+            f"Section {section.position} shows {section.m} items to each annotator, but the plan has {m}. Change m, or plan again.",
+            "m",
+            False,
+            f"items_differ_from_plan:{section.position}",
+        )
