@@ -45,7 +45,7 @@ DO = {
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
     "studies/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",
-    "boards/<slug:slug>/manage/rounds/": "opens a round", "boards/<slug:slug>/manage/anchors/": "chooses an anchor",
+    "boards/<slug:slug>/manage/metrics/compute/": "computes metrics", "boards/<slug:slug>/manage/rounds/": "opens a round", "boards/<slug:slug>/manage/anchors/": "chooses an anchor",
     "boards/<slug:slug>/team/": "submits", "studies/<uuid:code>/annotators/<slug:annotator>/barring/": "bars, or lifts a barring",
     "studies/<uuid:code>/judge/": "draws a sample, or compares", "studies/<uuid:code>/metrics/": "stores or computes scores",
 }  # fmt: skip

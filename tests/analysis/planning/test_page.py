@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -15,7 +14,7 @@ from studies.models import StudyMember
 from studies.services import jobs
 from tests.builders import add_choice, choice_study, draft_study, user
 
-from .quick import few_runs, inputs  # noqa: F401 - a fixture
+from .quick import few_runs, inputs, words  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
 
@@ -40,11 +39,6 @@ def asking(client, owner, draft):
         return client.get(reverse("admin:studies_plan", args=[study.pk]), sent)
 
     return ask
-
-
-def words(response) -> str:
-    """The text that a reader sees, without markup."""
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", response.content.decode())))
 
 
 def test_a_draft_is_linked_to_its_plan_and_shows_what_it_can_find(draft, asking):

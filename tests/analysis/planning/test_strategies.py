@@ -6,7 +6,7 @@ from django.urls import reverse
 from analysis.planning import strategies
 from studies.models import Job
 from studies.services import jobs
-from tests.analysis.planning.test_page import words
+from tests.analysis.planning.quick import words
 from tests.builders import add_choice, draft_study, user
 
 pytestmark = pytest.mark.django_db

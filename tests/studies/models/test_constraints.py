@@ -389,8 +389,7 @@ def test_the_database_refuses(name, world):
     case = CASES[name](world)
     with pytest.raises(IntegrityError) as refused, transaction.atomic():
         if isinstance(case, tuple):
-            model, where, columns = case
-            models.QuerySet(model).filter(**where).update(**columns)
+            models.QuerySet(case[0]).filter(**case[1]).update(**case[2])
         else:
             models.Model.save_base(case, force_insert=True)
     assert violates(name, refused.value), refused.value
