@@ -136,7 +136,13 @@ class SizePlanAdmin(ReadOnlyAdmin):
                 job = strategies.request_strategies(study, request.user, form.cleaned_data)
                 return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
             status = 422
-        context = {"title": "Labelling strategies", "here": "", "form": form, "found": found, "may_plan": may_plan}
+        context = {
+            "title": "Labelling strategies",
+            "here": "Plan" if study.is_draft else "",
+            "form": form,
+            "found": found,
+            "may_plan": may_plan,
+        }
         return study_page.render_study_page(
             request, self.admin_site, "admin/analysis/plan/strategies.html", study, context, status
         )

@@ -18,7 +18,7 @@ COMMANDS = {
     "update_ledger": "record the payments due to a link's people, or show them",
     "analyse": "run an analysis and print its results",
     "submit": "submit outputs to a board of this or another site",
-    "power": "print the exact power of a classical test, or the people it needs",
+    "power": "print the exact power of a classical test, or its people",
     "judge": "say by the exit code whether a judge is good enough",
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",

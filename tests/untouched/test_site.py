@@ -41,7 +41,7 @@ DO = {
     "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
     "admin/studies/section/<int:pk>/test-questions/": "makes test questions",
     "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
-    "admin/studies/study/<int:pk>/attention-checks/": "reads a file",
+    "admin/studies/study/<int:pk>/attention-checks/": "reads a file", "admin/studies/sizeplan/study/<int:pk>/strategies/": "simulates strategies",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
     "studies/bundle/": "reads a bundle", "boards/new/": "makes a board", "boards/<slug:slug>/manage/teams/": "makes a team",

@@ -147,7 +147,6 @@ INTERNAL = {
     "judge_of_own_family": "the page of judges says it beside the numbers",
     "people_left_out": "the pages of judges say which sample is missing",
     "people_unknown": "the page of judges says what unknown annotators rule out",
-    "not_detectable": "a plan has it, and no report has a plan",
     "not_one_scale": "info: no claim is about cycles",
     "same_requests": "info: no claim is about simulated runs",
     "segments_shared": "info: no claim is about clusters of systems",

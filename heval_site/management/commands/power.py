@@ -163,9 +163,9 @@ class Command(BaseCommand):
         answers, unit = _answers(test), TESTS[test][1]
         try:
             if not asked.get("sd", 1) > 0:
-                raise ValueError(f"sd: {asked['sd']:g} is not a number above 0.")
+                raise ValueError(f"sd: {asked['sd']:g} is not a number above 0. Give how much people's means vary.")
             if asked["tests"] < 1:
-                raise ValueError(f"tests: {asked['tests']} is less than 1.")
+                raise ValueError(f"tests: {asked['tests']} is less than 1. Give how many comparisons you make.")
             n = asked["n"] if asked["n"] is not None else answers.n(asked)
             asked["n"] = n
             power = answers.power(asked)

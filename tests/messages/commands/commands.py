@@ -58,6 +58,16 @@ LINES = {
             "Leave out --seed or --study",
             command("plan", "--study", "{code}", "--seed", "1"),
         ),
+        (
+            "--sd: 0 is not a number above 0",
+            "Give how much people's means vary",
+            command("power", "mean", "--difference", "0.1", "--sd", "0"),
+        ),
+        (
+            "--tests: 0 is less than 1",
+            "Give how many comparisons you make",
+            command("power", "mean", "--difference", "0.1", "--sd", "1", "--tests", "0"),
+        ),
         (NO_LINK, COPY, command("update_ledger", "nothing")),
         (NO_LINK, COPY, command("reconcile", "nothing")),
         (NO_LINK, COPY, command("rehearse", "nothing")),

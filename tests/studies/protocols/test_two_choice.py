@@ -106,7 +106,9 @@ def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
 
 def test_a_sound_draft_has_no_problem():
     assert not found(draft(settings={"pairs": "chain"})) - set()
-    assert not any(":1" in key for key in found(draft(settings={"pairs": "chain"}), blocking=False))
+    # The six people of the draft leave prompts without answers.
+    acknowledged = found(draft(settings={"pairs": "chain"}), blocking=False) - {"without_answers:1"}
+    assert not any(":1" in key for key in acknowledged)
 
 
 def test_what_a_question_lacks_is_named():
