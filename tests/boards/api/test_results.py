@@ -148,15 +148,17 @@ def test_a_comparison_is_the_interval_of_the_leaderboard(monkeypatch):
     assert weak["high"] < 0 < best["low"]
 
 
-def test_a_comparison_over_two_rounds_has_the_error_of_their_link():
+def test_a_comparison_over_two_rounds_uses_a_link_with_an_error():
     board, team = scored_board()
     builders.submit(board, team.team, "middle")
-    within = compared(3, 2)
     builders.play_round(board, seed=5)
-    snapshots.take_snapshot(board, board.owner)
+    snapshot = snapshots.take_snapshot(board, board.owner)
     across = compared(4, 2)
-    assert (across["snapshot"], across["systems"]) == (2, 4)
-    assert across["high"] - across["low"] > within["high"] - within["low"]
+    assert (across["snapshot"], across["systems"]) == (2, 4) and across["low"] < across["estimate"] < across["high"]
+    # The width of one interval is random. The link itself must have an error, which the statistics add (tests of `ranks`).
+    first, second = snapshot.result["tables"]["overall"]["equating"]["shifts"]
+    assert (first["round"], first["low"], second["round"]) == (1, None, 2)
+    assert second["low"] < second["estimate"] < second["high"] and second["se"] > 0
 
 
 def test_a_comparison_that_is_not_possible_says_why():
