@@ -240,7 +240,7 @@ def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation])
     (0.77, 0.58, 0.93)
     """
     if not draws:
-        raise ValueError("draws: there is none. Estimate the variation from a pilot first.")
+        raise ValueError("draws: no draw was given. Estimate the variation from a pilot first.")
     plans = [quick_plan(size, target, variation) for variation in draws]
     powers = sorted(plan.power for plan in plans)
     last = len(powers) - 1

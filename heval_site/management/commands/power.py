@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Three questions about one test, each asked with the options of the command. ``detectable`` is None if there is none."""
+    """Three questions about one test, each asked with the options of the command. ``detectable`` is None for equivalence, which has no such difference."""
 
     power: Callable[[dict[str, Any]], float]
     n: Callable[[dict[str, Any]], int]

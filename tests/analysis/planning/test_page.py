@@ -14,7 +14,7 @@ from studies.models import StudyMember
 from studies.services import jobs
 from tests.builders import add_choice, choice_study, draft_study, user
 
-from .quick import few_runs, inputs, words  # noqa: F401 - a fixture
+from .quick import inputs, words
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +96,7 @@ def test_the_form_returns_the_inputs_that_it_shows(draft):
     assert PlanInputs.from_json(start.as_json()) == start
 
 
-def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_runs):  # noqa: F811 - the fixture of that name
+def test_a_plan_is_simulated_shown_and_chosen(draft, owner, client, asking, few_runs):
     page = asking(people="12", prompts_each="4").content.decode()
     form = page[page.index("studies/sizeplan") :]
     hidden = dict(

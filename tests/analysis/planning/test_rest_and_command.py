@@ -15,8 +15,6 @@ from tests.analysis.api.rest import api_of, body_of
 from tests.builders import add_choice, choice_study, draft_study, user
 from tests.size_plans import planned_size
 
-from .quick import few_runs  # noqa: F401 - a fixture
-
 pytestmark = pytest.mark.django_db
 FAST = {"people": 12, "prompts": 20, "prompts_each": 5}
 
@@ -90,7 +88,7 @@ def test_wrong_values_are_named_over_rest(draft):
     assert not Job.objects.exists()
 
 
-def test_a_plan_is_simulated_read_and_chosen(draft, few_runs):  # noqa: F811 - the fixture of that name
+def test_a_plan_is_simulated_read_and_chosen(draft, few_runs):
     ask = api(draft)
     job = answer(ask("POST", "", FAST), 202)
     jobs.run_waiting_jobs()
@@ -116,7 +114,7 @@ def test_a_launched_study_is_not_planned():
 # The command
 
 
-def test_the_command_prints_both_kinds_of_numbers_and_exits_by_the_power(few_runs):  # noqa: F811 - the fixture of that name
+def test_the_command_prints_both_kinds_of_numbers_and_exits_by_the_power(few_runs):
     size = ("--people", "12", "--prompts", "20", "--each", "5")
     text = printed(*size, "--difference", ".6", "--seed", "1", code=1)
     assert text.startswith("12 people, 5 prompts each, every prompt judged 3 times")
@@ -135,7 +133,7 @@ def test_the_command_reads_a_bundle_and_keeps_nothing_of_it(draft, tmp_path):
     assert text.startswith("9 people, 4 prompts each") and Study.objects.count() == n
 
 
-def test_the_command_stores_the_plan_of_a_draft(draft, few_runs):  # noqa: F811 - the fixture of that name
+def test_the_command_stores_the_plan_of_a_draft(draft, few_runs):
     printed("--study", str(draft.code)[:8], "--people", "12", "--prompts", "20", "--each", "5", code=1)
     assert draft.size_plans.get().inputs["size"]["people"] == 12
 

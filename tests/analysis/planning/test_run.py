@@ -15,7 +15,7 @@ from studies.services import copying, jobs
 from studies.services.lifecycle import ActionRefused
 from tests.builders import add_choice, choice_study, draft_study, spa_draft, user
 
-from .quick import few_runs, inputs  # noqa: F401 - a fixture
+from .quick import inputs
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def stored_plan(study, fingerprint="f", **columns):
     return SizePlan.objects.create(study=study, fingerprint=fingerprint, **usual | columns)
 
 
-def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):  # noqa: F811 - the fixture of that name
+def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):
     job = request_plan(draft, owner, inputs())
     assert request_plan(draft, owner, inputs()) == job
     assert jobs.run_waiting_jobs() == 1
@@ -56,7 +56,7 @@ def test_a_plan_is_simulated_once_and_then_found(draft, owner, few_runs):  # noq
     assert request_plan(draft, owner, inputs(difference=0.7)) != job
 
 
-def test_a_plan_is_cancelled_after_a_part(draft, owner, few_runs, monkeypatch):  # noqa: F811 - the fixture of that name
+def test_a_plan_is_cancelled_after_a_part(draft, owner, few_runs, monkeypatch):
     job = request_plan(draft, owner, inputs())
     simulate = planning.simulate_part
     simulated = []

@@ -99,7 +99,7 @@ def test_the_assurance_counts_what_a_small_pilot_leaves_open():
     part = planning.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
     assert planning.simulate_part(part, found.draws).power == pytest.approx(assured.power, abs=0.06)
     assert {one.source for one in found.draws} == {"pilot"}
-    with pytest.raises(ValueError, match="draws: there is none"):
+    with pytest.raises(ValueError, match="draws: no draw was given"):
         quick_assurance(size, target, [])
 
 
