@@ -200,10 +200,10 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
     if y == CHANCE:
         return {
             "sensitivity": ConclusionPhrases(
-                above_claim=f"Annotators told machine from human texts ({x}).",
-                below_claim=f"Annotators took machine texts for human ones more than chance would have it ({x}).",
-                same=f"Annotators did not tell machine from human texts ({x})",
-                open=f"It remains open whether annotators tell machine from human texts ({x}).",
+                above_claim=f"Annotators distinguished machine from human texts ({x}).",
+                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}).",
+                same=f"Annotators did not distinguish machine from human texts ({x})",
+                open=f"It remains open whether annotators distinguish machine from human texts ({x}).",
                 before="d' is",
                 symbol="d'",
             ),
@@ -227,10 +227,10 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
         }[estimand]
     return {
         "sensitivity": ConclusionPhrases(
-            above_claim=f"Annotators told machine from human texts better under {x} than under {y}{about}.",
-            below_claim=f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
-            same=f"Annotators told machine from human texts equally well under {x} and {y}{about}",
-            open=f"It remains open whether {x} or {y} lets annotators tell machine from human texts better{about}.",
+            above_claim=f"Annotators distinguished machine from human texts better under {x} than under {y}{about}.",
+            below_claim=f"Annotators distinguished machine from human texts worse under {x} than under {y}{about}.",
+            same=f"Annotators distinguished machine from human texts equally well under {x} and {y}{about}",
+            open=f"It remains open whether {x} or {y} lets annotators distinguish machine from human texts better{about}.",
             before="The difference of d' is",
             symbol="Δd'",
         ),

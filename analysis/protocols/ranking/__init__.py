@@ -342,7 +342,7 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
             level=level,
             bounds=(0.0, 1.0),
             analysis="ranking.reference",
-            estimand="share of the systems of its ranking that it stands above, ties half",
+            estimand="share of the other systems in its ranking that it is ranked above, ties half",
         )
         estimates.append(
             replace(mean, settings={**mean.settings, "system": name, "reference": rankings.references.kind_of(name)})

@@ -14,7 +14,7 @@ INSTRUCTIONS = """\
 We took the opening of a short fable and gave it to five writers: **A, B, C, D and E**. Each wrote how the fable goes on.
 You will read five openings, and under each one the five continuations. A letter is always the same writer.
 
-Some of the writing is by people and some by computer programs. Please judge the writing, whoever you think wrote it.
+Some of the writing is by people and some by computer programs. Please judge only the writing, no matter who you think wrote it.
 
 ## What makes a good continuation
 
