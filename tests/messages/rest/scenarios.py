@@ -73,6 +73,18 @@ def scores_form(file: bytes | None = None, error: Exception | None = None, **fie
     return scenario
 
 
+def imported(**settings):
+    """What a form with a file of stimuli gets."""
+
+    def scenario():
+        study = draft()
+        api = api_of(study.owner)
+        sent = {"file": SimpleUploadedFile("s.csv", b"prompt_key\np1\n"), "settings": json.dumps(settings)}
+        return shown(api.client.post(f"/api/v1/studies/{study.code}/imports/", sent, headers=api.headers))
+
+    return scenario
+
+
 def patched(**fields):
     return refuses("PATCH", "", fields)
 
