@@ -18,6 +18,7 @@ from .base import StudyView, document_operation
 from .fields import CleanTextField, ListField, StrictBooleanField, StrictIntegerField, StrictMixin
 from .parsers import StrictMultiPartParser
 from .renderers import RowErrors, StrictJSONParser, row_error
+from .serializers import RowErrorSerializer
 from .uploads import read_settings, row_errors
 
 TAG = "stimuli"
@@ -73,12 +74,6 @@ class ImportFindingSerializer(serializers.Serializer):
     examples = serializers.ListField(child=serializers.CharField())
 
 
-class ImportErrorSerializer(serializers.Serializer):
-    row = serializers.IntegerField(allow_null=True)
-    field = serializers.CharField(allow_null=True)
-    message = serializers.CharField()
-
-
 class ImportSerializer(serializers.Serializer):
     """The report of an import. Its numbers are null until the file is read."""
 
@@ -94,7 +89,7 @@ class ImportSerializer(serializers.Serializer):
         child=RowCountsSerializer(), allow_null=True, help_text="Of systems, prompts, outputs and batches."
     )
     findings = ImportFindingSerializer(many=True, help_text="What to know, such as columns that are not imported.")
-    errors = ImportErrorSerializer(many=True, help_text="Why nothing was written; the first 100.")
+    errors = RowErrorSerializer(many=True, help_text="Why nothing was written; the first 100.")
 
 
 class ImportsView(StudyView):
