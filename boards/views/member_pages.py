@@ -91,6 +91,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     last = jobs_of_board.first()
     is_open = board.state == Board.State.OPEN
     chosen_metrics = metric_tables.last_names(board) or ()
+    all_rounds = board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number")
+    may_run = access.is_allowed(request.user, BoardAction.RUN, board)
     context = {
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
@@ -100,7 +102,8 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
         "waiting": samples.waiting_submissions(board).select_related("team"),
-        "rounds": board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number"),
+        "rounds": all_rounds,
+        "has_cancellable": may_run and any(not (one.launched_at or one.cancelled_at) for one in all_rounds),
         "scored": board.submissions.filter(entries__round__cancelled_at=None, entries__isnull=False)
         .select_related("team")
         .annotate(n_rounds=Count("entries"))

@@ -169,7 +169,7 @@ def test_the_score_is_shown_when_its_round_is_closed(page):
     assert "In round 1" in page.get().content.decode()
     snapshots.take_snapshot(page.board, page.board.owner)
     text = page.get().content.decode()
-    assert "points of 100, 95 % interval" in text and "24 labels by" in text and "Rank set" in text
+    assert "points of 100, 95% interval" in text and "24 labels by" in text and "Rank set" in text
 
 
 def test_prompts_are_downloaded_and_answered_in_the_same_file(page):
