@@ -31,10 +31,11 @@ class TextPart:
 class PracticeFeedback:
     """The answer to one practice item, the truth and the explanation.
 
-    ``quotes`` are the texts that the explanation quotes.
+    ``question`` is the question with the text that it is about. ``quotes`` are the texts that the explanation quotes.
     """
 
     position: int
+    question: str
     said: str
     truth: str
     is_right: bool
@@ -76,9 +77,11 @@ def _build_feedback(
         choice=answer.choice,
     )
     quotes = tuple(match[1] or match[2] for match in QUOTED_TEXT.finditer(expected.explanation))
+    asked = protocol.page_fields(page)[answer.slot]
     return PracticeFeedback(
         item.position,
-        _answer_text(page, question, labels, answer, protocol.page_fields(page)[answer.slot].field),
+        _question_text(page, question, labels, answer, asked.text),
+        _answer_text(page, question, labels, answer, asked.field),
         protocol.expected_answer_text(page, question, truth),
         bool(is_right),
         render_cached_markdown(expected.explanation) if expected.explanation else "",
@@ -86,11 +89,23 @@ def _build_feedback(
     )
 
 
+def _question_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, text: str) -> str:
+    """Return the question as it was asked. A question about one of several texts names that text."""
+    is_about_one = REGISTRY[page.step].practice_answers == "points" and answer.exposure_id and len(labels) > 1
+    if not is_about_one or "{label}" in question.text:
+        return text
+    return f"{_noun(page)} {labels[answer.exposure_id]}: {text}"
+
+
+def _noun(page: Page) -> str:
+    return str(page.section.settings.get("noun") or "text").capitalize()
+
+
 def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, asked: Field) -> str:
     if answer.skip_reason:
         return dict(question.skip_reasons).get(answer.skip_reason, "")
     if answer.chosen_id:
-        return f"{str(page.section.settings.get('noun') or 'text').capitalize()} {labels.get(answer.chosen_id, '')}".strip()
+        return f"{_noun(page)} {labels.get(answer.chosen_id, '')}".strip()
     if answer.choice:
         return getattr(asked, "tie", "") or answer.choice
     if answer.value is None or question.scale.kind == "number":
