@@ -91,10 +91,11 @@ def _build_feedback(
 
 def _question_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, text: str) -> str:
     """Return the question as it was asked. A question about one of several texts names that text."""
-    is_about_one = REGISTRY[page.step].practice_answers == "points" and answer.exposure_id and len(labels) > 1
-    if not is_about_one or "{label}" in question.text:
+    about = answer.exposure_id
+    has_points = REGISTRY[page.step].practice_answers == "points"
+    if about is None or not has_points or len(labels) == 1 or "{label}" in question.text:
         return text
-    return f"{_noun(page)} {labels[answer.exposure_id]}: {text}"
+    return f"{_noun(page)} {labels[about]}: {text}"
 
 
 def _noun(page: Page) -> str:

@@ -316,7 +316,14 @@ def test_a_board_of_preferences_shows_ratings_and_categories(client):
     assert "do not exist here" in text_of(client, "1/paper/") and "<table" not in text_of(client, "1/paper/")
     row = {"submission": 1, "human": rated[0] | {"reason": ""}, "metrics": {}}
     of_paper = row | {"human": {"estimate": None, "low": None, "high": None, "n": None}, "bold": ["human"]}
-    metrics = {"criterion": "overall", "reason": "", "metrics": [], "rows": [row], "agreements": [], "paper": [of_paper]}
+    metrics = {
+        "criterion": "overall",
+        "reason": "",
+        "metrics": [],
+        "rows": [row],
+        "agreements": [],
+        "paper": [of_paper],
+    }
     shown = board.snapshots.get()
     BoardMetricTable.objects.create(snapshot=shown, result={"level": 0.95, "tables": [metrics]}, result_sha256="0" * 64)
     html = text_of(client, "1/metrics/")

@@ -107,7 +107,7 @@ def test_a_sample_of_all_prompts_is_not_renewed_and_the_page_offers_nothing(clie
     page = client.get(f"/boards/{board.slug}/manage/").content.decode()
     assert "none can be renewed" in page and "Renew the sample" not in page
     # No round can be cancelled, so there is no column for it.
-    assert "<th scope=\"col\">Act</th>" not in page
+    assert '<th scope="col">Act</th>' not in page
 
 
 def test_a_board_of_preferences_is_not_renewed():
