@@ -77,6 +77,11 @@ def test_all_problems_of_a_file_are_listed_and_what_was_typed_is_kept(page):
     ):
         assert words in text, words
     assert not Submission.objects.filter(team=page.team).exists()
+    # A taken name and a wrong address are listed with the file's problems, and lead to their fields.
+    builders.submit(page.board, page.team, "good")
+    text = page.send("good", data, url="no address").content.decode()
+    assert '<a href="#name">Name</a>: <bdi>This board already has a submission named' in text
+    assert '<a href="#url">Web address</a>: <bdi>' in text and "1 prompt has no output" in text
 
 
 def test_many_problems_are_counted(page):
