@@ -285,7 +285,10 @@ def test_checks_that_found_nothing_say_so(client):
     html = text_of(client, "")
     assert "Anchors show no difference between rounds (p = .400)." in html
     assert "The audit of these results found nothing." in html
-    assert "would be first" not in html
+    assert "would be first" not in html and "outside 0 to 100" not in html
+    outside = stored.result(board, {1: {"overall": stored.score(1.0)}}, tables={"overall": overall}, audit=audit)
+    stored.add_snapshot(board, outside)
+    assert "interval can lie outside 0 to 100" in text_of(client, "")
 
 
 def test_a_board_of_preferences_shows_ratings_and_categories(client):

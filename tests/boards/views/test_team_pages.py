@@ -233,3 +233,12 @@ def test_a_team_is_limited_to_some_requests_a_minute(page, monkeypatch):
 def test_other_methods_are_refused(page):
     assert page.client.delete(page.address).status_code == 405
     assert page.client.post(page.address + "prompts.csv").status_code == 405
+
+
+def test_a_submission_that_no_round_took_does_not_wait_on_a_closed_board(page, client):
+    builders.submit(page.board, page.team, "good")
+    assert "Waits for the next round" in page.get().content.decode()
+    boards.close_board(page.board, page.board.owner)
+    assert "Not scored: the board was closed before a round took it" in page.get().content.decode()
+    client.force_login(page.board.owner)
+    assert "No round will score" in client.get(f"/boards/{page.board.slug}/manage/").content.decode()
