@@ -23,7 +23,7 @@ from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 from studies.models import Job
 
 PUBLIC_COLUMNS = (
-    "slug", "title", "description", "state", "visibility", "output_kind", "population", "shows_examples", "seed", "labels_per_output", "created_at",
+    "slug", "title", "description", "state", "visibility", "output_kind", "population", "controls_style", "balances_pairs", "shows_examples", "seed", "labels_per_output", "created_at",
     "opened_at", "closed_at",
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.

@@ -57,6 +57,7 @@ def check_sentences(result: Mapping[str, Any]) -> list[str]:
         *_equating(overall.get("equating")),
         *_outside(result),
         *_style(overall.get("covariates")),
+        *(["Each pair of systems counts alike, however often people saw it."] if overall.get("is_balanced") else []),
         *_audit(result.get("audit")),
         *_first_place(result.get("sensitivity")),
     ]
