@@ -106,7 +106,9 @@ def _refuse_changes(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any])
 def _refuse_new_images(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any]) -> None:
     errors = [
         row_error(
-            number, "media", "REST cannot add images. Import new images in a zip; send media only for stored outputs."
+            number,
+            "media",
+            "A row cannot add an image. Send a zip with the images to imports/; send media only for stored outputs.",
         )
         for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1)
         if key not in stored and columns.get("media")

@@ -80,7 +80,7 @@ class PromptSerializer(StrictMixin, serializers.ModelSerializer):
 
 
 class OutputSerializer(StrictMixin, serializers.ModelSerializer):
-    """An output. New outputs are texts or empty; add images by importing a zip. Stored images may be sent back unchanged."""
+    """An output. New outputs are texts or empty; add images by a zip to imports/. Stored images may be sent back unchanged."""
 
     system = NameField(source="system.name", max_length=100)
     prompt = NameField(source="prompt.key", max_length=100)

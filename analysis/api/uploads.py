@@ -26,6 +26,11 @@ def read_upload(request, rows_field: str, row_unit: str, max_bytes: int) -> tupl
     if file is None:
         problem = f"The form has no file. Send the {rows_field} as a file named “file”."
         raise RowErrors([row_error(None, "file", problem)])
+    return read_settings(request), file.name, file.read(max_bytes + 1)
+
+
+def read_settings(request) -> dict[str, Any]:
+    """Return the other fields of a form with a file: one JSON object in its field ``settings``."""
     try:
         settings: Any = strict_json.loads(str(request.data.get("settings", "{}")))
     except strict_json.BadJson:
@@ -34,7 +39,7 @@ def read_upload(request, rows_field: str, row_unit: str, max_bytes: int) -> tupl
         raise RowErrors(
             [row_error(None, "settings", "This is not a JSON object. Send the other fields as one object.")]
         )
-    return settings, file.name, file.read(max_bytes + 1)
+    return settings
 
 
 def row_errors(problems: TableProblems) -> list[dict[str, Any]]:

@@ -31,10 +31,11 @@ class TextPart:
 class PracticeFeedback:
     """The answer to one practice item, the truth and the explanation.
 
-    ``quotes`` are the texts that the explanation quotes.
+    ``question`` is the question with the text that it is about. ``quotes`` are the texts that the explanation quotes.
     """
 
     position: int
+    question: str
     said: str
     truth: str
     is_right: bool
@@ -76,9 +77,11 @@ def _build_feedback(
         choice=answer.choice,
     )
     quotes = tuple(match[1] or match[2] for match in QUOTED_TEXT.finditer(expected.explanation))
+    asked = protocol.page_fields(page)[answer.slot]
     return PracticeFeedback(
         item.position,
-        _answer_text(page, question, labels, answer, protocol.page_fields(page)[answer.slot].field),
+        _question_text(page, question, labels, answer, asked.text),
+        _answer_text(page, question, labels, answer, asked.field),
         protocol.expected_answer_text(page, question, truth),
         bool(is_right),
         render_cached_markdown(expected.explanation) if expected.explanation else "",
@@ -86,11 +89,24 @@ def _build_feedback(
     )
 
 
+def _question_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, text: str) -> str:
+    """Return the question as it was asked. A question about one of several texts names that text."""
+    about = answer.exposure_id
+    has_points = REGISTRY[page.step].practice_answers == "points"
+    if about is None or not has_points or len(labels) == 1 or "{label}" in question.text:
+        return text
+    return f"{_noun(page)} {labels[about]}: {text}"
+
+
+def _noun(page: Page) -> str:
+    return str(page.section.settings.get("noun") or "text").capitalize()
+
+
 def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, asked: Field) -> str:
     if answer.skip_reason:
         return dict(question.skip_reasons).get(answer.skip_reason, "")
     if answer.chosen_id:
-        return f"{str(page.section.settings.get('noun') or 'text').capitalize()} {labels.get(answer.chosen_id, '')}".strip()
+        return f"{_noun(page)} {labels.get(answer.chosen_id, '')}".strip()
     if answer.choice:
         return getattr(asked, "tie", "") or answer.choice
     if answer.value is None or question.scale.kind == "number":

@@ -17,13 +17,13 @@ from analysis.api.fields import (
     StrictMixin,
 )
 from analysis.api.query import MAX_INTEGER
-from boards.models import Board
+from boards.models import Board, BoardMember
 from boards.services.status import STATES
 from boards.services.submissions import MAX_DESCRIPTION_CHARACTERS
 from studies.models import Job
 
 PUBLIC_COLUMNS = (
-    "slug", "title", "description", "state", "visibility", "output_kind", "population", "shows_examples", "seed", "labels_per_output", "created_at",
+    "slug", "title", "description", "state", "visibility", "output_kind", "population", "controls_style", "balances_pairs", "shows_examples", "seed", "labels_per_output", "created_at",
     "opened_at", "closed_at",
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.
@@ -75,6 +75,27 @@ def board_json(board: Board, *, is_member: bool) -> dict[str, Any]:
         if is_member
         else {name: value for name, value in fields.items() if name not in ("template", *MEMBER_COLUMNS)}
     )
+
+
+class MemberSerializer(StrictMixin, serializers.Serializer):
+    """A member and their role."""
+
+    user = NameField(max_length=150, help_text="The name that they log in with.")
+    role = ListedField(BoardMember.Role.choices)
+
+
+class MembersSerializer(StrictMixin, serializers.Serializer):
+    """All members of a board. At least one is an owner."""
+
+    members = MemberSerializer(many=True)
+
+
+class BoardBundleSerializer(serializers.Serializer):
+    """A board as one file."""
+
+    schema = serializers.CharField(help_text="heval.board-bundle/1")
+    board = serializers.DictField(help_text="The settings of the board.")
+    template = serializers.DictField(help_text="The bundle of the template study.")
 
 
 class RenewalSerializer(StrictMixin, serializers.Serializer):

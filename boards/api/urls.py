@@ -2,17 +2,21 @@
 
 from django.urls import path
 
-from . import boards, metrics, results, submissions, teams
+from . import boards, metrics, results, sharing, submissions, teams
 
 board = "<slug:slug>/"
 submission = f"{board}submissions/<int:number>/"
 
 urlpatterns = [
     path("", boards.BoardsView.as_view(), name="api-boards"),
+    # No board has this address (RESERVED_SLUGS).
+    path("new/", sharing.NewBoardView.as_view(), name="api-board-new"),
     path(board, boards.BoardDetailView.as_view(), name="api-board"),
     path(f"{board}open/", boards.OpenBoardView.as_view(), name="api-board-open"),
     path(f"{board}close/", boards.CloseBoardView.as_view(), name="api-board-close"),
     path(f"{board}renew/", boards.RenewSampleView.as_view(), name="api-board-renew"),
+    path(f"{board}bundle/", sharing.BoardBundleView.as_view(), name="api-board-bundle"),
+    path(f"{board}members/", sharing.MembersView.as_view(), name="api-board-members"),
     path(f"{board}prompts/", boards.BoardPromptsView.as_view(), name="api-board-prompts"),
     path(f"{board}prompts/archive/", boards.PromptsArchiveView.as_view(), name="api-board-prompts-archive"),
     path(f"{board}submissions/", submissions.SubmissionsView.as_view(), name="api-submissions"),

@@ -90,6 +90,11 @@ class Board(models.Model):
         default=False,
         help_text="Only for preferences: ratings are those of outputs of equal length and format.",
     )
+    balances_pairs = models.BooleanField(
+        "count pairs alike",
+        default=False,
+        help_text="Only for preferences: each pair of systems counts as much as any other, however often people saw it.",
+    )
     shows_examples = models.BooleanField(
         "show example outputs",
         default=False,

@@ -21,7 +21,7 @@ from .boards import create_board
 SCHEMA = "heval.board-bundle/1"
 MAX_BYTES = MAX_BUNDLE_BYTES
 FIELDS = (
-    "slug", "title", "description", "visibility", "output_kind", "population", "controls_style", "shows_examples", "seed", "sample_size", "labels_per_output",
+    "slug", "title", "description", "visibility", "output_kind", "population", "controls_style", "balances_pairs", "shows_examples", "seed", "sample_size", "labels_per_output",
     "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone",
 )  # fmt: skip

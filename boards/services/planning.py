@@ -33,7 +33,10 @@ def template_sha256(template: Study) -> str:
 
 def refuse_unless_ready(board: Board) -> None:
     if board.state != Board.State.OPEN:
-        raise ActionRefused(f"The board is {board.state}, so no round can open.")
+        raise ActionRefused(
+            f"The board is {board.state}, so no round can open. "
+            + ("Open the board first." if board.state == Board.State.DRAFT else "Make another board.")
+        )
     if template_sha256(board.template) != board.design_sha256:
         raise ActionRefused(
             "The template has changed since the board was opened, and scores of its rounds would not be comparable. "
@@ -136,7 +139,7 @@ def refusal_of_budget(board: Board, cost: Decimal, n_submissions: int, spent: De
     limit = board.budget_per_month
     if limit is not None and spent + cost > limit:
         return (
-            f"The round would cost {cost:.2f} {currency}, and {limit - spent:.2f} of this month's budget are left. "
+            f"The round would cost {cost:.2f} {currency}, and {spent:.2f} of this month's budget of {limit:.2f} are spent. "
             "Wait for the next month, or raise the budget."
         )
     return ""

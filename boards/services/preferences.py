@@ -47,6 +47,7 @@ def add_preferences(
     systems, first, second = _system_numbers(rows)
     covariates, names = style_differences(rows, styles)
     options: dict[str, Any] = {
+        "weights": balanced_weights(first, second, rows["value"].to_numpy(float)) if board.balances_pairs else None,
         "n_systems": len(systems),
         "rng": rng,
         "level": LEVEL,
@@ -75,6 +76,7 @@ def add_preferences(
         "labels": len(rows),
         "prompts": int(rows["prompt"].nunique()),
         "equating": None,
+        "is_balanced": board.balances_pairs,
         "ties": None if found.tie is None else found.tie.estimate,
         "covariates": [
             {
@@ -98,6 +100,28 @@ def _system_numbers(rows: "DataFrame") -> tuple[list[int], "npt.NDArray[np.int64
     both = np.r_[rows["system"].to_numpy(int), rows["other"].to_numpy(int)]
     systems, codes = np.unique(both, return_inverse=True)
     return [int(number) for number in systems], codes[: len(rows)], codes[len(rows) :]
+
+
+def balanced_weights(
+    first: "npt.NDArray[np.int64]", second: "npt.NDArray[np.int64]", outcomes: "npt.NDArray[np.float64]"
+) -> "npt.NDArray[np.float64]":
+    """Return weights with which each pair of systems has the same total, and whose mean is 1.
+
+    Anchors meet one another in every round, so without weights their comparisons decide most of the fit.
+
+    >>> import numpy as np
+    >>> balanced_weights(np.array([0, 1, 0, 0]), np.array([1, 0, 1, 2]), np.ones(4)).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    import numpy as np
+
+    pairs = np.sort(np.c_[first, second], axis=1)
+    _, numbers = np.unique(pairs, axis=0, return_inverse=True)
+    is_answered = ~np.isnan(outcomes)
+    counts = np.bincount(numbers.ravel(), weights=is_answered)
+    weights = 1 / np.maximum(counts, 1)[numbers.ravel()]
+    mean = weights[is_answered].mean() if is_answered.any() else 1.0
+    return np.asarray(weights / mean)
 
 
 def rating_fields(found: "PairedRatings", place: int) -> dict[str, Any]:

@@ -112,6 +112,8 @@ def find_renewal_problem(board: Board) -> str:
         return "No round has scored the current sample yet. Open a round first, so that the samples can be linked."
     if waiting_submissions(board).exists():
         return "Submissions wait that answer only the current sample. Open a round for them first, and renew the sample then."
+    if not unused_keys(board):
+        return "All prompts of the template were in the sample, so none can be renewed. Make another board."
     return ""
 
 

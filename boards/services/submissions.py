@@ -168,8 +168,29 @@ def submit_outputs(
     if earlier := find_repeated_request(team, request_token):
         return earlier, False
     fields = check_fields(board, Board.OutputKind.TEXT, name, description, url, is_anonymous)
-    read = read_outputs_file(filename, file, keys_to_answer(board))
+    try:
+        read = read_outputs_file(filename, file, keys_to_answer(board))
+    except SubmissionRefused as refused:
+        _add_problems_of_fields(refused.problems, board, team, fields)
+        raise
     return store_submission(board, team, fields, read, request_token)
+
+
+def _add_problems_of_fields(
+    problems: TableProblems, board: Board, team: Team, fields: Mapping[str, str | bool]
+) -> None:
+    """Add what is wrong with the other fields, so that nobody corrects a file first and learns of a taken name afterwards."""
+    checks: dict[str, Callable[[], object]] = {
+        "name": lambda: find_same_submission(board, team, str(fields["name"]), ""),
+        "url": lambda: fields["url"] and Submission._meta.get_field("url").clean(fields["url"], None),
+    }
+    for name, check in checks.items():
+        try:
+            check()
+        except ValidationError as wrong:
+            for text in wrong.messages:
+                problems.add(None, name, text)
+    problems.sort_by_row()
 
 
 def find_repeated_request(team: Team, request_token: str | None) -> Submission | None:

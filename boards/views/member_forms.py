@@ -18,6 +18,7 @@ GROUPS = (
             "output_kind",
             "population",
             "controls_style",
+            "balances_pairs",
             "sample_size",
             "seed",
             "labels_per_output",

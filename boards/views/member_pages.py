@@ -78,6 +78,14 @@ def _samples_with_new_prompts(board: Board) -> list[tuple[BoardSample, int]]:
     return rows[::-1]
 
 
+def _anchors_left_out(board: Board, plan: planning.RoundPlan) -> list[str]:
+    """Return the names of the anchors that the next round does not score."""
+    planned = {one.pk for one in (*plan.anchors, *plan.submissions)}
+    waiting = samples.waiting_submissions(board).order_by().values("pk")
+    anchors = board.submissions.filter(is_anchor=True, withdrawn_at=None).exclude(pk__in=waiting)
+    return [one.name for one in anchors.order_by("number") if one.pk not in planned]
+
+
 @login_required
 @never_cache
 @require_safe
@@ -91,16 +99,21 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     last = jobs_of_board.first()
     is_open = board.state == Board.State.OPEN
     chosen_metrics = metric_tables.last_names(board) or ()
+    plan = planning.plan_round(board) if is_open else None
+    all_rounds = board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number")
+    may_run = access.is_allowed(request.user, BoardAction.RUN, board)
     context = {
         "board": board,
         "may": {action.name.lower(): access.is_allowed(request.user, action, board) for action in BoardAction},
         "problems": boards.find_opening_problems(board) if board.state == Board.State.DRAFT else (),
         "is_template_changed": is_open and planning.template_sha256(board.template) != board.design_sha256,
-        "plan": planning.plan_round(board) if is_open else None,
+        "plan": plan,
+        "anchors_left_out": _anchors_left_out(board, plan) if plan and plan.submissions else (),
         "next_launch": planning.next_launch_at(board) if is_open else None,
         "month_cost": planning.month_cost(board),
         "waiting": samples.waiting_submissions(board).select_related("team"),
-        "rounds": board.rounds.select_related("study").annotate(n_systems=Count("entries")).order_by("-number"),
+        "rounds": all_rounds,
+        "has_cancellable": may_run and any(not (one.launched_at or one.cancelled_at) for one in all_rounds),
         "scored": board.submissions.filter(entries__round__cancelled_at=None, entries__isnull=False)
         .select_related("team")
         .annotate(n_rounds=Count("entries"))

@@ -53,13 +53,19 @@ def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: M
     rows = [row for row in found["rows"] if row["submission"] in names]
     counts = {one["n"] for row in rows for one in row["metrics"].values() if one["n"]}
     n_prompts = counts.pop() if len(counts) == 1 else None
+    # Where people chose between two outputs, the paper has no score by people.
+    has_paper = any(row["human"]["estimate"] is not None for row in found["paper"])
     return {
         "key": found["criterion"],
         "label": labels.get(found["criterion"], found["criterion"]),
         "reason": found["reason"],
         "metrics": found["metrics"],
-        "has_paper": any(row["human"]["estimate"] is not None for row in found["paper"]),
-        "paper": [_paper_line(row, found["metrics"], names) for row in found["paper"] if row["submission"] in names],
+        "has_paper": has_paper,
+        "paper": [
+            _paper_line(row, found["metrics"], names, has_people=has_paper)
+            for row in found["paper"]
+            if row["submission"] in names
+        ],
         "n_prompts": n_prompts,
         "lines": [_line(row, found["metrics"], names) for row in rows],
         "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
@@ -68,13 +74,11 @@ def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: M
 
 
 def _paper_line(
-    row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: Mapping[int, str]
+    row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: Mapping[int, str], *, has_people: bool
 ) -> dict[str, Any]:
     cells = [(_number(row["metrics"][one["key"]]), one["key"] in row["bold"]) for one in metrics]
-    return {
-        "name": names[row["submission"]],
-        "cells": [(table.score_text(row["human"]), "human" in row["bold"]), *cells],
-    }
+    people = [(table.score_text(row["human"]), "human" in row["bold"])] if has_people else []
+    return {"name": names[row["submission"]], "cells": [*people, *cells]}
 
 
 def _line(row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def _paper_html(shown: Shown) -> str:
         "board": shown.board,
         "snapshot": shown.snapshot,
         "has_metrics": shown.metrics_at is not None,
+        "is_preferences": result["kind"] == "preferences",
         "criteria": result["criteria"],
         "lines": _score_lines(result, shown.rows),
         "days": _day_lines(studies, names, labels),

@@ -55,7 +55,9 @@ def check_sentences(result: Mapping[str, Any]) -> list[str]:
     overall = result["tables"].get(result["criteria"][0]["key"], {})
     return [
         *_equating(overall.get("equating")),
+        *_outside(result),
         *_style(overall.get("covariates")),
+        *(["Each pair of systems counts alike, however often people saw it."] if overall.get("is_balanced") else []),
         *_audit(result.get("audit")),
         *_first_place(result.get("sensitivity")),
     ]
@@ -99,6 +101,19 @@ def sample_sentences(result: Mapping[str, Any]) -> list[str]:
         + (f"{one['renewed']} of them new, " if one["renewed"] else "")
         + f"drawn with seed {one['seed']}."
         for one in result.get("samples", ())
+    ]
+
+
+def _outside(result: Mapping[str, Any]) -> list[str]:
+    """Return that corrected scores need not be between 0 and 100, if a score or an end of its interval is not."""
+    key = result["criteria"][0]["key"]
+    scores = [row["scores"].get(key, {}) for row in result["rows"]]
+    ends = [score.get(name) for score in scores for name in ("estimate", "low", "high")]
+    if all(end is None or 0 <= end <= 100 for end in ends):
+        return []
+    return [
+        "The correction for differences between rounds adds the same number of points to all scores of a round, so that a score or its "
+        "interval can lie outside 0 to 100."
     ]
 
 

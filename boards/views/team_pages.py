@@ -122,9 +122,8 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
         else:
             one, _ = submissions.submit_outputs(*sent, file.read(MAX_FILE_BYTES + 1), **how)
     except SubmissionRefused as refused:
-        return _team_page(
-            team, key, typed, [("file", str(one)) for one in refused.problems], refused.problems.count, 400
-        )
+        problems = [_field_and_text(one) for one in refused.problems]
+        return _team_page(team, key, typed, problems, refused.problems.count, 400)
     except ValidationError as refused:
         found = refused.message_dict.items() if hasattr(refused, "error_dict") else [("", refused.messages)]
         return _team_page(team, key, typed, [(name, text) for name, texts in found for text in texts], status=400)
@@ -133,6 +132,12 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
     if isinstance(one, Job):
         return HttpResponseRedirect(reverse("team_check", args=[team.board.slug, key, one.code]))
     return HttpResponseRedirect(f"{_address('team_page', team, key)}#submission-{one.number}")
+
+
+def _field_and_text(problem: TableProblem) -> tuple[str, str]:
+    """Return the form's field that a problem is about, and its text. Problems of rows are about the file."""
+    is_of_form = problem.row is None and problem.column in FIELDS
+    return (problem.column or "", problem.text) if is_of_form else ("file", str(problem))
 
 
 def _max_file_bytes(team: Team) -> int:
@@ -158,10 +163,7 @@ def check_page(request: HttpRequest, team: Team, key: str, job: uuid.UUID) -> Ht
     fields = found.arguments["fields"]
     typed = fields | {"is_anonymous": "1" if fields["is_anonymous"] else "", "request_token": uuid.uuid4().hex}
     problems = result.get("problems") or [[None, None, found.error or "The check was cancelled. Send the file again."]]
-    listed = [
-        (column, text) if row is None and column in FIELDS else ("file", str(TableProblem(row, column, text)))
-        for row, column, text in problems
-    ]
+    listed = [_field_and_text(TableProblem(row, column, text)) for row, column, text in problems]
     return _team_page(team, key, typed, listed, result.get("n_problems", 1))
 
 

@@ -53,7 +53,7 @@ def test_a_board_is_made_opened_and_run_from_its_pages(page, owner):
     assert key not in page.get("/boards/tales/manage/").content.decode()
     builders.submit(board, team, "good")
     text = page.get("/boards/tales/manage/").content.decode()
-    assert "needs 8 places" in text and "8.00 USD" in text
+    assert "needs 8 places" in text and "8.00 USD" in text and "1 anchor (human)" in text
     page.post("/boards/tales/manage/rounds/open/", {"token": "t1"})
     page.post("/boards/tales/manage/rounds/open/", {"token": "t1"})
     assert Job.objects.filter(kind=rounds.KIND).count() == 1
@@ -69,6 +69,12 @@ def test_a_board_is_made_opened_and_run_from_its_pages(page, owner):
     page.post(f"/boards/tales/manage/anchors/{good.number}/", {"is_anchor": "yes"})
     good.refresh_from_db()
     assert good.is_anchor
+    # The declared share asks for one anchor, which is the reference: the page says that the other one is left out.
+    builders.submit(board, team, "middle")
+    assert "does not score: good. A larger share" in page.get("/boards/tales/manage/").content.decode()
+    Board.objects.filter(pk=board.pk).update(anchor_share="0.60")
+    text = page.get("/boards/tales/manage/").content.decode()
+    assert "2 anchors (human, good)" in text and "does not score" not in text
     new_key = page.post(f"/boards/tales/manage/teams/{team.pk}/key/").content.decode()
     assert "heval_team_" in new_key and find_team(key) is None
     page.post(f"/boards/tales/manage/teams/{team.pk}/revoke/")

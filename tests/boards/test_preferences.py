@@ -10,8 +10,9 @@ from annotators.participation.simulate import CrowdSettings
 from boards.models import BoardSnapshot
 from boards.services import snapshots
 from boards.services.comparisons import compare_submissions
-from boards.services.preferences import style_differences, win_percent
+from boards.services.preferences import balanced_weights, style_differences, win_percent
 from boards.services.results import compute_board_result
+from boards.views import sentences
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
 from tests.builders import user
@@ -107,6 +108,27 @@ def test_style_control_takes_length_out(board, monkeypatch):
     assert of_second[0] > 950 and of_second[1] == pytest.approx(1000 - 400 / np.log(10), abs=70)
     effect = controlled["tables"]["overall"]["covariates"][0]
     assert effect["low"] < 0.8 < effect["high"]
+
+
+def test_pairs_that_were_shown_often_count_no_more_than_others(board):
+    rows = votes()
+    # The wins of 3 over 1 are repeated, as if people had seen this pair nine times as often.
+    often = rows[(rows["system"] == 1) & (rows["other"] == 3) & (rows["value"] == 0)]
+    rows = pd.concat([rows, *[often] * 8], ignore_index=True)
+    plain = compute_board_result(board, rows, {2: 1, 3: 2})
+    board.balances_pairs = True
+    balanced = compute_board_result(board, rows, {2: 1, 3: 2})
+    assert [result["tables"]["overall"]["is_balanced"] for result in (plain, balanced)] == [False, True]
+    gaps = []
+    for result in (plain, balanced):
+        ratings = {row["submission"]: row["scores"]["overall"]["rating"] for row in result["rows"]}
+        gaps.append(ratings[1] - ratings[2])
+    # True: 347 points. The repeated pair pulls system 1 down, and less if it counts as one pair of three.
+    assert gaps[0] < gaps[1]
+    codes = [np.array([0, 1, 0, 0]), np.array([1, 0, 1, 2])]
+    weights = balanced_weights(*codes, np.array([1.0, 0.0, np.nan, 0.5]))
+    assert weights[[0, 1, 3]].sum() == pytest.approx(3) and weights[0] + weights[1] == pytest.approx(weights[3])
+    assert any("counts alike" in text for text in sentences.check_sentences(balanced))
 
 
 def test_preferences_claim_no_new_prompts():

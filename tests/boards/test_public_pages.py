@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 
-from boards.models import Board
+from boards.models import Board, BoardMetricTable
 from boards.services import snapshots
 from boards.views import pages
 from studies.design.serialization import canonical_json, sha256_of
@@ -285,7 +285,10 @@ def test_checks_that_found_nothing_say_so(client):
     html = text_of(client, "")
     assert "Anchors show no difference between rounds (p = .400)." in html
     assert "The audit of these results found nothing." in html
-    assert "would be first" not in html
+    assert "would be first" not in html and "outside 0 to 100" not in html
+    outside = stored.result(board, {1: {"overall": stored.score(1.0)}}, tables={"overall": overall}, audit=audit)
+    stored.add_snapshot(board, outside)
+    assert "interval can lie outside 0 to 100" in text_of(client, "")
 
 
 def test_a_board_of_preferences_shows_ratings_and_categories(client):
@@ -312,6 +315,22 @@ def test_a_board_of_preferences_shows_ratings_and_categories(client):
     ):
         assert words in html, words
     assert "overall_rating_high" in text_of(client, "1/scores.csv")
+    # The paper has no such score: neither its page nor its table of metrics shows an empty column.
+    assert "do not exist here" in text_of(client, "1/paper/") and "<table" not in text_of(client, "1/paper/")
+    row = {"submission": 1, "human": rated[0] | {"reason": ""}, "metrics": {}}
+    of_paper = row | {"human": {"estimate": None, "low": None, "high": None, "n": None}, "bold": ["human"]}
+    metrics = {
+        "criterion": "overall",
+        "reason": "",
+        "metrics": [],
+        "rows": [row],
+        "agreements": [],
+        "paper": [of_paper],
+    }
+    shown = board.snapshots.get()
+    BoardMetricTable.objects.create(snapshot=shown, result={"level": 0.95, "tables": [metrics]}, result_sha256="0" * 64)
+    html = text_of(client, "1/metrics/")
+    assert "so this table has none" in html and html.count(">Human<") == 1
 
 
 def test_a_board_of_scores_has_no_ratings(board, client):

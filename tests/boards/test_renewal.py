@@ -97,6 +97,19 @@ def test_a_board_renews_only_between_rounds(board):
         samples.renew_sample(board, board.owner, SHARE)
 
 
+def test_a_sample_of_all_prompts_is_not_renewed_and_the_page_offers_nothing(client):
+    board = builders.open_board()
+    builders.submit(board, builders.team_of(board)[0], "good")
+    builders.play_round(board)
+    with pytest.raises(ActionRefused, match="none can be renewed"):
+        samples.renew_sample(board, board.owner, SHARE)
+    client.force_login(board.owner)
+    page = client.get(f"/boards/{board.slug}/manage/").content.decode()
+    assert "none can be renewed" in page and "Renew the sample" not in page
+    # No round can be cancelled, so there is no column for it.
+    assert '<th scope="col">Act</th>' not in page
+
+
 def test_a_board_of_preferences_is_not_renewed():
     owner = user()
     board = builders.open_board(owner, builders.choice_template(owner), population="subsample", sample_size=8)

@@ -77,7 +77,7 @@ def test_a_budget_per_submission_and_per_month():
     plan = planning.plan_round(board)
     assert ([one.name for one in plan.submissions], plan.cost, plan.n_waiting) == (["good"], Decimal("8.00"), 2)
     rounds.open_round(board, board.owner)
-    assert "0.00 of this month's budget are left" in planning.plan_round(board).refusal
+    assert "8.00 of this month's budget of 8.00 are spent" in planning.plan_round(board).refusal
     with pytest.raises(ActionRefused, match="budget"):
         rounds.request_round(board, board.owner)
 

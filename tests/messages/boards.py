@@ -203,6 +203,12 @@ def says_refused(act, make=builders.open_board):
     return scenario
 
 
+def puts_members():
+    board = builders.open_board()
+    sent = {"members": [{"user": "nobody", "role": "owner"}]}
+    return shown(api_of(board.owner).send("PUT", f"boards/{board.slug}/members/", sent))
+
+
 def closed_board():
     board = builders.open_board()
     return boards.close_board(board, board.owner)
@@ -214,6 +220,7 @@ def computing(names=(), make=builders.open_board):
 
 SCORING = "analysis/metrics"
 LINES = {
+    f"{API}:put": [("is not a researcher of this site", "Send the name", puts_members)],
     f"{API}:post": [
         ("Only a researcher can create a board", "Send the token of a researcher", lambda: shown(api_of_team(builders.open_board()).post("boards/", {}))),
         ("cannot be withdrawn", "Close the board instead", member_sends("submissions/1/withdraw/", {})),

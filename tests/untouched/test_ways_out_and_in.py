@@ -65,7 +65,7 @@ ASKED_FOR = {
     "api-metrics": "stores scores", "api-metrics-compute": "computes scores", "api-metrics-comparison": "compares with people",
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
-    "api-attention-checks": "stores attention checks",
+    "api-attention-checks": "stores attention checks", "api-imports": "imports a file", "api-test-questions": "makes test questions", "api-practice-items": "adds a practice item",
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_an_image_is_sent_back_over_rest_and_never_made(owner, settings, tmp_pat
     row = json.loads(api.get(url).body)["results"][0]
     before = rows()
     for changes, status, said in (
-        ({"sample": 7}, 400, "Import new images in a zip"),
+        ({"sample": 7}, 400, "Send a zip with the images to imports/"),
         ({"media": "0" * 64 + ".webp"}, 409, "a different media"),
         ({"text": "words"}, 400, "An image has no text"),
         ({"is_empty": True}, 400, "An image has no text"),

@@ -12,6 +12,7 @@ from analysis.api.tokens import create_token, revoke_token
 from analysis.data.flat_rows.selection import annotator_pseudonym, assignment_pseudonym
 from analysis.models import Metric
 from annotators.models import Exclusion
+from studies.imports.tables import uploads
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
 from tests.size_plans import planned_size
@@ -40,7 +41,7 @@ SCORES = {
     "is_partial": True,
     "scores": [{"system": "alpha", "prompt": f"p00{number}", "length": number} for number in (1, 2)],
 }
-# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric, {k} a plan.
+# (method, path, body, who may): {s} a closed study, {d} a draft, {j} a job, {p} a job with a file, {m} a metric, {k} a plan, {i} an import.
 TABLE = (
     ("GET", "schema/", None, OPEN),
     ("GET", "docs/", None, OPEN),
@@ -61,6 +62,12 @@ TABLE = (
     ("GET", "studies/{s}/annotators/", None, READ),
     ("POST", "studies/{s}/annotators/{n}/bar/", {"reason": "Answers at random."}, WRITE),
     ("POST", "studies/{s}/annotators/{n}/lift/", {"reason": "A mistake."}, WRITE),
+    ("POST", "studies/{d}/imports/", {}, REFUSED),
+    ("GET", "studies/{s}/test-questions/", None, READ),
+    ("POST", "studies/{d}/test-questions/", {}, REFUSED),
+    ("GET", "studies/{s}/practice-items/", None, READ),
+    ("POST", "studies/{d}/practice-items/", {}, REFUSED),
+    ("GET", "studies/{d}/imports/{i}/", None, WRITE),
     ("GET", "studies/{s}/attention-checks/", None, READ),
     ("POST", "studies/{d}/attention-checks/", {"checks": [CHECK]}, WRITE),
     ("GET", "studies/{d}/plans/", None, READ),
@@ -163,6 +170,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "m": metric.pk,
         "n": annotator_pseudonym(study, first.annotator.code),
         "k": planned_size(draft).pk,
+        "i": uploads.store_upload([b"prompt_key"], "a.csv", study_id=draft.pk, user_id=owner.pk, options={}).token,
     }
 
 
@@ -200,7 +208,8 @@ def test_every_published_path_stands_in_the_table_and_knows_no_other_method(worl
             .replace("{x}", "{number}")
             .replace("{n}", "{annotator}")
             .replace("{m}", "{metric}")
-            .replace("{k}", "{plan}"),
+            .replace("{k}", "{plan}")
+            .replace("{i}", "{token}"),
         )
         for method, path, _, _ in TABLE
         if path not in ("schema/", "docs/")

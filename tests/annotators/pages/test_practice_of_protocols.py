@@ -23,6 +23,14 @@ CASES = {
     "best_worst": (SYSTEMS, {"best": "first", "worst": "second"}),
 }
 
+# What a page says before the right answer: the question, and which of several texts it is about.
+QUESTIONS = {
+    "rating": ("<p>How good is ",),
+    "relative": ("<p>Which of the two is better",),
+    "ranking": ("<p>The place of ",),
+    "best_worst": ("<p>Which one is the best?", "<p>Which one is the worst?"),
+}
+
 
 def outputs_of(study, prompt: int, names):
     prompt_row = study.prompts.order_by("key")[prompt]
@@ -132,3 +140,17 @@ def test_practice_explains_each_page_only_after_its_answer(protocol):
         after = look(assignment, f"{key}t")
         assert "Because gold" in after and ("That is right." in after) is is_right
         assert not any(name in page + after for name in SYSTEMS)
+        assert all(words in after for words in QUESTIONS.get(protocol, ())), after
+
+
+def test_feedback_on_one_of_several_texts_names_it():
+    draft, section = practised_draft("rating", pass_mark=None)
+    section.questions.update(text="How good is it?")
+    assignment = claimed(builders.launched(draft), "person")
+    begin(assignment)
+    key = full_page_state(fresh(assignment)).next_key
+    answer_page(fresh(assignment), True)
+    page = open_page(fresh(assignment), key)[1]
+    about = Expected.objects.get(item=page.items[0].id).about_id
+    letter = {exposure: label for label, exposure in page.items[0].exposures}[about]
+    assert f"<p>Text {letter}: How good is it?</p>" in look(assignment, f"{key}t")

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.api.tokens import create_token
 from boards.models import BoardMetricTable
-from boards.services import images, rounds
+from boards.services import bundles, images, rounds
 from studies.services import jobs
 from tests.analysis.api.rest import Api, api_of
 from tests.boards import builders
@@ -28,9 +28,15 @@ TEAM_ONLY = dict(zip(ACTORS, (401, 403, 403, OK, 403, 403, 403, 403, 403), stric
 EDIT = dict(zip(ACTORS, (401, 403, 403, 403, 403, OK, OK, 403, 403), strict=True))
 OWN = dict(zip(ACTORS, (401, 403, 403, 403, 403, 403, OK, 403, 403), strict=True))
 CREATE = dict(zip(ACTORS, (401, 404, 403, 403, 404, 404, OK, 403, 403), strict=True))
+# From a file, everybody who may create a study can make a board.
+NEW = dict(zip(ACTORS, (401, OK, 403, 403, OK, OK, OK, 403, 403), strict=True))
 TABLE = (
     ("GET", "", None, PUBLIC),
     ("POST", "", {"slug": "new-{n}", "title": "New", "template": "{t}"}, CREATE),
+    ("POST", "new/", "bundle", NEW),
+    ("GET", "{b}/bundle/", None, MEMBERS),
+    ("GET", "{b}/members/", None, MEMBERS),
+    ("PUT", "{b}/members/", "members", OWN),
     ("GET", "{b}/", None, PUBLIC),
     ("PATCH", "{b}/", {"title": "Stories"}, OWN),
     ("POST", "{b}/open/", {}, OWN),
@@ -95,6 +101,11 @@ def world(monkeypatch):
 def filled(sent, board, actor, names):
     if sent == "submission":
         return body(board, f"by {actor}") | ({} if actor == "team" else {"team": "Team A"})
+    if sent == "bundle":
+        bundle = bundles.serialize_board(board)
+        return bundle | {"board": bundle["board"] | {"slug": f"new-{names['n']}"}}
+    if sent == "members":
+        return {"members": [{"user": one.user.username, "role": one.role} for one in board.members.all()]}
     return sent and json.loads(re.sub(r"\{(\w)\}", lambda found: str(names[found[1]]), json.dumps(sent)))
 
 
@@ -122,7 +133,7 @@ def test_a_private_board_is_not_there_for_strangers_and_shows_a_team_its_own(wor
     world[0].save()
 
     def expected(actor, wanted, path):
-        if not path or actor in ("viewer", "editor", "owner", "read token"):
+        if path in ("", "new/") or actor in ("viewer", "editor", "owner", "read token"):
             return wanted
         if actor == "team":
             return 403 if path.startswith(("{b}/snapshots/", "{b}/metrics/")) else wanted

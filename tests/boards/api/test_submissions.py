@@ -127,6 +127,9 @@ def test_all_errors_of_fields_and_rows_are_named_at_once(board, api):
     assert {field for row, field, _ in found if row is None} == {"name", "is_anonymous"}
     assert {(1, "output"), (13, "prompt")} <= {(row, field) for row, field, _ in found}
     assert any("already has an output in row 2" in text for _, _, text in found)
+    assert post(api, board, body(board, "good")).status_code == 201
+    found = errors_of(post(api, board, {"name": "good", "url": "no address", "outputs": rows}))
+    assert {(None, "name"), (None, "url"), (1, "output")} <= {(row, field) for row, field, _ in found}
 
 
 @pytest.mark.parametrize("rows", [[], None, {}, "text", 5])

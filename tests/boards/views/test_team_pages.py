@@ -77,6 +77,11 @@ def test_all_problems_of_a_file_are_listed_and_what_was_typed_is_kept(page):
     ):
         assert words in text, words
     assert not Submission.objects.filter(team=page.team).exists()
+    # A taken name and a wrong address are listed with the file's problems, and lead to their fields.
+    builders.submit(page.board, page.team, "good")
+    text = page.send("good", data, url="no address").content.decode()
+    assert '<a href="#name">Name</a>: <bdi>This board already has a submission named' in text
+    assert '<a href="#url">Web address</a>: <bdi>' in text and "1 prompt has no output" in text
 
 
 def test_many_problems_are_counted(page):
@@ -169,7 +174,7 @@ def test_the_score_is_shown_when_its_round_is_closed(page):
     assert "In round 1" in page.get().content.decode()
     snapshots.take_snapshot(page.board, page.board.owner)
     text = page.get().content.decode()
-    assert "points of 100, 95 % interval" in text and "24 labels by" in text and "Rank set" in text
+    assert "points of 100, 95% interval" in text and "24 labels by" in text and "Rank set" in text
 
 
 def test_prompts_are_downloaded_and_answered_in_the_same_file(page):
@@ -228,3 +233,12 @@ def test_a_team_is_limited_to_some_requests_a_minute(page, monkeypatch):
 def test_other_methods_are_refused(page):
     assert page.client.delete(page.address).status_code == 405
     assert page.client.post(page.address + "prompts.csv").status_code == 405
+
+
+def test_a_submission_that_no_round_took_does_not_wait_on_a_closed_board(page, client):
+    builders.submit(page.board, page.team, "good")
+    assert "Waits for the next round" in page.get().content.decode()
+    boards.close_board(page.board, page.board.owner)
+    assert "Not scored: the board was closed before a round took it" in page.get().content.decode()
+    client.force_login(page.board.owner)
+    assert "No round will score" in client.get(f"/boards/{page.board.slug}/manage/").content.decode()

@@ -2,7 +2,18 @@
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 
-from tests.messages.rest.scenarios import API, OUTPUT, parsed, patched, posts, refuses, scores_form
+from tests.messages.rest.scenarios import (
+    API,
+    OUTPUT,
+    imported,
+    parsed,
+    patched,
+    posts,
+    practised,
+    rated,
+    refuses,
+    scores_form,
+)
 
 ADDED = "Correct the name, or add the system first"
 LINES = {
@@ -29,8 +40,8 @@ LINES = {
     ],
     f"{API}:_refuse_new_images": [
         (
-            "row 1, media: REST cannot add images",
-            "Import new images in a zip",
+            "row 1, media: A row cannot add an image",
+            "Send a zip with the images to imports/",
             posts("outputs/", [{"system": "alpha", "prompt": "p000", "sample": 7, "media": "a.webp"}]),
         ),
     ],
@@ -51,6 +62,11 @@ LINES = {
     ],
     f"{API}:validate": [
         (
+            "makes_pairs: A file of single texts cannot contain ready-made batches",
+            "Send one of the two",
+            imported(makes_pairs=True, makes_batches=True),
+        ),
+        (
             "row 1, media: An image has no text and is not empty",
             "Remove text and is_empty",
             posts("outputs/", [OUTPUT | {"media": "a.webp"}]),
@@ -66,6 +82,11 @@ LINES = {
     ],
     f"{API}:post": [
         ("colour: There is no such field", "Leave it out", posts("judge/sample/", {"colour": 1})),
+        (
+            "file: There is no file",
+            "Send multipart/form-data with the table or the zip",
+            posts("imports/", {}),
+        ),
     ],
     f"{API}:patch": [
         (
@@ -84,6 +105,30 @@ LINES = {
     f"{API}:read_upload": [
         ("scores: There are no scores", "Send a list with one object per output", posts("metrics/", {"version": "1"})),
         ("file: The form has no file", "Send the scores as a file named “file”", scores_form()),
+    ],
+    f"{API}:find_section": [
+        ("section: The study has no live section", "Add one in the admin", posts("test-questions/", {"damaged": 1})),
+        (
+            "section: It is not clear which live section is meant",
+            "Send one of these positions: 1",
+            posts("test-questions/", {"damaged": 1, "section": 2}, make=rated),
+        ),
+    ],
+    f"{API}:_find": [
+        (
+            "question: The question has another name",
+            "Send one of these: overall",
+            posts("test-questions/", {"damaged": 1, "question": "no"}, make=rated),
+        ),
+    ],
+    f"{API}:_outputs": [
+        (
+            "row 1, systems: “no” has no output for the prompt “p000”",
+            "Correct the name or the prompt",
+            posts("practice-items/", {"prompt": "p000", "systems": ["no"]}, make=practised),
+        ),
+    ],
+    f"{API}:read_settings": [
         ("settings: This is not a JSON object", "as one object", scores_form(b"x", settings="[")),
     ],
     f"{API}:row_errors": [

@@ -16,6 +16,7 @@ from heval_site.middleware.errors import bad_request
 from studies.models import Study
 from tests import builders
 from tests.analysis.api.rest import Api, api_of, closed_study
+from tests.boards.builders import rating_template
 from tests.messages.lines import Shown
 
 API, DATA = "analysis/api", "analysis/data"
@@ -24,6 +25,18 @@ OUTPUT = {"system": "alpha", "prompt": "p000", "sample": 5, "text": "A text."}
 
 def draft() -> Study:
     return builders.draft_study(owner=builders.user())
+
+
+def rated() -> Study:
+    """A draft with a section of ratings and the question “overall”."""
+    return rating_template(builders.user())
+
+
+def practised() -> Study:
+    """A draft with a training section of ratings."""
+    study = rated()
+    study.sections.update(purpose="training")
+    return study
 
 
 def launched() -> Study:
@@ -69,6 +82,18 @@ def scores_form(file: bytes | None = None, error: Exception | None = None, **fie
         address = f"/api/v1/studies/{study.code}/metrics/"
         with mock.patch.object(MultiPartParser, "parse", side_effect=error) if error else nullcontext():
             return shown(api.client.post(address, sent or {"none": ""}, headers=api.headers))
+
+    return scenario
+
+
+def imported(**settings):
+    """What a form with a file of stimuli gets."""
+
+    def scenario():
+        study = draft()
+        api = api_of(study.owner)
+        sent = {"file": SimpleUploadedFile("s.csv", b"prompt_key\np1\n"), "settings": json.dumps(settings)}
+        return shown(api.client.post(f"/api/v1/studies/{study.code}/imports/", sent, headers=api.headers))
 
     return scenario
 

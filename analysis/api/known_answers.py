@@ -1,0 +1,285 @@
+"""API views of items with known answers: the test questions of live sections, and the practice items of training sections."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from studies.design.test_question_draw import has_test_question_settings
+from studies.design.test_question_texts import DAMAGES
+from studies.imports.test_question_file import LIMITS, read_test_question_file
+from studies.models import FIRST_TEST_NUMBER, Item, Output, Section, Study
+from studies.protocols import REGISTRY
+from studies.services.practice import create_practice_item_and_delete_test_runs
+from studies.services.test_questions import (
+    GivenQuestionsRefused,
+    TestQuestionRequest,
+    make_test_questions_and_delete_test_runs,
+    store_given_test_questions_and_delete_test_runs,
+)
+from studies.stimuli.rows import TableProblems
+
+from .base import StudyView, document_operation, page_serializer, require_json_object
+from .fields import CleanTextField, ListedField, ListField, NameField, ObjectField, StrictIntegerField, StrictMixin
+from .parsers import StrictMultiPartParser
+from .query import page_parameters, page_response
+from .renderers import RowErrors, StrictJSONParser, row_error
+from .uploads import read_upload, row_errors
+
+TAG = "stimuli"
+MAX_OF_TYPE = 500
+
+
+class KnownAnswerSerializer(serializers.Serializer):
+    """A right answer: a range about one text, or the text that is the better one."""
+
+    question = serializers.CharField()
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    text = serializers.IntegerField(
+        allow_null=True,
+        help_text="Place in “texts”, from 1: of the better text, or of the text that the range is about.",
+    )
+    explanation = serializers.CharField(allow_blank=True)
+
+
+class ShownTextSerializer(serializers.Serializer):
+    system = serializers.CharField()
+    text = serializers.CharField(allow_blank=True)
+
+
+class KnownItemSerializer(serializers.Serializer):
+    """An item with a known answer."""
+
+    id = serializers.IntegerField()
+    section = serializers.IntegerField(help_text="Position of the section.")
+    prompt = serializers.CharField()
+    type = serializers.CharField(
+        allow_blank=True, help_text="Of a test question: positive, negative, damaged or given."
+    )
+    texts = ShownTextSerializer(many=True)
+    right = KnownAnswerSerializer(many=True)
+
+
+class TestQuestionsRequestSerializer(StrictMixin, serializers.Serializer):
+    """Which test questions are made of the study's texts, or what a file of them is about."""
+
+    section = StrictIntegerField(
+        required=False, allow_null=True, default=None, help_text="Position of the section. Default: the only live one."
+    )
+    question = NameField(
+        required=False, allow_null=True, default=None, help_text="Key of the question. Default: the section's only one."
+    )
+    reference = NameField(required=False, allow_null=True, default=None, help_text="The system with right answers.")
+    positive = StrictIntegerField(default=0, min_value=0, max_value=MAX_OF_TYPE)
+    negative = StrictIntegerField(default=0, min_value=0, max_value=MAX_OF_TYPE)
+    damaged = StrictIntegerField(default=0, min_value=0, max_value=MAX_OF_TYPE)
+    damages = ListField(child=ListedField(DAMAGES), required=False, default=list, help_text="Default: all ways.")
+    questions = ListField(
+        child=ObjectField(),
+        required=False,
+        help_text="Instead of numbers: test questions with prompt, text, and expected (ratings) or worse (pairs).",
+    )
+
+
+class TestQuestionsFormSerializer(serializers.Serializer):
+    """A form with a file of test questions."""
+
+    file = serializers.FileField(help_text="CSV or JSON lines with prompt, text, and expected or worse.")
+    settings = serializers.CharField(required=False, help_text="section and question, as one JSON object.")
+
+
+class MadeTestQuestionsSerializer(serializers.Serializer):
+    section = serializers.IntegerField()
+    made = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="New ones of each type. Fewer than asked if too few prompts allow one.",
+    )
+
+
+class PracticeRequestSerializer(StrictMixin, serializers.Serializer):
+    """A practice item: texts of one prompt, and the right answers."""
+
+    section = StrictIntegerField(
+        required=False, allow_null=True, default=None, help_text="Position. Default: the only training section."
+    )
+    prompt = NameField(max_length=100)
+    systems = ListField(child=NameField(), help_text="Whose texts the page shows. Ranges are about the first.")
+    right = ObjectField(
+        required=False,
+        default=dict,
+        help_text="By question key: a number or a range such as “4-5”; “first” or “second”. Empty where authors decide.",
+    )
+    explanation = CleanTextField(required=False, default="", allow_blank=True)
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    exposures = sorted(item.exposures.all(), key=lambda exposure: exposure.number)
+    places = {exposure.pk: place for place, exposure in enumerate(exposures, 1)}
+    return {
+        "id": item.pk,
+        "section": item.section.position,
+        "prompt": item.prompt.key if item.prompt else "",
+        "type": item.test_type,
+        "texts": [{"system": one.output.system.name, "text": one.output.text} for one in exposures],
+        "right": [
+            {
+                "question": known.question.key,
+                "low": known.low,
+                "high": known.high,
+                "text": places.get(known.exposure_id or known.about_id or exposures[0].pk),
+                "explanation": known.explanation,
+            }
+            for known in item.expected.all()
+        ],
+    }
+
+
+def _items(study: Study, kind: str) -> QuerySet[Item]:
+    rows = Item.objects.filter(study=study, kind=kind, number__lt=FIRST_TEST_NUMBER)
+    return rows.select_related("section", "prompt").prefetch_related("exposures__output__system", "expected__question")
+
+
+def find_section(study: Study, position: int | None, fits: Callable[[Section], bool], kind: str) -> Section:
+    """Return the section at this position, or the only one that fits. Raise RowErrors."""
+    sections = [one for one in study.sections.select_related("study").order_by("position") if fits(one)]
+    found = [one for one in sections if position in (None, one.position)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(str(one.position) for one in sections)
+    problem = (
+        f"It is not clear which {kind} section is meant. Send one of these positions: {known}."
+        if known
+        else f"The study has no {kind} section that can have such items. Add one in the admin."
+    )
+    raise RowErrors([row_error(None, "section", problem)])
+
+
+def _find(rows: QuerySet, name: str, value: str | None, field: str) -> Any:
+    """Return the row with this value, or the only row if no value was sent. Raise RowErrors with the possible values."""
+    found = {getattr(row, name): row for row in rows}
+    if value is None and len(found) == 1:
+        return next(iter(found.values()))
+    if value not in found:
+        known = ", ".join(list(found)[:20])
+        raise RowErrors(
+            [row_error(None, field, f"The {field} has another name, or none was sent. Send one of these: {known}.")]
+        )
+    return found[value]
+
+
+class KnownItemsView(StudyView):
+    """The items of one kind with their known answers."""
+
+    kind: str
+
+    def list_items(self, request) -> Response:
+        rows = _items(self.study, self.kind).filter(pk__gt=self.cursor_key()[0]).order_by("pk")
+        page = rows[: self.values["page_size"] + 1]
+        return page_response(request, self.values, [(item.pk, item_json(item)) for item in page])
+
+
+class TestQuestionsView(KnownItemsView):
+    """The test questions of a study. POST makes some from the texts of a draft, or stores a file of them, all or none."""
+
+    kind = Item.Kind.TEST
+    parser_classes = (StrictJSONParser, StrictMultiPartParser)
+    # A form has a few short fields beside its file.
+    max_form_bytes = LIMITS.bytes + 2**20
+    parameters = page_parameters()
+
+    @document_operation(
+        "Test questions", page_serializer("TestQuestion", KnownItemSerializer), parameters=parameters, tag=TAG
+    )
+    def get(self, request, code):
+        return self.list_items(request)
+
+    @document_operation(
+        "Make test questions in a draft",
+        MadeTestQuestionsSerializer,
+        request={
+            "application/json": TestQuestionsRequestSerializer,
+            "multipart/form-data": TestQuestionsFormSerializer,
+        },
+        status=201,
+        tag=TAG,
+    )
+    def post(self, request, code):
+        is_file = isinstance(request.data, QueryDict) or "questions" in require_json_object(request)
+        upload = read_upload(request, "questions", "test question", LIMITS.bytes) if is_file else None
+        serializer = TestQuestionsRequestSerializer(data=upload[0] if upload else request.data)
+        serializer.is_valid(raise_exception=True)
+        sent = serializer.validated_data
+        section = find_section(self.study, sent["section"], _can_have_test_questions, Section.Purpose.LIVE)
+        question = _find(section.questions.order_by("position"), "key", sent["question"], "question")
+        if upload:
+            made = {Item.TestType.GIVEN.value: self._store_file(request, section, question, *upload[1:])}
+        else:
+            systems = self.study.systems.judged().order_by("name")
+            reference = _find(systems, "name", sent["reference"], "reference") if sent["reference"] else None
+            counts = {name: sent[name] for name in ("positive", "negative", "damaged")}
+            wanted = TestQuestionRequest(question, counts, reference, tuple(sent["damages"]) or DAMAGES)
+            made = dict(make_test_questions_and_delete_test_runs(section, wanted, by=request.user))
+        return Response({"section": section.position, "made": made}, status=201 if any(made.values()) else 200)
+
+    def _store_file(self, request, section: Section, question: Any, filename: str, data: bytes) -> int:
+        given = read_test_question_file(section, question, filename, data)
+        if given.problems:
+            raise RowErrors(row_errors(TableProblems(list(given.problems), given.n_problems)))
+        try:
+            return store_given_test_questions_and_delete_test_runs(section, question, given.questions, by=request.user)
+        except GivenQuestionsRefused as refused:
+            raise RowErrors([row_error(row, None, text) for row, text in refused.problems]) from None
+
+
+def _can_have_test_questions(section: Section) -> bool:
+    return section.purpose == Section.Purpose.LIVE and has_test_question_settings(section)
+
+
+def _can_have_practice_items(section: Section) -> bool:
+    protocol = REGISTRY.get(section.protocol)
+    return protocol is not None and bool(protocol.practice_answers) and section.purpose == Section.Purpose.TRAINING
+
+
+class PracticeItemsView(KnownItemsView):
+    """The practice items of a study. With a pass mark they are the test before the work. POST adds one to a draft."""
+
+    kind = Item.Kind.PRACTICE
+    parameters = page_parameters()
+
+    @document_operation(
+        "Practice items", page_serializer("PracticeItem", KnownItemSerializer), parameters=parameters, tag=TAG
+    )
+    def get(self, request, code):
+        return self.list_items(request)
+
+    @document_operation(
+        "Add a practice item to a draft", KnownItemSerializer, request=PracticeRequestSerializer, status=201, tag=TAG
+    )
+    def post(self, request, code):
+        serializer = PracticeRequestSerializer(data=require_json_object(request))
+        serializer.is_valid(raise_exception=True)
+        sent = serializer.validated_data
+        section = find_section(self.study, sent["section"], _can_have_practice_items, Section.Purpose.TRAINING)
+        outputs = self._outputs(sent["prompt"], sent["systems"])
+        right = {str(key): str(value) for key, value in sent["right"].items()}
+        item = create_practice_item_and_delete_test_runs(section, outputs, sent["explanation"], right, by=request.user)
+        return Response(item_json(_items(self.study, self.kind).get(pk=item.pk)), status=201)
+
+    def _outputs(self, prompt: str, systems: list[str]) -> list[Output]:
+        """Return the outputs in the order of their systems. Raise RowErrors for a system without one."""
+        rows = Output.objects.filter(prompt__study=self.study, prompt__key=prompt, system__name__in=systems)
+        by_name = {one.system.name: one for one in rows.select_related("system").order_by("-sample")}
+        errors = [
+            row_error(
+                number, "systems", f"“{name}” has no output for the prompt “{prompt}”. Correct the name or the prompt."
+            )
+            for number, name in enumerate(systems, 1)
+            if name not in by_name
+        ]
+        if errors:
+            raise RowErrors(errors)
+        return [by_name[name] for name in systems]

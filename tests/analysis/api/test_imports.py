@@ -1,0 +1,101 @@
+"""A file over REST goes through the same importer as on the admin's page: all or nothing, at once or by a job."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from studies.imports.tables import import_job, uploads
+from studies.models import Job, Study
+from studies.services import jobs
+from tests.boards.builders import png, zipped
+from tests.builders import draft_study, spa_study
+
+from .rest import api_of
+
+pytestmark = pytest.mark.django_db
+
+TABLE = b"prompt_key,prompt_text,prompt_image,system,text\nq1,Describe it.,i/one.png,delta,A red square.\n"
+IMAGES = {"stimuli.csv": TABLE, "i/one.png": png(1)}
+NEW = {"creates_systems": True}
+
+
+@pytest.fixture
+def draft(owner, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.MEDIA_ROOT.mkdir()
+    return draft_study(owner=owner)
+
+
+def send(study: Study, data: bytes, name="stimuli.zip", **options):
+    api = api_of(study.owner)
+    sent = {"file": SimpleUploadedFile(name, data), "settings": json.dumps(options)}
+    return api, api.client.post(f"/api/v1/studies/{study.code}/imports/", sent, headers=api.headers)
+
+
+def kept_files():
+    return list(uploads.get_or_create_uploads_folder().glob("*.data"))
+
+
+def test_a_zip_brings_prompts_with_their_images_and_a_repeated_one_changes_nothing(draft):
+    _, first = send(draft, zipped(IMAGES), **NEW)
+    assert first.status_code == 201, first.content
+    body = first.json()
+    assert (body["state"], body["is_written"], body["rows"], body["errors"]) == ("done", True, 1, [])
+    assert {kind: count["new"] for kind, count in body["counts"].items()} == {
+        "systems": 1, "prompts": 1, "outputs": 1, "batches": 0,
+    }  # fmt: skip
+    assert draft.prompts.get(key="q1").media.endswith(".webp")
+    _, second = send(draft, zipped(IMAGES), **NEW)
+    assert (second.status_code, second.json()["counts"]["prompts"]["same"]) == (200, 1)
+    assert not kept_files()
+
+
+def test_all_faults_have_their_row_and_nothing_is_stored(draft):
+    table = TABLE + b"q2,Describe it.,i/gone.png,delta,A tree.\nq3,,,omega,A house.\n"
+    _, refused = send(draft, zipped(IMAGES | {"stimuli.csv": table}))
+    found = refused.json()["errors"]
+    assert refused.status_code == 400
+    assert {2, 3, 4} <= {error["row"] for error in found}, found
+    assert any("i/gone.png" in error["message"] for error in found)
+    assert not draft.prompts.filter(key__startswith="q").exists() and not kept_files()
+
+
+def test_a_dry_run_reports_and_writes_nothing(draft):
+    _, looked = send(draft, zipped(IMAGES), is_dry_run=True, **NEW)
+    assert (looked.status_code, looked.json()["is_written"]) == (200, False)
+    assert looked.json()["counts"]["prompts"]["new"] == 1
+    assert not draft.prompts.filter(key="q1").exists() and not kept_files()
+
+
+def test_a_large_file_is_read_by_a_job_whose_report_can_be_polled(draft, monkeypatch):
+    monkeypatch.setattr(import_job, "SMALL_BYTES", 0)
+    api, accepted = send(draft, zipped(IMAGES), **NEW)
+    path = f"studies/{draft.code}/imports/{accepted.json()['id']}/"
+    assert (accepted.status_code, api.get(path).json()["state"]) == (202, Job.State.WAITING)
+    jobs.run_waiting_jobs()
+    report = api.get(path).json()
+    assert (report["state"], report["is_written"], report["errors"]) == ("done", True, [])
+    _, wrong = send(draft, zipped(IMAGES | {"more.exe": b"x"}), **NEW)
+    jobs.run_waiting_jobs()
+    report = api.get(f"studies/{draft.code}/imports/{wrong.json()['id']}/").json()
+    assert not report["is_written"] and "neither a table nor" in report["errors"][0]["message"]
+    assert api.get(f"studies/{draft.code}/imports/{'0' * 32}/").status_code == 404
+
+
+def test_a_study_that_was_launched_takes_no_file(owner, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(import_job, "SMALL_BYTES", 0)
+    settings.MEDIA_ROOT = tmp_path / "media"
+    study = spa_study(owner)
+    _, refused = send(study, TABLE, "stimuli.csv")
+    assert refused.status_code == 409 and not kept_files()
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [({"replace": True}, "replace"), ({"is_dry_run": "yes"}, "is_dry_run"), ({"max_pairs": -1}, "max_pairs"),
+     ({"makes_pairs": True, "makes_batches": True}, "makes_pairs")],
+)  # fmt: skip
+def test_a_wrong_setting_is_named(draft, options, field):
+    _, refused = send(draft, TABLE, "stimuli.csv", **options)
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, field)
