@@ -70,6 +70,7 @@ def _render_page(
         "n_more": max(0, n_problems - len(problems)),
         "available": list(computed.available_metrics().values()),
         "not_installed": computed.NOT_INSTALLED,
+        "slow_forecast": computed.slow_forecast(study),
         "is_hidden": is_hidden,
         "comparisons": [_comparison_context(one, chosen_metric) for one in comparisons],
         "is_stale": comparison.is_stale(study, comparisons),
