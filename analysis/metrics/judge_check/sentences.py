@@ -104,8 +104,8 @@ def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
     if (one := probes["family"]) and one["difference"]["estimate"] is not None:
         difference = one["difference"]
         said.append(
-            f"Compared with people, the judge's share of “yes” is {100 * difference['estimate']:+.1f} points higher for systems whose name "
-            f"contains “{family}” than for the others{_points_interval(difference)}."
+            f"Compared with people, the judge's share of “yes” is {100 * difference['estimate']:+.1f} points higher for systems of the "
+            f"family “{family}” than for the others{_points_interval(difference)}."
         )
     return said or [
         "The data allow no probe: they need repeated runs, pairs in both orders, texts, or a system of the judge's family."

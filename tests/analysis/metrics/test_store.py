@@ -96,7 +96,7 @@ def test_half_of_the_outputs_must_be_declared(study):
 
 def test_constant_scores_are_refused(study):
     rows = [row | {"strict": 3} for row in rows_of(study)]
-    assert "All scores are 3" in problems(study, rows)[0]
+    assert "All scores (rows 2 to 7) are 3" in problems(study, rows)[0]
 
 
 def test_a_question_that_does_not_exist_is_refused(study):
