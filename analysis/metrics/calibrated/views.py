@@ -19,7 +19,7 @@ from ..store import metrics_in_use
 from .figure import plan_figure
 from .options import CalibrationForm
 from .run import KIND, LatestResult, latest_results, request_calibration
-from .sentences import bias_sentences, main_sentences, plan_sentences, points, span, verdict
+from .sentences import bias_sentences, judge_sentences, main_sentences, plan_sentences, points, span, whole
 
 INITIAL = {"sample": "random", "are_people_known": True}
 
@@ -84,6 +84,7 @@ def _question(latest: LatestResult) -> dict[str, Any]:
         ],
         "judges": [_judge(row) for row in result["judges"]],
         "biases": [_bias(row) for row in [*result["bias_by_system"], *result["bias_by_domain"]]],
+        "judge_sentences": judge_sentences(result["judges"]),
         "bias_sentences": bias_sentences(result),
         "plan_sentences": plan_sentences(result),
         "plan": [_needs(row) for row in result["plan"]["groups"] if row["needs"]],
@@ -107,13 +108,12 @@ def _number(name: str, result: dict[str, Any]) -> dict[str, Any]:
         "human": points(human["estimate"]),
         "human_span": span(human["interval"]),
         "human_reason": human["reason"],
-        "n": f"{human['n']:,} {human['unit']}{'' if human['n'] == 1 else 's'}",
-        "n_labels": result["n_labels"],
+        "n": f"{result['n_labels']:,} ({human['n']:,} {human['unit']}{'' if human['n'] == 1 else 's'})",
         "combined": "–" if combined is None else points(combined["estimate"]),
         "combined_span": "–" if combined is None else span(combined["interval"]),
         "ratio": "–" if result["width_ratio"] is None else f"{result['width_ratio']:.2f}",
-        "labels_saved": "–" if result["labels_saved"] is None else f"{result['labels_saved']:,.0f}",
-        "money_saved": "–" if result["money_saved"] is None else f"{result['money_saved']:,.2f}",
+        "labels_saved": whole(result["labels_saved"]),
+        "money_saved": "–" if result["money_saved"] is None else f"{result['money_saved']:,.2f}".replace("-", "−"),
         "fallback": result["fallback"],
     }
 
@@ -121,11 +121,10 @@ def _number(name: str, result: dict[str, Any]) -> dict[str, Any]:
 def _judge(row: dict[str, Any]) -> dict[str, Any]:
     bias = row["bias"]
     return row | {
-        "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}",
+        "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}".replace("-", "−"),
         "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'])})",
         "bias_reason": bias["reason"],
-        "labels_saved": "–" if row["labels_saved"] is None else f"{row['labels_saved']:,.0f}",
-        "verdict": verdict(row["verdicts"]),
+        "labels_saved": whole(row["labels_saved"]),
     }
 
 
