@@ -46,6 +46,12 @@ def as_csv(rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
+def placeholder(row: dict[str, str]) -> str:
+    """Return a text as long as the story, with nothing of it."""
+    name = f"Story of {row['system']} for prompt {row['prompt']}."
+    return " ".join([name, *["word"] * max(0, round(float(row["length"])) - len(name.split()))])
+
+
 def make_study(owner, rows: list[dict[str, str]], home: Path, criteria: tuple[str, ...] = CRITERIA):
     """Make the study with placeholders for texts, and import the answers as those of three places."""
     from annotators.imports import import_answers_and_close_draft
@@ -73,7 +79,7 @@ def make_study(owner, rows: list[dict[str, str]], home: Path, criteria: tuple[st
                 "system": row["system"],
                 "prompt_key": f"p{row['prompt']}",
                 "prompt_text": f"Prompt {row['prompt']}",
-                "text": f"Story of {row['system']} for prompt {row['prompt']}.",
+                "text": placeholder(row),
             }
             for row in rows
             if row["criterion"] == criteria[0]

@@ -14,6 +14,9 @@ UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statement
 
 STRATA = "The combined numbers give each domain of prompts its share of all outputs, if enough prompts of the domain have answers."
 
+# Groups of outputs by the length of their texts, split at the output in the middle.
+LONG, SHORT, NO_TEXT = "long texts", "short texts", "outputs without text"
+
 # More sentences than these hide the largest differences.
 MAX_BIASES = 8
 
@@ -128,6 +131,11 @@ def plan_sentences(result: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def all_biases(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the biases by system, domain and length. Results of before 2026-11-27 have none by length."""
+    return [*result["bias_by_system"], *result["bias_by_domain"], *result.get("bias_by_length", ())]
+
+
 def bias_sentences(result: Mapping[str, Any]) -> list[str]:
     """Return which judges favour which groups, where the joint intervals exclude 0; own families first."""
     found = []
@@ -139,8 +147,9 @@ def bias_sentences(result: Mapping[str, Any]) -> list[str]:
             )
     clear = [
         row
-        for row in [*result["bias_by_system"], *result["bias_by_domain"]]
-        if not row["is_own_family"] and _excludes_zero(row["favour"]["interval_adjusted"])
+        for row in all_biases(result)
+        # What a judge gives to long texts it takes from short ones, so one sentence is enough.
+        if not row["is_own_family"] and row["group"] != SHORT and _excludes_zero(row["favour"]["interval_adjusted"])
     ]
     clear.sort(key=lambda row: -abs(row["favour"]["estimate"]))
     for row in clear[:MAX_BIASES]:

@@ -19,7 +19,16 @@ from ..store import metrics_in_use
 from .figure import plan_figure
 from .options import CalibrationForm
 from .run import KIND, LatestResult, latest_results, request_calibration
-from .sentences import bias_sentences, judge_sentences, main_sentences, plan_sentences, points, span, whole
+from .sentences import (
+    all_biases,
+    bias_sentences,
+    judge_sentences,
+    main_sentences,
+    plan_sentences,
+    points,
+    span,
+    whole,
+)
 
 INITIAL = {"sample": "random", "are_people_known": True}
 
@@ -83,7 +92,7 @@ def _question(latest: LatestResult) -> dict[str, Any]:
             for row in result["pairs"]
         ],
         "judges": [_judge(row) for row in result["judges"]],
-        "biases": [_bias(row) for row in [*result["bias_by_system"], *result["bias_by_domain"]]],
+        "biases": [_bias(row) for row in all_biases(result)],
         "judge_sentences": judge_sentences(result["judges"]),
         "bias_sentences": bias_sentences(result),
         "plan_sentences": plan_sentences(result),
