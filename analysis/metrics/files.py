@@ -92,6 +92,8 @@ class _Reader:
         self.problems = TableProblems()
         self.found: dict[tuple[str, int | None], ColumnScores] = {}
         self.row_of: dict[tuple[Any, ...], int] = {}
+        # Outputs whose score has a fault of its own, by column and question: they are not said to have none.
+        self.faulty: dict[tuple[str, int | None], set[int]] = {}
         self.version: tuple[str, int] | None = None
         self.questions: dict[str, Question | None] = {}
 
@@ -143,6 +145,8 @@ class _Reader:
         for name in names:
             value = self._value(row, name, is_pair=len(key) == 3)
             if value is None:
+                if _text(row.values.get(name)):
+                    self.faulty.setdefault((name, question_id), set()).add(key[0])
                 continue
             scores = self.found.setdefault((name, question_id), ColumnScores(name, question))
             if len(key) == 3:
@@ -273,6 +277,7 @@ class _Reader:
         if self.chosen.is_partial or not scores.by_output:
             return
         covered = {output for output, _ in scores.by_output}
+        covered |= self.faulty.get((scores.column, scores.question_id), set())
         missing = [key for key, pk in self.outputs.items() if pk not in covered]
         if missing:
             text = (
