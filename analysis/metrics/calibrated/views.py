@@ -1,6 +1,7 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -137,7 +138,7 @@ def _judge(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bias(row: dict[str, Any]) -> dict[str, Any]:
+def _bias(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "judge": row["judge"],
         "group": row["group"] or "no domain",
