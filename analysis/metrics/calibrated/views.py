@@ -1,7 +1,7 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -77,7 +77,8 @@ def _initial(study: Study) -> dict[str, Any]:
 
 
 def _question(latest: LatestResult) -> dict[str, Any]:
-    shown: dict[str, Any] = {"question": latest.question, "stored": latest.stored, "is_stale": latest.is_stale}
+    shown: dict[str, Any] = {"question": latest.question, "text": latest.question.text.replace("{label}", "…")}
+    shown |= {"stored": latest.stored, "is_stale": latest.is_stale}
     if latest.stored is None:
         return shown
     result, options = latest.stored.result, latest.stored.options
@@ -88,8 +89,7 @@ def _question(latest: LatestResult) -> dict[str, Any]:
     return shown | {
         "systems": [_number(row["system"], row["result"]) for row in result["systems"]],
         "pairs": [
-            _number(_pair_name(row, result), row["result"])
-            | {"own_family": ", ".join(f"“{one['judge']}” of “{one['system']}”" for one in row["own_family"])}
+            _number(_pair_name(row, result), row["result"]) | {"own_family": _own_family(row["own_family"])}
             for row in result["pairs"]
         ],
         "judges": [_judge(row) for row in result["judges"]],
@@ -101,6 +101,17 @@ def _question(latest: LatestResult) -> dict[str, Any]:
         "figure": plan_figure(result["plan"]["curve"]),
         "figure_group": result["plan"]["curve"].get("group", ""),
     }
+
+
+def _own_family(warnings: Sequence[Mapping[str, str]]) -> str:
+    """Return which judges belong to the families of which systems: by name, or their number if a system has several."""
+    judges: dict[str, list[str]] = {}
+    for one in warnings:
+        judges.setdefault(one["system"], []).append(one["judge"])
+    return ", ".join(
+        f"“{own[0]}” of “{system}”" if len(own) == 1 else f"{len(own)} judges of “{system}”"
+        for system, own in judges.items()
+    )
 
 
 def _pair_name(row: dict[str, Any], result: dict[str, Any]) -> str:

@@ -97,7 +97,7 @@ def test_people_come_first_and_a_judge_who_knows_saves_answers(study):
     assert [one["group"] for one in row.result["bias_by_system"] if one["is_own_family"]] == ["llama-7b"]
     text = page_of(study)
     assert text.index("People (95 % interval)") < text.index("People and judges (95 % interval)")
-    assert "Judge of the same family: “judge v1” of “llama-7b”" in text
+    assert "Same family: “judge v1” of “llama-7b”" in text
     assert "useful: it saves at least a tenth of the answers" in text and "<polyline" in text
 
 
