@@ -30,7 +30,7 @@ NOT_INSTALLED = (
     "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
 )
 # So many outputs are scored between two reports of progress. A slow metric may need a second for one output.
-REPORT_EVERY, REPORT_SLOW_EVERY = 200, 20
+REPORT_EVERY, REPORT_SLOW_EVERY = 200, 5
 
 # Returns the score of a text beside its references.
 ScoreText = Callable[[str, Sequence[str]], float]

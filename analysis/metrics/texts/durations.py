@@ -6,7 +6,7 @@ from itertools import pairwise
 # Seconds of one processor for one output, by its words. Low: the reference with words changed and moved, as of translations. High:
 # another text about the same prompt. Docs: explanation/performance.
 LOW = ((10, 0.0002), (25, 0.0034), (40, 0.0105), (80, 0.1))
-HIGH = ((10, 0.0002), (25, 0.0036), (40, 0.026), (80, 0.45))
+HIGH = ((10, 0.0002), (25, 0.0036), (40, 0.026), (80, 0.6))
 # A shorter time needs no word before the start.
 SECONDS_WORTH_A_WORD = 30
 # A word and the space after it, for texts whose words were not counted.
