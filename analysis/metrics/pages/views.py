@@ -125,7 +125,8 @@ def _system_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
     best = {}
     for metric in {name for column in columns for name in column}:
         values = [column[metric] for column in columns if metric in column]
-        best[metric] = min(values) if metric in lower else max(values)
+        if min(values) < max(values):
+            best[metric] = min(values) if metric in lower else max(values)
     top = max((row["people"]["estimate"] for row in systems), default=None)
     return [
         {
@@ -134,7 +135,10 @@ def _system_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
             "cells": [
                 {"text": UNDEFINED}
                 if one["metric"] not in column
-                else {"text": _number(column[one["metric"]]), "is_best": column[one["metric"]] == best[one["metric"]]}
+                else {
+                    "text": _number(column[one["metric"]]),
+                    "is_best": column[one["metric"]] == best.get(one["metric"]),
+                }
                 for one in result["metrics"]
             ],
         }
