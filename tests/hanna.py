@@ -9,6 +9,7 @@ import gzip
 import io
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tests import ROOT
 from tests.playing import at_home, timed
@@ -46,6 +47,12 @@ def as_csv(rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
+def placeholder(row: dict[str, str]) -> str:
+    """Return a text as long as the story, with nothing of it."""
+    name = f"Story of {row['system']} for prompt {row['prompt']}."
+    return " ".join([name, *["word"] * max(0, round(float(row["length"])) - len(name.split()))])
+
+
 def make_study(owner, rows: list[dict[str, str]], home: Path, criteria: tuple[str, ...] = CRITERIA):
     """Make the study with placeholders for texts, and import the answers as those of three places."""
     from annotators.imports import import_answers_and_close_draft
@@ -73,7 +80,7 @@ def make_study(owner, rows: list[dict[str, str]], home: Path, criteria: tuple[st
                 "system": row["system"],
                 "prompt_key": f"p{row['prompt']}",
                 "prompt_text": f"Prompt {row['prompt']}",
-                "text": f"Story of {row['system']} for prompt {row['prompt']}.",
+                "text": placeholder(row),
             }
             for row in rows
             if row["criterion"] == criteria[0]
@@ -127,45 +134,25 @@ def store_scores(study, rows: list[dict[str, str]]) -> None:
     )
 
 
-def print_levels(rows: list[dict[str, str]], criterion: str) -> None:
-    """Print Kendall's tau with people over systems and over stories, and how far each judge favours people's and long stories."""
-    import numpy as np
-    from scipy.stats import kendalltau
-
-    from analysis.stats.prediction_powered import judge_bias_by_group
-
-    own = [row for row in rows if row["criterion"] == criterion]
-    people = np.array([[float(row[place]) for place in PEOPLE] for row in own])
-    systems, prompts = np.array([row["system"] for row in own]), np.array([row["prompt"] for row in own])
-    lengths = np.array([float(row["length"]) for row in own])
-    groups = {
-        "people": np.where(systems == "Human", "yes", "no"),
-        "long": np.where(lengths > np.median(lengths), "yes", "no"),
+def print_levels(compared: dict[str, Any], calibrated: dict[str, Any]) -> None:
+    """Print Kendall's tau with people over systems and within prompts, and how far each judge favours people's and long stories."""
+    favours = {
+        (row["judge"], row["group"]): row["favour"]
+        for row in [*calibrated["bias_by_system"], *calibrated["bias_by_length"]]
     }
-    names = judges_of(rows)
-    for name in (*names, *METRICS):
-        scores = np.array([float(row[name]) for row in own])
-        by_system = [(scores[systems == one].mean(), people[systems == one].mean()) for one in sorted(set(systems))]
-        taus = kendalltau(*zip(*by_system, strict=True)).statistic, kendalltau(scores, people.mean(axis=1)).statistic
-        print(f"   {name:20} tau over systems {taus[0]:5.2f}  over stories {taus[1]:5.2f}", end="")
-        for group, is_in in groups.items() if name in names else ():
-            (found,) = [
-                one
-                for one in judge_bias_by_group(
-                    (people.ravel() - 1) / 4,
-                    None,
-                    np.repeat(np.arange(len(own)), len(PEOPLE)),
-                    judges=np.clip((scores - 1) / 4, 0, 1),
-                    groups=is_in,
-                    prompts=prompts,
-                    bounds=(0, 1),
-                )
-                if one.group == "yes"
-            ]
-            span = found.favour.interval
-            assert span is not None and found.favour.estimate is not None
-            ends = f"{100 * span.low:+.1f} to {100 * span.high:+.1f}"
-            print(f"  favours {group} {100 * found.favour.estimate:+.1f} ({ends})", end="")
+    for row in compared["metrics"]:
+        name, measures = f"{row['name']} {row['version']}", row["measures"]
+        over_systems, within = measures["kendall"]["estimate"], measures["segment_tau"]
+        print(
+            f"   {name:20} tau over systems {over_systems:5.2f}  within prompts {within['estimate']:5.2f} "
+            f"({within['low']:.2f} to {within['high']:.2f})",
+            end="",
+        )
+        for group in ("Human", "long texts"):
+            if found := favours.get((name, group)):
+                span = found["interval_adjusted"]
+                ends = f"{100 * span['low']:+.1f} to {100 * span['high']:+.1f}"
+                print(f"  favours {group} {100 * found['estimate']:+.1f} ({ends})", end="")
         print()
 
 
@@ -174,11 +161,13 @@ def main(criteria: tuple[str, ...]) -> None:
     from analysis.metrics.calibrated.options import CalibrationOptions
     from analysis.metrics.calibrated.run import calibrate
     from analysis.metrics.calibrated.sentences import bias_sentences, main_sentences, plan_sentences, verdict
+    from analysis.metrics.comparison import compare_with_people
     from tests.builders import user
 
     rows, owner = read_rows(), user()
     study = timed("import: 1,056 stories, 12,672 answers", lambda: make_study(owner, rows, home))
     timed("upload: 20 judges, 6 metrics", lambda: store_scores(study, rows))
+    compared = {one.question_id: one.result for one in timed("compare", lambda: compare_with_people(study, owner))}
     options = CalibrationOptions(are_people_known=False)
     for stored in timed("combine and plan", lambda: calibrate(study, options, owner)):
         if criteria and stored.question.key not in criteria:
@@ -195,7 +184,7 @@ def main(criteria: tuple[str, ...]) -> None:
             )
         for sentence in bias_sentences(stored.result):
             print("  ", sentence)
-        print_levels(rows, stored.question.key)
+        print_levels(compared[stored.question_id], stored.result)
 
 
 if __name__ == "__main__":

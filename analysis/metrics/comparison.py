@@ -19,6 +19,7 @@ from studies.services.lifecycle import ActionRefused
 from .beside_people import BesidePeople, read_beside_people, score_table, scored_questions
 from .scoring.rows import counted_origins
 from .store import metrics_in_use
+from .system_table import system_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,10 +148,11 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         return base | {"status": "no_data", "reason": reason, "metrics": [], "comparisons": []}
     people = people_table(found.people, found.kind)
     seed = seed_hex(str(found.study.code), "metrics", found.question.key, _values(people))
-    scored = []
+    scored, rows_of = [], {}
     for metric in found.metrics:
         own_rows = [rows[rows["metric"] == metric.pk] for rows in (found.scores, found.pair_scores)]
-        scores = score_table(metric_rows(*own_rows), list(people.columns), list(people.index))
+        rows_of[metric.pk] = metric_rows(*own_rows)
+        scores = score_table(rows_of[metric.pk], list(people.columns), list(people.index))
         is_shared = people.notna() & scores.notna()
         systems = list(people.columns[is_shared.any()])
         shared = people.where(is_shared)[systems], scores.where(is_shared)[systems]
@@ -161,6 +163,7 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         "seed": seed,
         "n_systems": people.shape[1],
         "n_prompts": people.shape[0],
+        "systems": system_table(found, people, rows_of),
         "metrics": [_agreement(one, seed, resamples) for one in scored],
         "comparisons": [
             row for name in COMPARED_BY for row in _compare_each_two(people, scored, name, seed, resamples)
@@ -173,7 +176,8 @@ def _values(table: "DataFrame") -> dict[str, Any]:
 
 
 def _identity(metric: Metric) -> dict[str, Any]:
-    return {"metric": metric.pk, "name": metric.name, "version": metric.version, "kind": metric.kind}
+    names = {"metric": metric.pk, "name": metric.name, "version": metric.version, "kind": metric.kind}
+    return names | {"is_lower_better": metric.is_lower_better}
 
 
 def _agreement(one: _Scored, seed: str, resamples: int) -> dict[str, Any]:

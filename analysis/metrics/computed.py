@@ -5,7 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import metadata
+from time import monotonic
 from typing import Any
+
+from django.db.models import Avg, Count
+from django.db.models.functions import Length
 
 from analysis.models import Metric
 from studies.access import Action, check_permission_or_404
@@ -16,7 +20,8 @@ from studies.services.lifecycle import ActionRefused
 from .store import MetricDescription, store_computed_scores
 from .texts.built_in import BUILT_IN, TextMetric
 from .texts.chunks import ScoreFailed, TextsOfPrompt, describe_error
-from .texts.processes import ProcessEnded, score_chunks
+from .texts.durations import CHARACTERS_PER_WORD, forecast, time_left
+from .texts.processes import ProcessEnded, n_processors, score_chunks
 
 KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"
@@ -24,8 +29,8 @@ NOT_INSTALLED = (
     "Automatic metrics need optional packages. Install them in heval's environment: "
     "pip install 'sacrebleu>=2.6,<3' 'rouge-score>=0.1.2,<0.2'"
 )
-# So many outputs are scored between two reports of progress.
-REPORT_EVERY = 200
+# So many outputs are scored between two reports of progress. A slow metric may need a second for one output.
+REPORT_EVERY, REPORT_SLOW_EVERY = 200, 5
 
 # Returns the score of a text beside its references.
 ScoreText = Callable[[str, Sequence[str]], float]
@@ -42,6 +47,7 @@ class PlugIn:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     is_lower_better: bool = False
     is_installed: bool = True
+    is_slow: bool = False
     points: float = 1.0
     make_of_all: None = None
 
@@ -128,27 +134,44 @@ def outputs_with_references(study: Study) -> Iterator[OutputToScore]:
             yield OutputToScore(pk, system_name, key, text, references[prompt])
 
 
+def slow_forecast(study: Study) -> str:
+    """Return in words how long the slow metrics of the study's outputs take on this machine, or nothing if they are soon over."""
+    scored = Output.objects.filter(system__in=study.systems.judged(), media="").exclude(
+        system__in=reference_systems(study)
+    )
+    found = scored.aggregate(n=Count("pk"), characters=Avg(Length("text")))
+    return forecast(found["n"], (found["characters"] or 0) / CHARACTERS_PER_WORD, n_processors())
+
+
 Report = Callable[..., None]
 
 
 def compute_metrics(
     study: Study, by, names: Sequence[str], progress: Report = lambda done, total, doing="": None
 ) -> list[Metric]:
-    """Compute and store the named metrics. If one fails on one output, nothing is stored, and the error names the output."""
+    """Compute and store the named metrics, slow ones after the others. A metric is stored for all outputs or not at all.
+
+    If a metric fails on one output, the error names both. It and the metrics after it are not stored.
+    """
     outputs = list(outputs_with_references(study))
     known = available_metrics()
+    stored: dict[str, Metric] = {}
+    for together in _in_order(names, known):
+        first = known[together[0]]
+        if isinstance(first, TextMetric):
+            found = _score_with_built_in(together, outputs, progress)
+        else:
+            found = {first.name: _score_with_plug_in(first, outputs, progress)}
+        stored |= {name: _store(study, by, known[name], found[name]) for name in together}
+    return [stored[name] for name in names]
+
+
+def _in_order(names: Sequence[str], known: Mapping[str, TextMetric | PlugIn]) -> list[list[str]]:
+    """Return what is computed together: the fast built-in metrics, then each slow one, then each plug-in."""
     built_in = [name for name in names if isinstance(known[name], TextMetric)]
-    total = len(outputs) * len(names)
-    found: dict[str, dict[int, float]] = {}
-    if built_in:
-        found |= _score_with_built_in(built_in, outputs, total, progress)
-    for name in names:
-        metric = known[name]
-        if isinstance(metric, PlugIn):
-            found[name] = _score_with_plug_in(metric, outputs, len(outputs) * len(found), total, progress)
-    stored = [_store(study, by, known[name], found[name]) for name in names]
-    progress(total, total, "Stored")
-    return stored
+    slow = [name for name in built_in if BUILT_IN[name].is_slow]
+    fast = [name for name in built_in if name not in slow]
+    return [*([fast] if fast else []), *([name] for name in slow), *([name] for name in names if name not in built_in)]
 
 
 def _store(study: Study, by, metric: TextMetric | PlugIn, by_output: Mapping[int, float]) -> Metric:
@@ -160,21 +183,23 @@ def _store(study: Study, by, metric: TextMetric | PlugIn, by_output: Mapping[int
 
 
 def _score_with_built_in(
-    names: Sequence[str], outputs: Sequence[OutputToScore], total: int, progress: Report
+    names: Sequence[str], outputs: Sequence[OutputToScore], progress: Report
 ) -> dict[str, dict[int, float]]:
     """Return the scores by metric and output."""
     found: dict[str, dict[int, float]] = {name: {} for name in names}
-    chunks = [outputs[start : start + REPORT_EVERY] for start in range(0, len(outputs), REPORT_EVERY)]
-    doing = f"Computing {', '.join(BUILT_IN[name].label for name in names)}"
+    size = REPORT_SLOW_EVERY if BUILT_IN[names[0]].is_slow else REPORT_EVERY
+    chunks = [outputs[start : start + size] for start in range(0, len(outputs), size)]
+    doing, started = f"Computing {', '.join(BUILT_IN[name].label for name in names)}", monotonic()
     n_done = 0
-    progress(n_done, total, doing)
+    progress(n_done, len(outputs), doing)
     try:
         with closing(score_chunks(names, [_by_prompt(chunk) for chunk in chunks])) as scored:
             for number, scores in scored:
                 for name in names:
                     found[name].update(zip((output.pk for output in chunks[number]), scores[name], strict=True))
                 n_done += len(chunks[number])
-                progress(n_done * len(names), total, doing)
+                left = time_left(monotonic() - started, n_done, len(outputs))
+                progress(n_done, len(outputs), doing + (f" ({left})" if left else ""))
     except ScoreFailed as failed:
         raise _refusal(failed.metric, chunks[failed.chunk][failed.place], failed.message) from failed
     except ProcessEnded as error:
@@ -191,14 +216,12 @@ def _by_prompt(chunk: Sequence[OutputToScore]) -> list[TextsOfPrompt]:
     return list(found.values())
 
 
-def _score_with_plug_in(
-    metric: PlugIn, outputs: Sequence[OutputToScore], n_before: int, total: int, progress: Report
-) -> dict[int, float]:
+def _score_with_plug_in(metric: PlugIn, outputs: Sequence[OutputToScore], progress: Report) -> dict[int, float]:
     """Return the scores by output. A plug-in runs in this process: it may hold a large model or a connection."""
     score, found = metric.load(), {}
     for position, output in enumerate(outputs):
         if position % REPORT_EVERY == 0:
-            progress(n_before + position, total, f"Computing {metric.label}")
+            progress(position, len(outputs), f"Computing {metric.label}")
         try:
             value = float(score(output.text, output.references))
         except Exception as error:  # a plug-in may raise anything, and the researcher must learn where

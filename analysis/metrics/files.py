@@ -38,6 +38,10 @@ class ColumnScores:
     def __len__(self) -> int:
         return len(self.by_output) + len(self.by_pair)
 
+    @property
+    def question_id(self) -> int | None:
+        return self.question.pk if self.question else None
+
 
 @dataclass(slots=True)
 class ScoresFile:
@@ -76,7 +80,8 @@ def read_scores_file(study: Study, filename: str, data: bytes, chosen: ScoresFil
     """Read a CSV or JSON-lines file of scores. Raise ScoresRefused with every problem; then nothing is stored.
 
     Columns: ``system`` and ``prompt`` (or ``first``, ``second`` and ``prompt`` for pairs), optionally ``sample``, ``question``, ``run`` and
-    ``version``; every other column has the scores of one metric or judge. An empty cell has no score.
+    ``version``; every other column has the scores of one metric or judge. An empty cell has no score. A row is about a pair if it
+    names a first or a second system.
     """
     return _Reader(study, chosen).read(filename, data)
 
@@ -87,6 +92,8 @@ class _Reader:
         self.problems = TableProblems()
         self.found: dict[tuple[str, int | None], ColumnScores] = {}
         self.row_of: dict[tuple[Any, ...], int] = {}
+        # Outputs whose score has a fault of its own, by column and question: they are not said to have none.
+        self.faulty: dict[tuple[str, int | None], set[int]] = {}
         self.version: tuple[str, int] | None = None
         self.questions: dict[str, Question | None] = {}
 
@@ -138,6 +145,8 @@ class _Reader:
         for name in names:
             value = self._value(row, name, is_pair=len(key) == 3)
             if value is None:
+                if _text(row.values.get(name)):
+                    self.faulty.setdefault((name, question_id), set()).add(key[0])
                 continue
             scores = self.found.setdefault((name, question_id), ColumnScores(name, question))
             if len(key) == 3:
@@ -175,7 +184,7 @@ class _Reader:
         if run is None or sample is None:
             return None
         prompt = _text(row.values.get("prompt"))
-        if "first" in row.values or "second" in row.values:
+        if _is_about_a_pair(row):
             first, second = (self._output(row, column, prompt, sample) for column in PAIR_COLUMNS)
             if first is None or second is None:
                 return None
@@ -259,13 +268,16 @@ class _Reader:
         about = f" for the question “{scores.question.key}”" if scores.question else ""
         values = {*scores.by_output.values(), *scores.by_pair.values()}
         if len(values) == 1 and len(scores) > 1:
+            rows = [self.row_of[key, scores.question_id] for key in (*scores.by_output, *scores.by_pair)]
             text = (
-                f"All scores{about} are {next(iter(values)):g}, so they distinguish nothing. Check the metric or judge."
+                f"All scores{about} (rows {min(rows):,} to {max(rows):,}) are {next(iter(values)):g}, so they distinguish nothing. "
+                "Check the metric or judge."
             )
             self.problems.add(None, scores.column, text)
         if self.chosen.is_partial or not scores.by_output:
             return
         covered = {output for output, _ in scores.by_output}
+        covered |= self.faulty.get((scores.column, scores.question_id), set())
         missing = [key for key, pk in self.outputs.items() if pk not in covered]
         if missing:
             text = (
@@ -273,6 +285,13 @@ class _Reader:
                 "Add them, or say that the file covers a part."
             )
             self.problems.add(None, scores.column, text)
+
+
+def _is_about_a_pair(row: Row) -> bool:
+    """Return whether a row names two outputs. A file may have rows about pairs and rows about single outputs."""
+    if any(_text(row.values.get(name)) for name in PAIR_COLUMNS):
+        return True
+    return "system" not in row.values and any(name in row.values for name in PAIR_COLUMNS)
 
 
 def _listed(missing: Iterable[tuple[str, str, int]]) -> str:

@@ -157,6 +157,9 @@ def _take_part(study: Study, person: str, shared: SharedRobotData, rng: random.R
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
+    # The order of pages and items, so that the same ``rng`` gives the same answers.
+    assignment.seed = rng.getrandbits(62)
+    assignment.save(update_fields=["seed"])
     systems = shared.systems_by_exposure(assignment.batch_id)
     robot = PreferenceRobot(shared, systems, rng, shared.known_quality_by_exposure(assignment.batch_id))
     state = full_page_state(assignment)

@@ -21,6 +21,7 @@ from studies.models import Job, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
+from .metric_agreement import agreements_with_people
 from .snapshots import closed_rounds, read_board_rows
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 KIND = "board_metrics"
 FORMAT = "heval.board-metrics/1"
 RESAMPLES = 999
-AGREEMENTS = ("pearson", "spearman", "kendall", "corrected", "accuracy")
 Progress = Callable[..., None]
 
 
@@ -224,7 +224,9 @@ class _Tables:
             "seed": seed,
             "metrics": facts,
             "rows": _rows(found, systems, scores, facts),
-            "agreements": _agreements(found),
+            "agreements": agreements_with_people(
+                found, people.to_numpy(), tables, seed, resamples=self.resamples, level=result["level"]
+            ),
             "paper": _paper_rows(found, systems, scores, facts, of_all),
         }
 
@@ -326,13 +328,6 @@ def _rows(
             "best": list(row.best),
         }
         for row in found.rows
-    ]
-
-
-def _agreements(found: "MetricTable") -> list[dict[str, Any]]:
-    return [
-        {"metric": one.metric, **{name: number_fields(getattr(one, name)) for name in AGREEMENTS}}
-        for one in found.agreements
     ]
 
 

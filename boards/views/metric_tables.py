@@ -20,7 +20,12 @@ MEASURES = {
     "spearman": "Spearman",
     "kendall": "Kendall",
     "accuracy": "Pairs in the same order",
+    "soft_pairwise_accuracy": "Soft pairwise accuracy",
+    "segment_tau": "Kendall within prompts",
+    "tie_calibrated_accuracy": "Accuracy with ties",
 }
+# Tables of before 2026-11-27 have no such measures.
+NOT_COMPUTED = {"estimate": None, "low": None, "high": None, "is_interval": False, "reason": ""}
 
 
 @require_safe
@@ -93,7 +98,11 @@ def _line(row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: M
 
 def _agreement_line(one: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     facts = next(metric for metric in metrics if metric["key"] == one["metric"])
-    return {"label": facts["label"], "version": facts["version"], "cells": [_cell(one[name]) for name in MEASURES]}
+    return {
+        "label": facts["label"],
+        "version": facts["version"],
+        "cells": [_cell(one.get(name, NOT_COMPUTED)) for name in MEASURES],
+    }
 
 
 def _cell(measure: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,6 +135,6 @@ def _reasons(rows: Sequence[Mapping[str, Any]], found: Mapping[str, Any], names:
         f"{label}, {label_of[one['metric']]}: {one[name]['reason']}"
         for one in found["agreements"]
         for name, label in MEASURES.items()
-        if one[name]["reason"]
+        if name in one and one[name]["reason"]
     ]
     return list(dict.fromkeys(reasons))

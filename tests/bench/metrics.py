@@ -3,7 +3,7 @@
     python -m tests.bench.metrics [--outputs 10000] [--systems 20] [--words 25] [--only ter,chrf]
 
 It makes a study in a new SQLite database, computes all eight metrics as the job does, and stores them. Then it prints the seconds
-of the wall clock, and the seconds of CPU of this process and its children. The outputs are references with words replaced and
+of the wall clock, the seconds of CPU of this process and its children, and the memory of the largest child. The outputs are references with words replaced and
 moved, so that TER has shifts to search.
 """
 
@@ -90,10 +90,11 @@ def main() -> None:
         before, started = cpu_seconds(), time.perf_counter()
         stored = compute_metrics(study, study.owner, names)
         taken = time.perf_counter() - started
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         mine, children = (after - first for after, first in zip(cpu_seconds(), before, strict=True))
         print(
             f"{len(stored)} metrics of {stored[0].n_scores:,} outputs: {taken:.1f} s; "
-            f"CPU {mine:.1f} s here, {children:.1f} s in children"
+            f"CPU {mine:.1f} s here, {children:.1f} s in children, peak of a child {peak:.0f} MB"
         )
 
 

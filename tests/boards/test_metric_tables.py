@@ -93,6 +93,10 @@ def test_the_agreement_is_that_of_the_systems_which_the_metric_scored(board):
     assert agreement["bleu"]["pearson"]["estimate"] == pytest.approx(expected)
     assert agreement["ter"]["pearson"]["estimate"] > 0
     assert agreement["exact_match"]["pearson"]["reason"]
+    for one in agreement.values():
+        assert 0 <= one["soft_pairwise_accuracy"]["estimate"] <= 1
+    assert agreement["bleu"]["segment_tau"]["is_interval"] and agreement["bleu"]["tie_calibrated_accuracy"]["low"] > 0
+    assert agreement["exact_match"]["segment_tau"]["reason"]
 
 
 def test_the_papers_layout_has_scores_of_all_outputs_together(board):

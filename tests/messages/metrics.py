@@ -203,7 +203,11 @@ LINES = {
         ),
     ],
     f"{METRICS}:_check_column": [
-        ("All scores are 2", "Check the metric or judge", faults(lambda rows: [row.update(strict=2) for row in rows])),
+        (
+            "All scores (rows 2 to 7) are 2",
+            "Check the metric or judge",
+            faults(lambda rows: [row.update(strict=2) for row in rows]),
+        ),
         ("1 of 6 outputs have no score", "say that the file covers a part", faults(lambda rows: rows.pop())),
     ],
     f"{METRICS}:_store": [

@@ -26,6 +26,7 @@ from analysis.stats.results import Estimate
 from .families import families_by_name
 from .options import CHOSEN, CalibrationOptions
 from .rows import CalibrationRows, calibration_rows
+from .sentences import LONG, NO_TEXT, SHORT
 
 BOUNDS = (0.0, 1.0)
 # The widths of the figure, as shares of the present width.
@@ -139,6 +140,7 @@ def calibrated_result(
         "judges": _each_judge(everyone, set(used), widths, planned, is_ruled_out=is_ruled_out, say=say),
         "bias_by_system": [] if together.is_pairs else _biases(everyone, "system"),
         "bias_by_domain": [] if together.is_pairs else _biases(everyone, "domain"),
+        "bias_by_length": [] if together.is_pairs else _biases(everyone, "length"),
         "plan": _plan(together, widths, planned),
     }
 
@@ -193,7 +195,8 @@ def _pairs(sample: _Sample) -> list[dict[str, Any]]:
 def _biases(sample: _Sample, column: str) -> list[dict[str, Any]]:
     """Return the bias of each judge with a scale in each group of outputs, if there are two groups."""
     scaled = [place for place, metric in enumerate(sample.rows.judges) if metric.scale_low is not None]
-    groups = sample.rows.items[column].fillna("").astype(str)
+    items = sample.rows.items
+    groups = _by_length(items["length"]) if column == "length" else items[column].fillna("").astype(str)
     if not scaled or not sample.has_biases or groups.nunique() < 2:
         return []
     own = sample.of(scaled)
@@ -202,6 +205,12 @@ def _biases(sample: _Sample, column: str) -> list[dict[str, Any]]:
         **own.arguments(), groups=groups.to_numpy(), names=own.names, bounds=BOUNDS, families=families
     )
     return [_bias(one) for one in found]
+
+
+def _by_length(lengths: Any) -> Any:
+    """Return for each output whether its text is longer than that of the output in the middle. Media have no length."""
+    is_long = lengths > lengths[lengths > 0].median()
+    return is_long.map({True: LONG, False: SHORT}).where(lengths > 0, NO_TEXT)
 
 
 def _bias(one: GroupBias) -> dict[str, Any]:

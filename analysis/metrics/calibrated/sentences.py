@@ -1,6 +1,6 @@
 """What a result says in words. Values of a result are from 0 to 1, and pages show them as points of 100."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .options import CHOSEN, UNKNOWN
@@ -14,13 +14,21 @@ UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statement
 
 STRATA = "The combined numbers give each domain of prompts its share of all outputs, if enough prompts of the domain have answers."
 
+# Groups of outputs by the length of their texts, split at the output in the middle.
+LONG, SHORT, NO_TEXT = "long texts", "short texts", "outputs without text"
+
 # More sentences than these hide the largest differences.
 MAX_BIASES = 8
 
 
 def points(value: float | None, digits: int = 1) -> str:
     """Return a value from 0 to 1 as points of 100."""
-    return "–" if value is None else f"{100 * value:.{digits}f}"
+    return "–" if value is None else f"{100 * value:.{digits}f}".replace("-", "−")
+
+
+def whole(value: float | None) -> str:
+    """Return a number of answers without decimals."""
+    return "–" if value is None else f"{round(value):,}".replace("-", "−")
 
 
 def span(interval: Mapping[str, Any] | None, digits: int = 1) -> str:
@@ -58,8 +66,10 @@ def _items(result: Mapping[str, Any]) -> str:
 
 
 def _named(names: list[str]) -> str:
-    if len(names) > 3:
-        return f"{len(names)} judges"
+    return f"{len(names)} judges" if len(names) > 3 else _quoted(names)
+
+
+def _quoted(names: list[str]) -> str:
     quoted = [f"“{name}”" for name in names]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
 
@@ -68,14 +78,14 @@ def _saving(result: Mapping[str, Any]) -> str:
     if result["are_all_labelled"]:
         return "People judged every output, so judges add nothing to these numbers. The plan below says what they add to a larger set of outputs."
     rows = result["systems"] or result["pairs"]
-    narrower = [row["result"] for row in rows if (row["result"]["labels_saved"] or 0) > 0]
-    if not narrower:
-        return "Judges make no interval narrower. Report the numbers of people."
-    money = [one["money_saved"] for one in narrower if one["money_saved"]]
+    saving = [row["result"] for row in rows if (row["result"]["labels_saved"] or 0) > 0]
+    if not saving:
+        return "Judges save no answers. Report the numbers of people."
+    money = [one["money_saved"] for one in saving if one["money_saved"]]
     cost = f", or {sum(money):,.2f} in rewards and fees" if money else ""
     return (
-        f"Judges make the interval narrower for {len(narrower)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
-        f"For these, people alone would need {sum(one['labels_saved'] for one in narrower):,.0f} more answers{cost}."
+        f"Judges save answers for {len(saving)} of {len(rows)} {'systems' if result['systems'] else 'pairs'}. "
+        f"For these, people alone would need {sum(one['labels_saved'] for one in saving):,.0f} more answers{cost}."
     )
 
 
@@ -96,6 +106,14 @@ def verdict(verdicts: Mapping[str, int]) -> str:
     return f"Unclear: it may save a tenth of the answers. Collect more answers, or let it score more outputs (useless for {useless} of {n})."
 
 
+def judge_sentences(judges: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return in words for each judge, or for all that have the same verdict, whether it saves labels."""
+    names: dict[str, list[str]] = {}
+    for row in judges:
+        names.setdefault(verdict(row["verdicts"]), []).append(row["name"])
+    return [f"{_quoted(some)}: {said[0].lower()}{said[1:]}" for said, some in names.items()]
+
+
 def plan_sentences(result: Mapping[str, Any]) -> list[str]:
     """Return the plan of the system in the middle in words."""
     plan = result["plan"]
@@ -113,6 +131,11 @@ def plan_sentences(result: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def all_biases(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the biases by system, domain and length. Results of before 2026-11-27 have none by length."""
+    return [*result["bias_by_system"], *result["bias_by_domain"], *result.get("bias_by_length", ())]
+
+
 def bias_sentences(result: Mapping[str, Any]) -> list[str]:
     """Return which judges favour which groups, where the joint intervals exclude 0; own families first."""
     found = []
@@ -124,8 +147,9 @@ def bias_sentences(result: Mapping[str, Any]) -> list[str]:
             )
     clear = [
         row
-        for row in [*result["bias_by_system"], *result["bias_by_domain"]]
-        if not row["is_own_family"] and _excludes_zero(row["favour"]["interval_adjusted"])
+        for row in all_biases(result)
+        # What a judge gives to long texts it takes from short ones, so one sentence is enough.
+        if not row["is_own_family"] and row["group"] != SHORT and _excludes_zero(row["favour"]["interval_adjusted"])
     ]
     clear.sort(key=lambda row: -abs(row["favour"]["estimate"]))
     for row in clear[:MAX_BIASES]:

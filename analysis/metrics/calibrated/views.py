@@ -1,6 +1,7 @@
 """The page of combined numbers. It shows stored results, computes nothing and never imports numpy."""
 
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -19,7 +20,16 @@ from ..store import metrics_in_use
 from .figure import plan_figure
 from .options import CalibrationForm
 from .run import KIND, LatestResult, latest_results, request_calibration
-from .sentences import bias_sentences, main_sentences, plan_sentences, points, span, verdict
+from .sentences import (
+    all_biases,
+    bias_sentences,
+    judge_sentences,
+    main_sentences,
+    plan_sentences,
+    points,
+    span,
+    whole,
+)
 
 INITIAL = {"sample": "random", "are_people_known": True}
 
@@ -67,7 +77,8 @@ def _initial(study: Study) -> dict[str, Any]:
 
 
 def _question(latest: LatestResult) -> dict[str, Any]:
-    shown: dict[str, Any] = {"question": latest.question, "stored": latest.stored, "is_stale": latest.is_stale}
+    shown: dict[str, Any] = {"question": latest.question, "text": latest.question.text.replace("{label}", "…")}
+    shown |= {"stored": latest.stored, "is_stale": latest.is_stale}
     if latest.stored is None:
         return shown
     result, options = latest.stored.result, latest.stored.options
@@ -78,18 +89,29 @@ def _question(latest: LatestResult) -> dict[str, Any]:
     return shown | {
         "systems": [_number(row["system"], row["result"]) for row in result["systems"]],
         "pairs": [
-            _number(_pair_name(row, result), row["result"])
-            | {"own_family": ", ".join(f"“{one['judge']}” of “{one['system']}”" for one in row["own_family"])}
+            _number(_pair_name(row, result), row["result"]) | {"own_family": _own_family(row["own_family"])}
             for row in result["pairs"]
         ],
         "judges": [_judge(row) for row in result["judges"]],
-        "biases": [_bias(row) for row in [*result["bias_by_system"], *result["bias_by_domain"]]],
+        "biases": [_bias(row) for row in all_biases(result)],
+        "judge_sentences": judge_sentences(result["judges"]),
         "bias_sentences": bias_sentences(result),
         "plan_sentences": plan_sentences(result),
         "plan": [_needs(row) for row in result["plan"]["groups"] if row["needs"]],
         "figure": plan_figure(result["plan"]["curve"]),
         "figure_group": result["plan"]["curve"].get("group", ""),
     }
+
+
+def _own_family(warnings: Sequence[Mapping[str, str]]) -> str:
+    """Return which judges belong to the families of which systems: by name, or their number if a system has several."""
+    judges: dict[str, list[str]] = {}
+    for one in warnings:
+        judges.setdefault(one["system"], []).append(one["judge"])
+    return ", ".join(
+        f"“{own[0]}” of “{system}”" if len(own) == 1 else f"{len(own)} judges of “{system}”"
+        for system, own in judges.items()
+    )
 
 
 def _pair_name(row: dict[str, Any], result: dict[str, Any]) -> str:
@@ -107,13 +129,12 @@ def _number(name: str, result: dict[str, Any]) -> dict[str, Any]:
         "human": points(human["estimate"]),
         "human_span": span(human["interval"]),
         "human_reason": human["reason"],
-        "n": f"{human['n']:,} {human['unit']}{'' if human['n'] == 1 else 's'}",
-        "n_labels": result["n_labels"],
+        "n": f"{result['n_labels']:,} ({human['n']:,} {human['unit']}{'' if human['n'] == 1 else 's'})",
         "combined": "–" if combined is None else points(combined["estimate"]),
         "combined_span": "–" if combined is None else span(combined["interval"]),
         "ratio": "–" if result["width_ratio"] is None else f"{result['width_ratio']:.2f}",
-        "labels_saved": "–" if result["labels_saved"] is None else f"{result['labels_saved']:,.0f}",
-        "money_saved": "–" if result["money_saved"] is None else f"{result['money_saved']:,.2f}",
+        "labels_saved": whole(result["labels_saved"]),
+        "money_saved": "–" if result["money_saved"] is None else f"{result['money_saved']:,.2f}".replace("-", "−"),
         "fallback": result["fallback"],
     }
 
@@ -121,15 +142,14 @@ def _number(name: str, result: dict[str, Any]) -> dict[str, Any]:
 def _judge(row: dict[str, Any]) -> dict[str, Any]:
     bias = row["bias"]
     return row | {
-        "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}",
+        "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}".replace("-", "−"),
         "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'])})",
         "bias_reason": bias["reason"],
-        "labels_saved": "–" if row["labels_saved"] is None else f"{row['labels_saved']:,.0f}",
-        "verdict": verdict(row["verdicts"]),
+        "labels_saved": whole(row["labels_saved"]),
     }
 
 
-def _bias(row: dict[str, Any]) -> dict[str, Any]:
+def _bias(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "judge": row["judge"],
         "group": row["group"] or "no domain",

@@ -86,6 +86,10 @@ class DrawForm(forms.Form):
         judge.queryset = judges_of(study)
         keys = [one.pk for one in verdict_questions(study)]
         question.queryset = Question.objects.filter(pk__in=keys).select_related("section")
+        for field in (judge, question):
+            # One possible choice is chosen.
+            if field.queryset is not None and field.queryset.count() == 1:
+                field.empty_label = None
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import check_outcomes_visible
+from analysis.metrics.calibrated.families import families_by_name
 from analysis.metrics.scoring.rows import counted_origins
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
 from studies.access import Action, check_permission_or_404
@@ -139,8 +140,9 @@ def _probes(judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, An
         found["length"] = judges.length_probe(
             gave[has_text], said[has_text], part["length"].to_numpy(), **_arrays(part)
         ).as_dict()
-    is_own = test["system"].str.casefold().str.contains(judge.family.casefold(), regex=False).to_numpy()
-    if judge.family and is_own.any() and not is_own.all():
+    families = families_by_name({"": judge.family}, set(test["system"]))
+    is_own = test["system"].isin(families).to_numpy()
+    if is_own.any() and not is_own.all():
         found["family"] = judges.family_probe(gave, said, is_own, **_arrays(test)).as_dict()
     if pairs := _pairs_in_both_orders(judge):
         original, exchanged, prompts = zip(*pairs, strict=True)

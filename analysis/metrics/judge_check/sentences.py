@@ -1,5 +1,6 @@
 """What a check says, in sentences."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ from analysis.models import JudgeCheck
 
 from .binding import CheckState
 
+# What the alternative annotator test asks of a person (``judges.MIN_ITEMS``, which pages do not import).
+OUTPUTS_PER_PERSON = 30
 NAMES = {
     "agreement": "agreement with people",
     "true_positive_rate": "true-positive rate",
@@ -90,6 +93,26 @@ def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]
     return said
 
 
+def workload_sentence(check: JudgeCheck, per_batch: int, batches_per_annotator: int) -> str:
+    """Return how many batches a person must judge to count in the alternative annotator test, or nothing if one is enough."""
+    of_test = per_batch * check.n_test / (check.n_test + check.n_development)
+    needed = math.ceil(OUTPUTS_PER_PERSON / of_test)
+    if not check.needs_alternative_test or needed < 2:
+        return ""
+    said = (
+        f"The alternative annotator test counts people with at least {OUTPUTS_PER_PERSON} outputs of the test part. A batch has about "
+        f"{of_test:.0f}, so three people or more must judge {needed} batches each."
+    )
+    if needed > batches_per_annotator:
+        allowed = f"{batches_per_annotator} batch{'' if batches_per_annotator == 1 else 'es'}"
+        said += f" The study allows {allowed} per annotator: allow {needed}, or show more outputs in a batch."
+    return said
+
+
+def p_value(value: float) -> str:
+    return f"p = {value:.3f}" if value >= 0.001 else "p < .001"
+
+
 def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
     said = []
     if one := probes["repeat"]:
@@ -98,20 +121,26 @@ def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
         said.append(f"The verdict about a pair changes with its order in {interval_text(one['flips'])} of pairs.")
     if (one := probes["length"]) and one["estimate"] is not None:
         said.append(
-            f"With each doubling of an output's length, the judge's share of “yes” changes by {100 * one['estimate']:+.1f} points more than "
-            f"people's{_points_interval(one)}."
+            f"With each doubling of an output's length, the judge's share of “yes” {_more(one['estimate'], 'rises', 'falls')} points "
+            f"compared with people's{_points_interval(one)}."
         )
     if (one := probes["family"]) and one["difference"]["estimate"] is not None:
         difference = one["difference"]
         said.append(
-            f"Compared with people, the judge's share of “yes” is {100 * difference['estimate']:+.1f} points higher for systems whose name "
-            f"contains “{family}” than for the others{_points_interval(difference)}."
+            f"The judge's share of “yes” minus people's {_more(difference['estimate'], 'is higher', 'is lower')} points for systems of the "
+            f"family “{family}” than for the others{_points_interval(difference)}."
         )
     return said or [
         "The data allow no probe: they need repeated runs, pairs in both orders, texts, or a system of the judge's family."
     ]
 
 
+def _more(estimate: float, more: str, less: str) -> str:
+    return f"{more if estimate >= 0 else less} by {100 * abs(estimate):.1f}"
+
+
 def _points_interval(estimate: Mapping[str, Any]) -> str:
     interval = estimate["interval"]
-    return f" (interval {100 * interval['low']:+.1f} to {100 * interval['high']:+.1f})" if interval else ""
+    if not interval:
+        return ""
+    return f" (interval {100 * interval['low']:+.1f} to {100 * interval['high']:+.1f})".replace("-", "−")

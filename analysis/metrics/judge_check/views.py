@@ -21,7 +21,7 @@ from studies.services.lifecycle import ActionRefused
 
 from . import sentences
 from .binding import CheckState, find_state
-from .drawing import draw_check, newest_check
+from .drawing import draw_check, judges_of, newest_check
 from .forms import DrawForm
 from .measuring import KIND, request_result
 
@@ -50,6 +50,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "check": check,
         "found": found,
         "headline": sentences.headline(found),
+        "has_judge": judges_of(study).exists(),
         "may_draw": study.is_draft and is_allowed(request.user, Action.EDIT, study),
         "may_run": check is not None and bool(study.launched_at) and is_allowed(request.user, Action.ANALYSE, study),
         "is_hidden": study.is_blind,
@@ -60,6 +61,10 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "token": uuid.uuid4().hex,
     }
     if check:
+        if not found.result:
+            context["workload"] = sentences.workload_sentence(
+                check, check.question.section.m, study.batches_per_annotator
+            )
         context["badge"] = settings.SITE_URL + reverse("judge_badge", args=[check.badge_key])
     if found.result:
         context |= _result_context(found, found.result.result)
@@ -93,7 +98,11 @@ def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, A
     shown["picture_height"] = ROW * len(rows) + 24
     shown["picture_bottom"] = ROW * len(rows) + 2
     shown["groups"] = [
-        (name, [_row(one["group"] or "–", one["agreement"]) for one in group["groups"]], group["joint"])
+        (
+            name,
+            [_row(one["group"] or "–", one["agreement"]) for one in group["groups"]],
+            sentences.p_value(group["joint"]["test"]["pvalue"]) if group["joint"]["test"] else "",
+        )
         for name, group in test["groups"].items()
     ]
     shown["people"] = test["alternative"]["people"]

@@ -70,6 +70,7 @@ def _render_page(
         "n_more": max(0, n_problems - len(problems)),
         "available": list(computed.available_metrics().values()),
         "not_installed": computed.NOT_INSTALLED,
+        "slow_forecast": computed.slow_forecast(study),
         "is_hidden": is_hidden,
         "comparisons": [_comparison_context(one, chosen_metric) for one in comparisons],
         "is_stale": comparison.is_stale(study, comparisons),
@@ -101,6 +102,7 @@ def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str,
         "result": result,
         "metrics": rows,
         "reasons": sorted(reasons),
+        "table": _system_rows(result),
         "drawn": drawn,
         "figure": scatter_figure(drawn["systems"]) if drawn else {},
         "pairs": [
@@ -113,6 +115,35 @@ def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str,
             for row in result["comparisons"]
         ],
     }
+
+
+def _system_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the systems with people's and metrics' scores; the best of each column is bold. Results of before 2026-11-27 have none."""
+    systems = result.get("systems", [])
+    columns = [{one["metric"]: one["mean"] for one in row["metrics"]} for row in systems]
+    lower = {row["metric"] for row in result["metrics"] if row.get("is_lower_better")}
+    best = {}
+    for metric in {name for column in columns for name in column}:
+        values = [column[metric] for column in columns if metric in column]
+        if min(values) < max(values):
+            best[metric] = min(values) if metric in lower else max(values)
+    top = max((row["people"]["estimate"] for row in systems), default=None)
+    return [
+        {
+            "system": row["system"],
+            "people": _cell(row["people"] | {"n": None}) | {"is_best": row["people"]["estimate"] == top},
+            "cells": [
+                {"text": UNDEFINED}
+                if one["metric"] not in column
+                else {
+                    "text": _number(column[one["metric"]]),
+                    "is_best": column[one["metric"]] == best.get(one["metric"]),
+                }
+                for one in result["metrics"]
+            ],
+        }
+        for row, column in zip(systems, columns, strict=True)
+    ]
 
 
 def _cell(measure: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ ScoreTogether = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
 class TextMetric:
     """A built-in metric. Metrics of one ``family`` are computed together.
 
-    ``make_of_all``: loads the library and returns what scores all texts of a system together, of a metric that papers report in this way.
+    ``is_slow``: its time grows much faster than the texts, so it is computed after the others. ``make_of_all``: loads the library and returns what scores all texts of a system together, of a metric that papers report in this way.
     ``points``: what turns a score into points from 0 to 100.
     """
 
@@ -34,6 +34,7 @@ class TextMetric:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     is_lower_better: bool = False
+    is_slow: bool = False
     points: float = 1.0
     make_of_all: Callable[[], ScoreTogether] | None = None
 
@@ -194,7 +195,7 @@ BUILT_IN = {
             **_OF_SACREBLEU,
         ),
         TextMetric("chrf", "chrF", "chrf", make_of_all=_sacrebleu_of_all("CHRF"), **_OF_SACREBLEU),
-        TextMetric("ter", "TER", "ter", is_lower_better=True, **_OF_SACREBLEU),
+        TextMetric("ter", "TER", "ter", is_lower_better=True, is_slow=True, **_OF_SACREBLEU),
         *(
             TextMetric(
                 name,

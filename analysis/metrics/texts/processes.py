@@ -13,10 +13,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+from .built_in import BUILT_IN
 from .chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
 
-# A process needs about a second to load the libraries, so few texts are scored here.
-TEXTS_WORTH_A_PROCESS = 500
+# A process needs about a second to load the libraries, so few texts are scored here. A slow metric needs about that for each text.
+TEXTS_WORTH_A_PROCESS, SLOW_TEXTS_WORTH_A_PROCESS = 500, 20
 MOST_PROCESSES = 8
 
 
@@ -54,7 +55,9 @@ def score_chunks(
     """
     if n_processes is None:
         n_texts = sum(len(prompt.texts) for chunk in chunks for prompt in chunk)
-        n_processes = min(n_processors(), MOST_PROCESSES, len(chunks), n_texts // TEXTS_WORTH_A_PROCESS)
+        is_slow = any(BUILT_IN[name].is_slow for name in names)
+        worth = SLOW_TEXTS_WORTH_A_PROCESS if is_slow else TEXTS_WORTH_A_PROCESS
+        n_processes = min(n_processors(), MOST_PROCESSES, len(chunks), n_texts // worth)
     if n_processes < 2:
         scorer = ChunkScorer(names)
         for number, chunk in enumerate(chunks):

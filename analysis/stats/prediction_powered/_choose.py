@@ -16,6 +16,8 @@ from analysis.stats.results import Estimate, ResultWarning
 # A combined interval that is wider than that of people alone by more is not used. A limit of 1 would choose the smaller of two
 # uncertain standard errors too often: with eight people, .94 of the intervals would hold the truth instead of .95.
 WIDEST = 1.05
+# Beside an interval by betting, which is wider, a t interval looks like the work of the judges even if they add noise.
+NO_T_INTERVAL = "people alone have no t interval, so the widths cannot be compared"
 FEW_PROMPTS = "people labelled fewer than five prompts"
 
 
@@ -37,6 +39,8 @@ def build_record(
     combined, fallback = None, "" if human.interval else human.reason or "people alone give no interval"
     if not fallback:
         fallback = _why_not(sample, found, bounds)
+    if not fallback and not isinstance(human.curve, TCurve):
+        fallback = NO_T_INTERVAL
     if not fallback and found is not None:
         combined = contrast_estimate(sample, found, level=level, bounds=bounds, **labels)
         if not found.weights.any() or _is_wider(combined, human):

@@ -97,8 +97,8 @@ def test_people_come_first_and_a_judge_who_knows_saves_answers(study):
     assert [one["group"] for one in row.result["bias_by_system"] if one["is_own_family"]] == ["llama-7b"]
     text = page_of(study)
     assert text.index("People (95 % interval)") < text.index("People and judges (95 % interval)")
-    assert "Judge of the same family: “judge v1” of “llama-7b”" in text
-    assert "Useful: it saves at least a tenth of the answers" in text and "<polyline" in text
+    assert "Same family: “judge v1” of “llama-7b”" in text
+    assert "useful: it saves at least a tenth of the answers" in text and "<polyline" in text
 
 
 def test_a_judge_at_random_is_called_useless_and_changes_nothing(study):

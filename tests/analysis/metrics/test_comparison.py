@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.urls import reverse
 from django.utils import timezone
 
 from analysis.metrics import comparison
@@ -12,6 +13,7 @@ from annotators.models import Assignment
 from studies.models import Study
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused
+from tests.admin_pages import logged_in
 from tests.boards.builders import STRENGTHS, choice_template, finish, rating_template
 from tests.builders import launched, user
 
@@ -36,7 +38,7 @@ def judged(study, name="true", **options):
 def study():
     draft = rating_template(user("ada"), prompts=8, m=8, systems=tuple(STRENGTHS))
     study = launched(draft)
-    finish(study)
+    finish(study, seed=2)
     return Study.objects.get(pk=study.pk)
 
 
@@ -53,6 +55,13 @@ def test_a_good_metric_agrees_with_people_and_a_turned_one_does_not(study):
     assert not good["pearson"]["is_interval"] and good["pearson"]["unit"] == "prompt"
     assert [row["statistic"] for row in result["comparisons"]] == ["pearson", "segment_tau"]
     assert all(row["pvalue"] <= row["pvalue_adjusted"] < 0.05 for row in result["comparisons"])
+    table = result["systems"]
+    assert [row["system"] for row in table] == sorted(STRENGTHS, key=STRENGTHS.get, reverse=True)
+    true = next(one["metric"] for one in result["metrics"] if one["name"] == "true")
+    for row in table:
+        assert row["people"]["low"] < row["people"]["estimate"] < row["people"]["high"]
+        mean = next(one["mean"] for one in row["metrics"] if one["metric"] == true)
+        assert mean == pytest.approx(STRENGTHS[row["system"]], abs=max(map(abs, NOISE)) + 1e-9)
     again = comparison.compare_with_people(study, study.owner, resamples=999)[0].result
     assert again == result
 
@@ -117,3 +126,17 @@ def test_a_stored_comparison_is_never_changed(study):
     (stored,) = comparison.compare_with_people(study, study.owner, resamples=99)
     with pytest.raises(AppendOnlyViolation):
         MetricsComparison.objects.filter(pk=stored.pk).update(n_answers=1)
+
+
+def test_the_table_of_systems_has_scores_as_they_were_uploaded(study):
+    draft_scores = {name: 1 + 4 * value for name, value in STRENGTHS.items()}
+    low, high = min(draft_scores.values()), max(draft_scores.values())
+    rows = [row | {"errors": draft_scores[row["system"]]} for row in rows_of(study)]
+    for version, scale in (("1", (None, None)), ("2", (low, high + 1))):
+        described = MetricDescription("metric", version, {}, "", True, *scale)
+        upload_scores(study, study.owner, "scores.csv", table(rows), ScoresFileSettings(), described)
+    (stored,) = comparison.compare_with_people(study, study.owner, resamples=99)
+    for row in stored.result["systems"]:
+        assert [one["mean"] for one in row["metrics"]] == pytest.approx([draft_scores[row["system"]]] * 2)
+    shown = logged_in(study.owner).get(reverse("study_metrics", args=[study.code])).content.decode()
+    assert "Systems by people and by metrics" in shown and f"<b>{low:.2f}</b>" in shown.replace("−", "-")

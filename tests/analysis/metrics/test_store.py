@@ -85,7 +85,7 @@ def test_every_fault_is_named_with_its_row_and_nothing_is_stored(study):
         "row 6, column “run”",
         "row 8",
     ]
-    assert "5 of 6 outputs have no score" in found[0] and "Row 7 already has scores" in found[-1]
+    assert "2 of 6 outputs have no score" in found[0] and "Row 7 already has scores" in found[-1]
 
 
 def test_half_of_the_outputs_must_be_declared(study):
@@ -96,7 +96,7 @@ def test_half_of_the_outputs_must_be_declared(study):
 
 def test_constant_scores_are_refused(study):
     rows = [row | {"strict": 3} for row in rows_of(study)]
-    assert "All scores are 3" in problems(study, rows)[0]
+    assert "All scores (rows 2 to 7) are 3" in problems(study, rows)[0]
 
 
 def test_a_question_that_does_not_exist_is_refused(study):
@@ -143,20 +143,33 @@ def test_metrics_are_computed_beside_the_reference(study):
     assert all(metric.version for metric in stored)
 
 
-def test_a_metric_that_fails_on_one_output_stores_nothing_and_names_it(study, monkeypatch):
+def test_slow_metrics_come_after_the_others_and_are_returned_in_the_order_of_the_request(study):
+    said = []
+    stored = computed.compute_metrics(study, study.owner, ["ter", "token_f1"], lambda *report: said.append(report))
+    assert [metric.name for metric in stored] == ["ter", "token_f1"] and stored[1].pk < stored[0].pk
+    assert said == [
+        (0, 3, "Computing F1 of words"),
+        (3, 3, "Computing F1 of words"),
+        (0, 3, "Computing TER"),
+        (3, 3, "Computing TER"),
+    ]
+
+
+def test_a_metric_that_fails_on_one_output_is_not_stored_at_all_and_names_it(study, monkeypatch):
     def fails(text, references):
         if "3" in text or "2" in text:
             raise ZeroDivisionError("no words")
         return 1.0
 
     broken = computed.PlugIn("broken", "broken", lambda: "1", lambda: fails)
-    monkeypatch.setattr(computed, "available_metrics", lambda: {"broken": broken})
+    monkeypatch.setattr(computed, "available_metrics", lambda: computed.BUILT_IN | {"broken": broken})
     Output.objects.filter(system__name="good", prompt__key="p001").update(text="tale 3")
     with pytest.raises(
         jobs.UserFacingError, match="“broken” failed on the output of “good” for “p00.”: ZeroDivisionError"
     ):
-        computed.compute_metrics(study, study.owner, ["broken"])
-    assert not Metric.objects.exists()
+        computed.compute_metrics(study, study.owner, ["broken", "exact_match"])
+    whole = Metric.objects.get()
+    assert (whole.name, MetricScore.objects.count()) == ("exact_match", whole.n_scores)
 
 
 def test_scores_are_turned_and_scaled_beside_the_answers(study):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from analysis.metrics.texts import processes
+from analysis.metrics.texts import durations, processes
 from analysis.metrics.texts.built_in import BUILT_IN
 from analysis.metrics.texts.chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
 
@@ -71,3 +71,16 @@ def test_a_process_that_dies_is_reported(monkeypatch):
     monkeypatch.setattr(processes, "sys", type("Interpreter", (), {"executable": "/bin/false"}))
     with pytest.raises(processes.ProcessEnded):
         dict(processes.score_chunks(["token_f1"], [CHUNK, CHUNK], n_processes=2))
+
+
+def test_the_time_of_ter_is_said_before_it_starts_and_while_it_runs():
+    assert durations.seconds_per_output(40, durations.LOW) == pytest.approx(0.0105)
+    assert durations.seconds_per_output(60, durations.LOW) == pytest.approx(0.0392, rel=0.01)
+    assert durations.seconds_per_output(160, durations.HIGH) == pytest.approx(13.8, rel=0.01), (
+        "as it grows from 40 to 80"
+    )
+    assert durations.forecast(10_000, 20, 2) == durations.forecast(0, 500, 2) == ""
+    assert durations.forecast(10_000, 40, 2) == "50 seconds to 2 minutes"
+    assert durations.forecast(10_000, 80, 2) == "8 minutes to 50 minutes"
+    assert durations.time_left(9, 1, 100) == durations.time_left(90, 95, 100) == ""
+    assert durations.time_left(60, 100, 10_000) == "about 2 hours left"

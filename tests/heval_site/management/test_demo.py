@@ -1,13 +1,17 @@
 """The demo: the known order of its writers goes in with the robots and comes out of the report."""
 
+import re
+
 import pytest
-from django.urls import resolve
+from django.urls import resolve, reverse
 
 from analysis.models import AnalysisRun
 from heval_site.management.demo import STRENGTHS, get_or_create_demo_studies
 from heval_site.management.demo_texts import SYSTEMS
+from heval_site.views import docs
 from studies.models import Job, Study
 from studies.services import jobs
+from tests.admin_pages import logged_in
 from tests.builders import user
 
 pytestmark = pytest.mark.django_db
@@ -29,3 +33,15 @@ def test_the_demo_is_made_once_and_its_report_finds_the_order_of_the_writers():
     found = AnalysisRun.objects.get().result["conclusions"]
     assert [one["recovered"] for one in found] == ["recovered"] * 4
     assert not AnalysisRun.objects.get().result["problems"]
+
+
+def test_the_page_of_judges_says_what_the_tutorial_says():
+    owner = user(is_superuser=True)
+    study = get_or_create_demo_studies(owner).study
+    jobs.claim_and_run_job(Job.objects.get(kind="calibrate").pk, "test")
+    page = logged_in(owner).get(reverse("study_calibrated", args=[study.code])).content.decode()
+    tutorial = docs.read_pages()["tutorial/is-my-judge-good-enough"].text
+    quoted = [" ".join(words.split()) for words in re.findall(r"(?<!\*)\*([^*]+[.])\*(?!\*)", tutorial)]
+    assert len(quoted) == 3 and not [words for words in quoted if words.lower() not in page.lower()]
+    numbers = set(re.findall(r"\d+\.\d|(?<= )\.\d\d|\b88\b", tutorial.split("## 2.")[1]))
+    assert len(numbers) > 9 and not [number for number in numbers if number not in page], "heval's demo has changed"

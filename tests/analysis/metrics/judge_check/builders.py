@@ -9,7 +9,7 @@ from annotators.models import Annotator, Assignment, Response
 from studies.models import Design, Output, Placement, Question, Section
 from tests.builders import draft_study, launched, user
 
-JUDGE = MetricDescription("judge", "v1", {"prompt": "Is it good?"}, family="alp", scale_low=1, scale_high=5)
+JUDGE = MetricDescription("judge", "v1", {"prompt": "Is it good?"}, family="alpha", scale_low=1, scale_high=5)
 
 
 def judged_draft(owner=None, *, prompts=20, m=10, systems=("alpha", "beta")):

@@ -48,20 +48,28 @@ def test_a_draft_is_drawn_by_the_form_or_by_rest():
     study = judged_draft()
     judge = store_judge(study)
     client = logged_in(study)
-    assert "Draw the sample" in page_of(client, study)
+    page = page_of(client, study)
+    assert "Draw the sample" in page and "-----" not in page, "one judge and one question are chosen"
+    assert "Upload its scores first" in page_of(logged_in(bare := judged_draft(study.owner)), bare)
     draw = reverse("judge_check_draw", args=[study.code])
     refused = client.post(draw, FORM | {"judge": judge.pk, "min_agreement": ""})
     assert refused.status_code == 400 and "Nothing says what is good enough" in refused.content.decode()
     assert "but the judge scored 40" in client.post(draw, FORM | {"judge": judge.pk, "n_test": 99}).content.decode()
     assert client.post(draw, FORM | {"judge": judge.pk}).status_code == 302
     page = page_of(client, study)
+    assert "three people or more must judge" not in page
     assert "Draw another sample" in page and "12 outputs decide, 4 are for changing the judge" in page
     api = api_of(study.owner)
     sent = api.post(f"studies/{study.code}/judge/sample/", FORM | {"judge": judge.pk})
     assert sent.status_code == 201 and sent.json()["state"] == "open"
+    client.post(draw, FORM | {"judge": judge.pk, "needs_alternative_test": "on"})
+    text = (
+        "A batch has about 8, so three people or more must judge 4 batches each. The study allows 1 batch per annotator"
+    )
+    assert text in page_of(client, study)
     wrong = api.post(f"studies/{study.code}/judge/sample/", FORM | {"judge": 0, "colour": 1})
     assert wrong.status_code == 400 and [one["field"] for one in wrong.json()["errors"]] == ["colour"]
-    assert study.judge_checks.count() == 2
+    assert study.judge_checks.count() == 3
 
 
 def run_command(study, api) -> int:

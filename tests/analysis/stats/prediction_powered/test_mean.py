@@ -194,6 +194,18 @@ def test_skewed_labels_keep_the_interval_that_is_valid_for_them():
     assert found.fallback == "the corrected labels are too skewed for a t interval"
 
 
+def test_a_judge_at_random_is_not_credited_with_another_kind_of_interval():
+    reasons = []
+    for seed in range(60):
+        draw = rng(seed)
+        values, judge = (draw.random(60) > 0.25).astype(float), draw.random(500)
+        world = {"values": values, "annotators": np.arange(60) % 15, "items": np.arange(60), "judges": judge}
+        found = mean_of(world, bounds=(0, 1))
+        assert found.fallback or found.human.settings["method"] != "betting"
+        reasons.append(found.fallback)
+    assert "people alone have no t interval, so the widths cannot be compared" in reasons
+
+
 def test_edge_cases_are_reasons():
     def found(values, items, judges, annotators=None):
         record = prediction_powered_mean(values, annotators, items, judges=judges, bounds=(0, 1))
