@@ -165,7 +165,6 @@ TOO_FAST = "too_fast"  # time for the whole study, compared with all others
 TOO_SLOW = "too_slow"
 NO_ANSWERS = "no_answers"
 OBSERVED = "seen"  # not measurable: a person describes what they saw
-EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
