@@ -92,10 +92,6 @@ class PanelService:
 
     operations: frozenset[str] = frozenset()
 
-    def describe_account(self) -> str:
-        """Describe the account and its balance briefly, as proof that the secrets are right."""
-        raise NotImplementedError
-
     def funds(self) -> "Funds | None":
         """Return the account's available funds; None if the panel does not say."""
         return None
