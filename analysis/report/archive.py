@@ -17,7 +17,6 @@ from analysis.data.export_codebook import build_export_codebook, build_export_co
 from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
-from analysis.data.snapshot import database_snapshot
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_permission_or_404
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
@@ -60,13 +59,6 @@ def archive_stream(study: Study, *, by) -> ExportStream:
     check_permission_or_404(by, Action.EXPORT, study)
     check_outcomes_visible(study, COUNTED_ORIGINS)
     return ExportStream(lambda: archive_blocks(study))
-
-
-def write_archive(study: Study, file) -> None:
-    """Write the archive to a binary file."""
-    with database_snapshot():
-        for block in archive_blocks(study):
-            file.write(block)
 
 
 def archive_origins(study: Study) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluatio
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import bootstrap, clusters, spa
+from analysis.stats import clusters
 from analysis.stats.arrays import (
     MIN_SPREAD,
     group_sizes,
@@ -24,19 +24,10 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
-from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 # Share of a criterion's variance explained by the others, from which its own coefficient means little.
 COLLINEAR = 0.9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Criteria(Record):
-    """The estimates for one pair of systems: the overall question, and each criterion."""
-
-    overall: Estimate
-    criteria: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,91 +46,6 @@ class Drivers(Record):
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"is_descriptive": True}
-
-
-def preferences_overall_and_by_criterion(
-    annotator_xy_percent: npt.ArrayLike,
-    annotator_yx_percent: npt.ArrayLike,
-    *,
-    question_names: Sequence[str],
-    overall: str = "overall",
-    rng: np.random.Generator,
-    margin: float | None = None,
-    tau: float | None = spa.TAU,
-    level: float = 0.95,
-    sensitivity_resamples: int = bootstrap.RESAMPLES,
-    analysis: str = "spa.criterion",
-    unit: str = "annotator",
-) -> Criteria:
-    """P[x > y] on the overall question and on each criterion, by `spa.pair_preferences_recommended`.
-
-    Parameters
-    ----------
-    annotator_xy_percent, annotator_yx_percent : array_like, shape (n_annotators, n_questions)
-        Answers on 0..100 for one pair of systems.
-    question_names : sequence[str]
-        Names of the questions (columns).
-    overall : str, default 'overall'
-        Name of the overall question.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    margin, tau : float, optional
-        As in `spa.pair_preferences_recommended`.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    sensitivity_resamples : int, default bootstrap.RESAMPLES
-        Number of resamples of the sensitivity analyses.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    Criteria
-        The estimates. The overall one is not adjusted here; the criteria are one Holm family. Without the overall
-        question its estimate is `not_applicable`.
-
-    Examples
-    --------
-    >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55], [75, 60, 50], [70, 85, 45]]
-    >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45], [35, 40, 50], [25, 20, 60]]
-    >>> result = preferences_overall_and_by_criterion(xy, yx, question_names=["overall", "interest", "grammar"],
-    ...                                 rng=np.random.default_rng(0), sensitivity_resamples=199)
-    >>> round(result.overall.estimate, 4), list(result.criteria), result.criteria["interest"].test.family_size
-    (0.6958, ['interest', 'grammar'], 2)
-    """
-    estimates = spa.pair_preferences_recommended(
-        annotator_xy_percent,
-        annotator_yx_percent,
-        pair_names=question_names,
-        rng=rng,
-        margin=margin,
-        sensitivity_tau=tau,
-        level=level,
-        sensitivity_resamples=sensitivity_resamples,
-        analysis=analysis,
-        unit=unit,
-    )
-    others = {
-        name: replace(estimate, estimand=f"{estimate.estimand}; criterion {name}")
-        for name, estimate in estimates.items()
-        if name != overall
-    }
-    family = Family(f"{analysis}.family", tuple(others))
-    if overall in estimates:
-        overall_estimate = replace(estimates[overall], analysis=f"{analysis}.overall")
-    else:
-        overall_estimate = Estimate(
-            analysis=f"{analysis}.overall",
-            estimand="mean over annotators of P[x > y], both orders combined",
-            unit=unit,
-            n=0,
-            status="not_applicable",
-            reason="the overall question was not asked, and criteria are not averaged",
-            settings={"overall": overall},
-        )
-    return Criteria(
-        overall=overall_estimate, criteria=adjust_pvalues_and_intervals_of_family(others, family, star_scheme=None)
-    )
 
 
 def regress_overall_on_criteria(

@@ -18,8 +18,6 @@ from analysis.stats.confidence import ConfidenceCurve, TCurve
 from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_pvalues_and_intervals_of_family
 from analysis.stats.results import Estimate, HypothesisTest
 
-VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive", "not_tested")
-
 
 def equivalence_test(
     values: npt.ArrayLike,
@@ -360,9 +358,10 @@ def adjust_and_add_verdicts(
 
     Examples
     --------
-    >>> from analysis.stats.spa import pair_preference_recommended
-    >>> pair = pair_preference_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
-    >>> adjust_and_add_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
+    >>> from analysis.stats.spa import pair_preferences_recommended
+    >>> xy, yx = [[50], [52], [48], [51]] * 9, [[50], [49], [51], [50]] * 9
+    >>> pairs = pair_preferences_recommended(xy, yx, pair_names=["a > b"], margin=0.05, rng=np.random.default_rng(0))
+    >>> adjust_and_add_verdicts(pairs, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
     found = [(key, other) for key, estimate in estimates.items() for other in estimate.sensitivity]

@@ -11,15 +11,6 @@ from analysis.stats.arrays import validate_level
 from analysis.stats.margin_names import HYPOTHESES, SUPERIORITY_BY_MARGIN
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
-MARGIN_VERDICTS = (
-    "noninferior",
-    "noninferior_but_worse",
-    "superior_by_margin",
-    "better",
-    "worse",
-    "inconclusive",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class MarginHypothesis(Record):

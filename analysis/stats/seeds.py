@@ -102,32 +102,6 @@ def seeded_generator(*parts: object) -> np.random.Generator:
     return np.random.default_rng(seed_sequence(*parts))
 
 
-def spawn_generators(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator]:
-    """Return independent generators in a fixed order.
-
-    Parameters
-    ----------
-    parent : numpy.random.SeedSequence
-        The seed; it is not changed.
-    n : int
-        Number of generators.
-
-    Returns
-    -------
-    list[numpy.random.Generator]
-        The generators. Number k does not depend on `n`.
-
-    Examples
-    --------
-    >>> first, second = spawn_generators(seed_sequence("study"), 2)
-    >>> bool(first.random() == spawn_generators(seed_sequence("study"), 5)[0].random())
-    True
-    """
-    # A SeedSequence counts its children, so spawning from a copy keeps this a pure function.
-    fresh = np.random.SeedSequence(parent.entropy, spawn_key=parent.spawn_key, pool_size=parent.pool_size)
-    return [np.random.default_rng(child) for child in fresh.spawn(n)]
-
-
 def unordered_rows_sha256(rows: Iterable[Sequence[object]]) -> str:
     """Return a hash of the rows used by an analysis; their order does not matter.
 

@@ -41,13 +41,6 @@ def study_page_url(study: Study) -> str:
         return reverse("admin:index")
 
 
-class WholeNumberInput(forms.TextInput):
-    """A number in a text field: the scroll wheel would change a number field."""
-
-    def __init__(self):
-        super().__init__(attrs={"inputmode": "numeric", "size": 8})
-
-
 class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",

@@ -148,9 +148,6 @@ PromptFilter = (
 )
 FILTERS: dict[str, type[Any]] = {kind.name: kind for kind in PromptFilter.__args__}
 
-# Appendix A of the paper on system-level probabilistic assessment.
-SPA_PROMPT_FILTERS: tuple[PromptFilter, ...] = (BeginsWithTag(("WP",)), HasNoQuestion(), EndsInPunctuation())
-
 
 @dataclass(frozen=True)
 class FilteredPrompt:

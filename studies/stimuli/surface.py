@@ -11,7 +11,6 @@ The split at the widest gap names only the exceptional system, not every system 
 high because the gap is chosen after seeing the data, among about twenty marks.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -142,21 +141,6 @@ class SurfaceWarning:
     text: str
 
 
-def surface_profiles(texts_by_system: Mapping[str, Iterable[str]]) -> dict[str, SurfaceProfile]:
-    """Return one profile per system, in one pass over the texts. No text stays in memory."""
-    profiles = {}
-    for system, texts in texts_by_system.items():
-        profiles[system] = SurfaceProfile()
-        for text in texts:
-            profiles[system].add(text)
-    return profiles
-
-
-def surface_warnings(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[SurfaceWarning, ...]:
-    """Return the differences that identify a system, by this module's rule, the strongest first."""
-    return surface_warnings_from_profiles(surface_profiles(texts_by_system))
-
-
 def surface_warnings_from_profiles(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
     """Return the same differences from existing profiles, which an import fills while it reads."""
     profiles = {name: profile for name, profile in profiles.items() if profile.n}
@@ -251,34 +235,7 @@ def _names(systems: tuple[str, ...]) -> str:
     return " and ".join(sorted(systems))
 
 
-# Duplicates and empty outputs.
-
-
-@dataclass(frozen=True)
-class DuplicateText:
-    """One text in several places. A place is (system, prompt)."""
-
-    places: tuple[tuple[str, str], ...]
-
-    @property
-    def is_between_systems(self) -> bool:
-        return len({system for system, _ in self.places}) > 1
-
-
-def find_empty_outputs(system_prompt_texts: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return the (system, prompt) of every blank output (system, prompt, text)."""
-    return tuple((system, prompt) for system, prompt, text in system_prompt_texts if is_blank(text))
-
-
-def find_duplicate_texts(system_prompt_texts: Iterable[tuple[str, str, str]]) -> tuple[DuplicateText, ...]:
-    """Return equal texts from two systems, or twice from one. Ignore outer blanks and empty texts."""
-    places: dict[bytes, list[tuple[str, str]]] = {}
-    for system, prompt, text in system_prompt_texts:
-        if not is_blank(text):
-            # Store digests instead of texts: a study's texts may not fit into memory.
-            digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
-            places.setdefault(digest, []).append((system, prompt))
-    return tuple(DuplicateText(tuple(origins)) for origins in places.values() if len(origins) > 1)
+# Repeated prompts.
 
 
 @dataclass(frozen=True)

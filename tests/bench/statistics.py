@@ -22,21 +22,19 @@ from statistics import median
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from scipy import optimize, sparse, special, stats
+from scipy import optimize, sparse, special
 
 from analysis.stats import (
     agreement,
-    bootstrap,
     choice,
     choice_simulation,
     davidson,
     leaderboard,
     mixture,
     prediction_powered,
+    sequential,
     spa,
 )
-
-RESAMPLES = 10_000
 
 
 @dataclass
@@ -109,45 +107,6 @@ def alpha_rows(rng, n):
     )
 
 
-def bootstrap_rows(rng, n):
-    values = rng.choice([0, 0.25, 0.5, 0.75, 1], n, p=[0.1, 0.1, 0.2, 0.3, 0.3])
-    annotators = rng.integers(0, 500, n)
-    few = 100 if n >= 100_000 else 1000
-
-    def by_scipy(method):
-        return lambda: stats.bootstrap(
-            (values,), np.mean, n_resamples=few, method=method, batch=50, vectorized=True, rng=rng
-        )
-
-    by_annotator = [values[annotators == one] for one in range(500)]
-
-    def annotators_resampled():
-        for _ in range(few // 10):
-            np.concatenate([by_annotator[one] for one in rng.integers(0, 500, 500)]).mean()
-
-    # Its jackknife makes n samples of n: beyond ten thousand rows that is no longer a comparison.
-    others = {"percentile": by_scipy("percentile"), "bca": by_scipy("BCa") if n <= 10_000 else None}
-    for method, other in others.items():
-        yield Row(
-            f"mean, {method}, 10,000 resamples",
-            n,
-            lambda method=method: bootstrap.bootstrap_mean(values, method=method, resamples=RESAMPLES, rng=rng),
-            other,
-            f"scipy.stats.bootstrap ({few}, times {RESAMPLES // few})" if other else "",
-            times=RESAMPLES / few,
-        )
-    yield Row(
-        "mean by 500 annotators, 10,000 resamples",
-        n,
-        lambda: bootstrap.bootstrap_mean(
-            values, clusters=annotators, method="percentile", resamples=RESAMPLES, rng=rng
-        ),
-        annotators_resampled,
-        f"rows gathered ({few // 10}, times {10 * RESAMPLES // few})",
-        times=10 * RESAMPLES / few,
-    )
-
-
 def bradley_terry_rows(rng, n, systems=100):
     worth = rng.normal(0, 1, systems)
     first, second = rng.integers(0, systems, n), rng.integers(0, systems - 1, n)
@@ -160,9 +119,6 @@ def bradley_terry_rows(rng, n, systems=100):
 
     def ours():
         return davidson.bradley_terry_strengths(counted())
-
-    def whole():
-        return np.array([one.estimate for one in davidson.fit_bradley_terry_to_counts(counted()).strengths])
 
     def bare_newton():
         wins, at = counted().astype(float), np.zeros(systems)
@@ -190,13 +146,6 @@ def bradley_terry_rows(rng, n, systems=100):
     def same(a, b):
         return bool(np.abs((a - a.mean()) - (b - b.mean())).max() < 1e-3)
 
-    def rows_resampled():
-        # The rows that a resample draws, counted and fitted as ours are: what is left of the cost is the drawing.
-        chosen = rng.integers(0, n, n)
-        wins = np.bincount(winner[chosen] * systems + loser[chosen], minlength=systems**2).reshape(systems, systems)
-        return davidson.fit_bradley_terry_to_counts(wins)
-
-    table = counted()
     yield Row(
         f"Bradley-Terry, {systems} systems, strengths",
         n,
@@ -205,16 +154,7 @@ def bradley_terry_rows(rng, n, systems=100):
         "Newton on the win table, no checks",
         same=same,
     )
-    yield Row(f"Bradley-Terry, {systems} systems", n, whole, by_rows, "likelihood over rows, L-BFGS", same=same)
-    if np.all(table + table.T + np.eye(systems) > 0):
-        yield Row(
-            f"Bradley-Terry, {systems} systems, 1,000 resamples",
-            n,
-            lambda: davidson.bradley_terry_bootstrap(table, resamples=1000, rng=rng),
-            rows_resampled,
-            "rows resampled (1, times 1,000)",
-            times=1000,
-        )
+    yield Row(f"Bradley-Terry, {systems} systems", n, ours, by_rows, "likelihood over rows, L-BFGS", same=same)
 
 
 def votes_of_people(seed, n, systems=400, per_person=50):
@@ -358,10 +298,10 @@ def _table_3(rng):
         choice.Strategy("majority", workers=7),
         choice.Strategy("max_three"),
     ]
+    rule = sequential.hoeffding_boundaries(15_000, delta=0.001)
     for difficulty in (0.25, 0.125, 0.0625):
-        agents = choice_simulation.draw_annotators_and_requests(difficulty, 15_000, rng=rng)
         for strategy in strategies:
-            choice_simulation.simulate_effort_of_agents(agents, strategy, runs=1000, rng=rng)
+            choice_simulation.simulate_effort_of_new_agents(difficulty, 15_000, strategy, rule=rule, runs=1000, rng=rng)
 
 
 def main() -> None:
@@ -373,7 +313,7 @@ def main() -> None:
     rng = np.random.default_rng(1)
     rows = list(once_rows(rng))
     for n in map(int, given.sizes.split(",")):
-        for make in (alpha_rows, bootstrap_rows, bradley_terry_rows, ratings_rows, board_rows):
+        for make in (alpha_rows, bradley_terry_rows, ratings_rows, board_rows):
             rows += make(rng, n)
     print(f"{'what':44} {'n':>9} | {'ours':>9} {'other':>9} {'ratio':>8} | other way, answer")
     for row in sorted(rows, key=lambda row: row.what):

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.stats import choice, clusters, detection, equivalence, margins, planning, quick_power, ratings, spa
+from analysis.stats import choice, clusters, detection, equivalence, margins, planning, quick_power, ratings
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from analysis.stats.results import Estimate
 from tests import ROOT
+from tests.analysis.stats.pairs import one_pair
 
 RECORD = ROOT / "tests" / "golden" / "plans.json"
 CUTS = (-1.5, -0.5, 0.5, 1.5)
@@ -123,7 +124,7 @@ def report_estimate(design: PlannedDesign, rng: np.random.Generator) -> Estimate
     options: dict[str, Any] = {"level": 1 - target.level}
     population = {"population": target.population}
     if size.protocol == "spa":
-        return spa.pair_preference_recommended(
+        return one_pair(
             *stated_chances(design, d, rng), rng=rng, sensitivity_resamples=9, sensitivity_tau=None, **options
         )
     if size.protocol == "two_choice":

@@ -195,7 +195,7 @@ LINES = {
         (
             "Prolific's answer is not an object",
             "Look at Prolific",
-            prolific(lambda service: service.describe_account(), {"": [1]}),
+            prolific(lambda service: service.funds(), {"": [1]}),
         ),
     ],
     f"{PANELS}:to_minor_units": [
@@ -357,13 +357,6 @@ LINES = {
         ("declares a document type", "Look at the sign-up at SONA", credited(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>")),
     ],
     f"{PANELS}:parse_xml_texts": [("SONA's answer is not XML", "Look at the sign-up at SONA", credited(b"Hello"))],
-    f"{PANELS}:describe_account": [
-        (
-            "heval cannot check this token at SONA",
-            "To test it, take part with your own sign-up",
-            sona(lambda service: service.describe_account()),
-        ),
-    ],
     f"{PANELS}:submissions": [
         (
             "SONA does not show its sign-ups to other programs",

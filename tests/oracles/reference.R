@@ -181,9 +181,7 @@ davidson <- function(data) {
   }))
   fit <- glm(n ~ factor(pair) + X2 + X3 + X4 + nu, poisson, rows, control = list(epsilon = 1e-14, maxit = 100))
   at <- c("X2", "X3", "X4", "nu")
-  totals <- rowsum(rows$n, rows$pair)[, 1]
-  chances <- fitted(fit) / totals[rows$pair]
-  list(parameters = unname(coef(fit)[at]), covariance = unname(vcov(fit)[at, at]), log_likelihood = sum(rows$n * log(chances)))
+  list(parameters = unname(coef(fit)[at]), covariance = unname(vcov(fit)[at, at]))
 }
 
 decided <- choices[choices$outcome != 0.5, ]
@@ -194,7 +192,7 @@ fractional <- glm(stated ~ 0 + X1 + X2 + X3, quasibinomial, comparisons, control
 fitted_davidson <- davidson(choices)
 paired <- list(
   data = columns(choices[c("person", "first", "second", "outcome", "stated")]),
-  bradley_terry = list(wins = wins, strengths = unname(coef(bt)), covariance = unname(vcov(bt)), log_likelihood = as.numeric(sum(wins[wins > 0] * log(plogis(outer(c(0, coef(bt)), c(0, coef(bt)), "-"))[wins > 0])))),
+  bradley_terry = list(wins = wins, strengths = unname(coef(bt)), covariance = unname(vcov(bt))),
   davidson = c(fitted_davidson, refitted = refitted_variance(choices, choices$person, function(data) davidson(data)$parameters[3])),
   fractional = list(strengths = unname(coef(fractional)), CR3 = unname(as.matrix(vcovCR(fractional, cluster = choices$person, type = "CR3"))), df_CR3 = coef_test(fractional, vcov = vcovCR(fractional, cluster = choices$person, type = "CR3"), test = "Satterthwaite")$df_Satt)
 )
@@ -275,7 +273,6 @@ kappa_of <- function(weights) {
 kappas <- list(linear = kappa_of("Equal-Spacing"), quadratic = kappa_of("Fleiss-Cohen"))
 scored <- outer(rnorm(12), rep(1, 4)) + outer(rep(1, 12), c(0, 0.4, -0.3, 0.1)) + matrix(rnorm(48, 0, 0.7), 12)
 scored <- round(scored, 2)
-correlations <- ICC(scored, lmer = FALSE)$results
 ranked <- t(apply(outer(rep(1, 9), c(0.8, 0.3, 0, -0.4, -0.6)) + matrix(rnorm(45), 9), 1, function(row) round(row * 2)))
 friedman <- friedman.test(ranked)
 by_item <- anova(lm(value ~ item, data.frame(value = as.vector(scored), item = factor(rep(1:12, 4)))))
@@ -285,10 +282,7 @@ agreement <- list(
     # The weighted variance of psych 2.2.9 is another one: a jackknife agrees with vcd (see the test).
     psych_variance_quadratic = cohen.kappa(coded)$var.weighted
   ),
-  icc = list(
-    scores = t(scored), kinds = as.character(correlations$type), icc = correlations$ICC, f = correlations$F, p = correlations$p,
-    low = correlations$`lower bound`, high = correlations$`upper bound`
-  ),
+  scores = t(scored),
   # With equal numbers of ratings, the interval alpha is 1 - mean square within items / variance of all ratings.
   alpha_interval = 1 - by_item["Residuals", "Mean Sq"] / var(as.vector(scored)),
   friedman = list(scores = ranked, chi2 = unname(friedman$statistic), p = friedman$p.value)

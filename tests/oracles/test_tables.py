@@ -30,21 +30,8 @@ def test_a_jackknife_decides_between_vcd_and_psych_for_the_weighted_kappa():
     assert jackknife / AGREEMENT["kappa"]["psych_variance_quadratic"] > 1.1
 
 
-KINDS = {"ICC1": "one_way", "ICC2": "absolute", "ICC3": "consistency"}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("average", [False, True])
-def test_intraclass_correlations_are_those_of_psych(kind, average):
-    expected = AGREEMENT["icc"]
-    row = expected["kinds"].index(kind + ("k" if average else ""))
-    result = agreement.intraclass_correlation(expected["scores"], kind=KINDS[kind], average=average)
-    found = [result.estimate, result.interval.low, result.interval.high, result.test.statistic, result.pvalue]
-    assert_allclose(found, [expected[key][row] for key in ("icc", "low", "high", "f", "p")], rtol=EXACT)
-
-
 def test_interval_alpha_follows_from_an_analysis_of_variance():
-    scores = np.array(AGREEMENT["icc"]["scores"])
+    scores = np.array(AGREEMENT["scores"])
     counts, values = agreement.value_counts_by_unit(np.tile(np.arange(scores.shape[1]), len(scores)), scores.ravel())
     result = agreement.krippendorff_alpha(
         counts, values, level_of_measurement="interval", rng=np.random.default_rng(0), resamples=99

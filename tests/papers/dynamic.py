@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.stats import choice, choice_simulation
+from analysis.stats import choice
 from analysis.stats.choice import Strategy
-from analysis.stats.cost import median_hourly_wage
 from analysis.stats.sequential import hoeffding_boundaries
+from tests.analysis.stats.agents import STRATEGIES, new_agents, published_agents, simulated_effort
+from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.papers.rows import Z_99, Part, Row, decimals, rounds_to, seeded, within
 
 FILES = {"V1 vs CGA": "dhe_v1_vs_cga.csv", "V2 vs CGA (R1)": "dhe_v2_vs_cga_r1.csv"}
@@ -17,13 +18,6 @@ FILES = {"V1 vs CGA": "dhe_v1_vs_cga.csv", "V2 vs CGA (R1)": "dhe_v2_vs_cga_r1.c
 RELEASED = {"V1 vs CGA": "unless_both_b", "V2 vs CGA (R1)": "unless_both_a"}
 KAPPA = {"V1 vs CGA": 0.69, "V2 vs CGA (R1)": 0.27}
 DELTAS = (0.01, 0.001, 0.0001)
-STRATEGIES = {
-    "7 Workers": Strategy("majority", 7),
-    "5 Workers": Strategy("majority", 5),
-    "Max 3 Workers": Strategy("max_three"),
-    "Fixed Worker": Strategy("fixed"),
-    "One Worker": Strategy("one"),
-}
 # The mean over the iterations that decided.
 TABLE_6 = {
     "V1 vs CGA": {
@@ -125,7 +119,7 @@ def agreement(folder: Path) -> list[Row]:
         per_item = np.unique(data["items"], return_counts=True)[1]
         place, system = record.kappa_position.estimate, record.kappa_system.estimate
         observed = record.percent_agreement_system
-        wage = median_hourly_wage(seconds, data["annotators"], pay_per_label=0.02).estimate
+        wage = 0.02 * 3600 / float(np.median(seconds))
         size = f"{len(data['items'])} = {len(per_item)} x {per_item[0]}"
         found += [
             Row(
@@ -173,7 +167,7 @@ def agreement(folder: Path) -> list[Row]:
                 f"wage at $0.02 a label, {batch}",
                 "$9/h (planned)",
                 f"${wage:.2f}/h",
-                "cost.median_hourly_wage",
+                "arithmetic",
                 bool(wage >= 9),
                 NOTE_WAGE,
                 (wage,),
@@ -278,7 +272,7 @@ def first_crossings(batch: str, votes: np.ndarray, n: np.ndarray, delta: float) 
 def promises() -> list[Row]:
     found = []
     for delta in DELTAS:
-        table = choice_simulation.exact_verdict_probabilities(0.5, hoeffding_boundaries(500, delta=delta))
+        table = exact_verdict_probabilities(0.5, hoeffding_boundaries(500, delta=delta))
         error = float(table.a_better[-1] + table.b_better[-1])
         found.append(
             Row(
@@ -286,7 +280,7 @@ def promises() -> list[Row]:
                 f"a winner among equal systems, 500 labels, 1 - delta = {confidence(delta)}",
                 f"at most {2 * delta:g}".replace("0.", ".", 1),
                 f"{error:.5f}".removeprefix("0"),
-                "choice_simulation.exact_verdict_probabilities",
+                "sequential.hoeffding_boundaries",
                 error <= 2 * delta,
                 NOTE_PROMISE,
                 (error,),
@@ -295,21 +289,13 @@ def promises() -> list[Row]:
     return found
 
 
-def agents(mu: float, sd: float) -> choice_simulation.Agents:
-    """The stream that the printed table came from: capabilities first, then the requests."""
-    stream = np.random.RandomState(21)
-    capabilities = stream.uniform(0.8, 1, 100)
-    drawn = np.clip(stream.normal(mu, sd, 30_000), -1, 1)
-    return choice_simulation.Agents(capabilities, drawn[: choice_simulation.PAPER_DIFFICULTIES[mu]])
-
-
 def table_3() -> list[Row]:
     found = []
     for mu, table in TABLE_3.items():
-        ours = agents(mu, math.sqrt(0.1))
+        ours = published_agents(mu)
         for method, (printed, low, high) in table.items():
             what = f"mu {mu:g}, {method}"
-            made = choice_simulation.simulate_effort_of_agents(ours, STRATEGIES[method], runs=1000, rng=seeded(what))
+            made = simulated_effort(ours, STRATEGIES[method], runs=1000, rng=seeded(what))
             summary = choice.estimate_mean_labels_to_decision(made, mode="paper", rng=seeded(what))
             errors = float(made.n_labels.std()) / math.sqrt(1000), (high - low) / 2 / Z_99
             agrees = within(summary.estimate, errors[0], printed, errors[1])
@@ -319,15 +305,13 @@ def table_3() -> list[Row]:
                     what,
                     f"{printed}",
                     f"{summary.estimate:.0f}",
-                    "choice_simulation.simulate_effort_of_agents",
+                    "choice.simulate_effort_to_decision",
                     agrees,
                     NOTE_VARIANCE,
                     (summary.estimate, *errors),
                 )
             )
-    made = choice_simulation.simulate_effort_of_agents(
-        agents(0.25, 0.1), STRATEGIES["7 Workers"], runs=1000, rng=seeded("sd")
-    )
+    made = simulated_effort(published_agents(0.25, sd=0.1), STRATEGIES["7 Workers"], runs=1000, rng=seeded("sd"))
     mean, error = float(made.n_labels.mean()), float(made.n_labels.std()) / math.sqrt(1000)
     found.append(
         Row(
@@ -335,7 +319,7 @@ def table_3() -> list[Row]:
             "mu 0.25, 7 Workers, .1 read as the standard deviation",
             "866",
             f"{mean:.0f}",
-            "choice_simulation.simulate_effort_of_agents",
+            "choice.simulate_effort_to_decision",
             within(mean, error, 866, 9),
             NOTE_SD,
             (mean, error),
@@ -348,14 +332,8 @@ def other_draws() -> Row:
     draw = seeded("other draws")
     means = []
     for _ in range(100):
-        drawn = choice_simulation.draw_annotators_and_requests(0.25, 3500, rng=draw)
-        means.append(
-            float(
-                choice_simulation.simulate_effort_of_agents(
-                    drawn, STRATEGIES["7 Workers"], runs=50, rng=draw
-                ).n_labels.mean()
-            )
-        )
+        drawn = new_agents(0.25, 3500, draw)
+        means.append(float(simulated_effort(drawn, STRATEGIES["7 Workers"], runs=50, rng=draw).n_labels.mean()))
     spread = float(np.std(means, ddof=1))
     printed = (888 - 841) / 2 / Z_99
     return Row(
@@ -363,7 +341,7 @@ def other_draws() -> Row:
         "mu 0.25, 7 Workers, sd of the mean",
         f"{printed:.0f} (from its interval)",
         f"{spread:.0f} (100 draws of requests)",
-        "choice_simulation.draw_annotators_and_requests",
+        "choice.simulate_effort_to_decision",
         False,
         NOTE_DRAW,
         (spread,),

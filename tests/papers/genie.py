@@ -12,6 +12,7 @@ from scipy import special
 from analysis.stats import mixture
 from analysis.stats.leaderboard import worst_case_se_in_points
 from tests.analysis.stats.golden import golden
+from tests.analysis.stats.mixture.tables import EM_CONCENTRATION
 from tests.papers.rows import Part, Row, decimals, rounds_to, seeded
 
 # Precision and recall in per cent for workers with 1-4, 5-14 and 15 or more questions.
@@ -302,7 +303,7 @@ def simulation() -> dict[tuple[str, str], np.ndarray]:
         # The published algorithm takes seconds a fit; climbing directly, capped where it comes to rest, ends beside it.
         fits = {
             k: mixture.fit_beta_mixture(
-                right, asked, n_components=k, rng=draw, starts=3, max_concentration=mixture.EM_CONCENTRATION
+                right, asked, n_components=k, rng=draw, starts=3, max_concentration=EM_CONCENTRATION
             ).mixture
             for k in (1, 2)
         }

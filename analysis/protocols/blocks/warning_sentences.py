@@ -88,8 +88,6 @@ SENTENCES: Mapping[str, str | Callable[["ResultWarning"], str]] = {
     "annotators_ignored": _annotators_ignored,
     "attenuated_by_item_noise": "Noise from only {n_items:item} makes this agreement too low. Collect ratings of more items, or read it as a "
     "lower bound.",
-    "below_target_wage": "A label with the median time pays {wage} an hour, below the target of {target}. Raise the pay before you "
-    "collect more labels.",
     "betting_instead_of_t": _betting_instead_of_t,
     "ceiling": "{largest_share:percent} of the answers are equal, so a wider betting interval replaces the usual one. Use harder prompts "
     "or more annotators.",
@@ -149,7 +147,6 @@ INTERNAL = {
     "people_unknown": "the page of judges says what unknown annotators rule out",
     "not_one_scale": "info: no claim is about cycles",
     "same_requests": "info: no claim is about simulated runs",
-    "segments_shared": "info: no claim is about clusters of systems",
 }
 
 

@@ -389,8 +389,8 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
         )
         for system, strength in zip(systems, fit.strengths, strict=True)
     ]
-    tie = (replace(fit.tie, detail={**fit.tie.detail, "system": ""}),) if fit.tie is not None else ()
-    return (*strengths, *tie), {
+    tie = replace(fit.tie, detail={**fit.tie.detail, "system": ""})
+    return (*strengths, tie), {
         "systems": systems,
         "status": fit.status,
         "reason": fit.reason,

@@ -7,7 +7,6 @@ each answer is given, so the report shows the share of agreement and the prevale
 
 from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha
 from analysis.stats.agreement._concordance import kendall_w
-from analysis.stats.agreement._intraclass import ICC_KINDS, intraclass_correlation
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
 from analysis.stats.agreement._places import PositionSystemAgreement, agreement_by_position_and_by_system
 from analysis.stats.agreement._split_half import split_half_reliability
@@ -20,7 +19,6 @@ from analysis.stats.agreement._tables import (
 
 __all__ = [
     "Distance",
-    "ICC_KINDS",
     "LEVELS",
     "PositionSystemAgreement",
     "category_codes",
@@ -29,7 +27,6 @@ __all__ = [
     "value_counts_by_unit",
     "fleiss_kappa",
     "gwet_ac1",
-    "intraclass_correlation",
     "krippendorff_alpha",
     "as_label_list",
     "agreement_by_position_and_by_system",

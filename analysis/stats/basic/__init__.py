@@ -13,7 +13,7 @@ from analysis.stats.basic._intervals import (
     wald_estimate,
 )
 from analysis.stats.basic._proportions import clopper_pearson_interval, proportion, wilson_interval
-from analysis.stats.basic._ranks import sign_flip_pvalues, sign_flip_test, sign_test, wilcoxon
+from analysis.stats.basic._ranks import sign_flip_pvalues, sign_test, wilcoxon
 from analysis.stats.basic._samples import one_sample_t_test, paired_t_test, welch_t_test
 from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, most_frequent_value_share, skew
 
@@ -27,7 +27,6 @@ __all__ = [
     "one_sample_t_test",
     "paired_t_test",
     "proportion",
-    "sign_flip_test",
     "sign_flip_pvalues",
     "sign_test",
     "skew",

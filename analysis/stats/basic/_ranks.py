@@ -13,7 +13,6 @@ from analysis.stats.arrays import (
     drop_and_count_missing,
     matrix,
 )
-from analysis.stats.basic._intervals import degenerate_mean_estimate
 from analysis.stats.basic._proportions import proportion
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -165,68 +164,6 @@ def wilcoxon(
         test=HypothesisTest(
             name="wilcoxon_symmetry", null=null, statistic=float(outcome.statistic), pvalue=float(outcome.pvalue)
         ),
-        **common,
-    )
-
-
-def sign_flip_test(
-    values: npt.ArrayLike,
-    *,
-    null: float = 0.0,
-    resamples: int = 9999,
-    rng: np.random.Generator,
-    analysis: str = "sign_flip",
-    unit: str = "annotator",
-    mode_label: str = "recommended",
-) -> Estimate:
-    """Permutation test of the mean that flips the signs of (value - null).
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        One value per unit; NaN is missing.
-    null : float, default 0.0
-        Value of the null hypothesis.
-    resamples : int, default 9999
-        Number of random flips. If all 2^n flips are no more than this, they are enumerated.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    Estimate
-        The mean and the test.
-
-    Notes
-    -----
-    The test is exact if the values are symmetric about the null. With random flips p = (1 + number as extreme) / (1 +
-    resamples), which is never 0.
-
-    Examples
-    --------
-    >>> result = sign_flip_test([0.1, 0.2, 0.3], rng=np.random.default_rng(0))
-    >>> result.pvalue, result.detail["is_exact"]
-    (0.25, True)
-    """
-    observed, n_missing = drop_and_count_missing(values, "values")
-    common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode_label}
-    settings = {"null": null, "resamples": resamples}
-    edge = degenerate_mean_estimate(
-        observed, n_rows=len(observed), settings=settings, detail={"n_missing": n_missing}, **common
-    )
-    if edge is not None:
-        return edge
-    pvalues, is_exact = sign_flip_pvalues((observed - null)[:, None], resamples=resamples, rng=rng)
-    mean = float(np.mean(observed))
-    return Estimate(
-        n=len(observed),
-        n_rows=len(observed),
-        estimate=mean,
-        test=HypothesisTest(name="sign_flip", null=null, statistic=mean - null, pvalue=float(pvalues[0])),
-        detail={"n_missing": n_missing, "is_exact": is_exact},
-        settings=settings,
         **common,
     )
 

@@ -7,7 +7,6 @@ serves every mean of a report as one matrix product. The cost does not grow with
 from analysis.stats.bootstrap._draws import (
     BLOCK,
     RESAMPLES,
-    bootstrap_ratios,
     monte_carlo_error,
     multinomial_weights,
     ratio_draws,
@@ -21,8 +20,6 @@ from analysis.stats.bootstrap._intervals import (
     percentile_interval,
 )
 from analysis.stats.bootstrap._means import (
-    bayesian_bootstrap_probability_above,
-    bootstrap_mean,
     posterior_probability_above,
     posterior_probability_estimate,
 )
@@ -30,10 +27,7 @@ from analysis.stats.bootstrap._means import (
 __all__ = [
     "BLOCK",
     "RESAMPLES",
-    "bayesian_bootstrap_probability_above",
     "bca_interval",
-    "bootstrap_mean",
-    "bootstrap_ratios",
     "unnormalised_dirichlet_weights",
     "bootstrap_ratio_interval",
     "leave_one_out_ratios",

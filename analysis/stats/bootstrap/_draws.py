@@ -110,47 +110,6 @@ def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[Fl
     return np.concatenate(draws)
 
 
-def bootstrap_ratios(sums: FloatArray, counts: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Resampled ratios sum(sums) / sum(counts).
-
-    Parameters
-    ----------
-    sums, counts : ndarray of float, shape (n_units,)
-        Each unit's part of the numerator and the denominator.
-    resamples : int
-        Number of resamples.
-    rng : numpy.random.Generator
-        Source of the random draws.
-
-    Returns
-    -------
-    ndarray of float, shape (resamples,)
-        The ratios. If many units are equal, only the number of each kind is drawn, so the cost does not grow with the
-        units.
-
-    Examples
-    --------
-    >>> draws = bootstrap_ratios(np.array([0.0, 1.0, 1.0, 0.0] * 50), np.ones(200), resamples=999, rng=np.random.default_rng(0))
-    >>> draws.shape, bool(abs(draws.std() - 0.5 / 200**0.5) < 0.003)
-    ((999,), True)
-    """
-    n_units = len(sums)
-    if np.all(counts == counts[0]):
-        kinds, times = np.unique(sums, return_counts=True)
-        denominators = np.full(len(kinds), counts[0])
-    else:
-        pairs, times = np.unique(np.stack([sums, counts], axis=1), axis=0, return_counts=True)
-        kinds, denominators = pairs[:, 0], pairs[:, 1]
-    if 2 * len(kinds) > n_units:
-        return ratio_draws(sums[:, None], counts[:, None], multinomial_weights(n_units, resamples, rng))[:, 0]
-    shares = times / n_units
-    drawn = (
-        rng.multinomial(n_units, shares, size=min(BLOCK, resamples - start)).astype(np.float64)
-        for start in range(0, resamples, BLOCK)
-    )
-    return ratio_draws(kinds[:, None], denominators[:, None], drawn)[:, 0]
-
-
 def monte_carlo_error(share: float, resamples: int) -> float:
     """Standard error of a share of resamples, sqrt(p (1 - p) / B).
 

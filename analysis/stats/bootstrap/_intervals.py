@@ -157,7 +157,7 @@ def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def bootstrap_ratio_interval(
-    estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, method: str, level: float
+    estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, level: float
 ) -> Interval | None:
     """Bootstrap interval of one ratio.
 
@@ -169,32 +169,21 @@ def bootstrap_ratio_interval(
         Resampled ratios.
     sums, counts : ndarray of float, shape (n_units,)
         Each unit's part of the numerator and the denominator, for the jackknife.
-    method : {"bca", "percentile"}
-        Kind of interval. BCa falls back to percentile if it is undefined.
     level : float
         Confidence level of the interval, between 0 and 1.
 
     Returns
     -------
     Interval or None
-        The interval; None if the draws are undefined or equal.
-
-    Raises
-    ------
-    ValueError
-        If `method` is not allowed.
+        The BCa interval, or the percentile interval if BCa is undefined; None if the draws are undefined or equal.
 
     Examples
     --------
-    >>> bootstrap_ratio_interval(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
+    >>> bootstrap_ratio_interval(1.0, np.ones(9), np.ones(3), np.ones(3), level=0.95) is None
     True
     """
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"method: {method!r} is neither bca nor percentile")
-    interval = None
-    if method == "bca":
-        is_counted = counts > 0
-        interval = bca_interval(estimate, draws, leave_one_out_ratios(sums[is_counted], counts[is_counted]), level)
+    is_counted = counts > 0
+    interval = bca_interval(estimate, draws, leave_one_out_ratios(sums[is_counted], counts[is_counted]), level)
     if interval is None:
         interval = percentile_interval(draws, level)
     if interval is None or interval.high - interval.low < MIN_SPREAD:

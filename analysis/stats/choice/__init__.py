@@ -18,7 +18,6 @@ from analysis.stats.choice._preference import (
     annotator_weighted_preference_share,
     choice_agreement,
     preference_share_difference_by_position,
-    study_replication_difference,
 )
 from analysis.stats.choice._strategies import (
     COUNTINGS,
@@ -42,6 +41,5 @@ __all__ = [
     "probabilities_from_labels",
     "preference_share_difference_by_position",
     "annotator_weighted_preference_share",
-    "study_replication_difference",
     "effort_from_resampled_labels",
 ]

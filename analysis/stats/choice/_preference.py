@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import agreement, basic, clusters, equivalence
+from analysis.stats import agreement, basic, clusters
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
@@ -235,61 +235,6 @@ def annotator_weighted_preference_share(
         return result
     by_label = clusters.clustered_mean(observed, annotator_codes, analysis=f"{analysis}.label_weighted", **common)
     return replace(result, sensitivity=(*result.sensitivity, by_label))
-
-
-def study_replication_difference(
-    chose_a: npt.ArrayLike,
-    is_second: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    *,
-    margin: float | None = None,
-    level: float = 0.95,
-    analysis: str = "choice.repetition",
-    unit: str = "annotator",
-) -> Estimate:
-    """Share of A in a repetition of the study minus the share in the study.
-
-    Parameters
-    ----------
-    chose_a : array_like, shape (n_rows,)
-        1 if A was chosen, 0 if B was chosen, NaN without a label.
-    is_second : array_like, shape (n_rows,)
-        1 for rows of the repetition, 0 for rows of the study.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator. Annotators of both count once.
-    margin : float, optional
-        Equivalence margin for TOST among the sensitivities.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    Estimate
-        The difference. Only the TOST within `margin` can show that a result was repeated.
-
-    Notes
-    -----
-    The slope of a linear probability model; the covariance leaves out one annotator at a time (CV3).
-
-    Examples
-    --------
-    >>> result = study_replication_difference([1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4])
-    >>> result.estimate, result.n
-    (-0.25, 4)
-    """
-    rows = _Halves.from_arrays(chose_a, is_second, annotators, "is_second")
-    common = rows.common(analysis, "share of A in the repetition minus share of A before", unit, level)
-    common["settings"]["margin"] = margin
-    if rows.is_one_sided:
-        return Estimate(status="no_data", reason="one of the two has no label", **common)
-    of_second, of_first = rows.shares
-    result = rows.difference(level, {**common, "detail": {"share_second": of_second, "share_first": of_first}})
-    if margin is None or result.status != "ok":
-        return result
-    tost = equivalence.equivalence_test_of_estimate(result, null=0.0, margin=margin, significance=1 - level)
-    return result if tost is None else replace(result, sensitivity=(tost,))
 
 
 @dataclass(frozen=True, slots=True)

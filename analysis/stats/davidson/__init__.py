@@ -13,26 +13,18 @@ References: Davidson 1970, On extending the Bradley-Terry model to accommodate t
 need no check.
 """
 
-from analysis.stats.davidson._bootstrap import ResampledComparison, bradley_terry_bootstrap, davidson_bootstrap
 from analysis.stats.davidson._comparison import (
     PairedComparison,
     bradley_terry_strengths,
-    fit_bradley_terry_to_counts,
     fit_davidson,
-    fit_davidson_to_counts,
 )
 from analysis.stats.davidson._ratings import PairedRatings, paired_ratings, paired_ratings_by_category
 
 __all__ = [
     "PairedComparison",
     "PairedRatings",
-    "ResampledComparison",
-    "bradley_terry_bootstrap",
-    "fit_bradley_terry_to_counts",
     "bradley_terry_strengths",
     "fit_davidson",
-    "davidson_bootstrap",
-    "fit_davidson_to_counts",
     "paired_ratings",
     "paired_ratings_by_category",
 ]

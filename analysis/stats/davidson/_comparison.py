@@ -1,13 +1,15 @@
 """Fitted models of paired comparisons."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic, clusters
+from analysis.stats import clusters
 from analysis.stats.arrays import FloatArray, validate_level
 from analysis.stats.bradley_terry import connected_components
 from analysis.stats.davidson._labels import PairedComparisonLabels
@@ -15,7 +17,7 @@ from analysis.stats.davidson._model import (
     FittedModel,
     PairCounts,
     checked_square_counts,
-    fit_parameters_by_table,
+    find_maximum,
     fit_win_and_tie_table,
 )
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
@@ -28,25 +30,19 @@ RIDGE = 0.5
 class PairedComparison(Record):
     """A fitted model of K systems.
 
-    `strengths` (log-odds, sum 0) has one Estimate per system; `tie` is that of nu (None for a model without ties).
-    `covariance` (K, K) is that of the strengths (over annotators, for labels in rows). `probabilities` (K, K) are the fitted P[row beats column],
-    `tie_probabilities` those of a tie. `residuals` (K, K) are (observed - expected) / standard error of the row's mean
-    score against the column (a win counts 1, a tie 1/2), NaN if a pair has no labels. `components` are the groups of
-    systems connected by comparisons: rank systems only within one.
+    `strengths` (log-odds, sum 0) has one Estimate per system; `tie` is that of nu. `probabilities` (K, K) are the
+    fitted P[row beats column], `tie_probabilities` those of a tie. `components` are the groups of systems connected by
+    comparisons: rank systems only within one.
     """
 
     status: str
     reason: str
     strengths: tuple[Estimate, ...]
-    tie: Estimate | None
-    covariance: FloatArray
+    tie: Estimate
     probabilities: FloatArray
     tie_probabilities: FloatArray
-    residuals: FloatArray
-    log_likelihood: float | None
     components: tuple[tuple[int, ...], ...]
     level: float
-    _everything: FloatArray
     _spread: clusters.ModelSpread | None
     _common: dict[str, Any]
 
@@ -57,7 +53,16 @@ class PairedComparison(Record):
             return Estimate(status=self.status, reason=self.reason, **common)
         contrast = np.zeros(len(self.strengths) + 1)
         contrast[x], contrast[y] = 1.0, -1.0
-        return _wald(value, contrast, common.pop("estimand"), self, common, null=0.0)
+        return _wald(
+            value,
+            contrast,
+            status=self.status,
+            reason=self.reason,
+            spread=self._spread,
+            level=self.level,
+            null=0.0,
+            common=common,
+        )
 
 
 def strength_difference_and_fields(
@@ -132,7 +137,7 @@ def fit_davidson(
         "settings": {"model": "davidson", "level": level, "covariance": "cv3"},
         "warnings": (),
     }
-    return _fitted(wins, ties, labels, level, common, with_ties=True)
+    return _fitted(wins, ties, labels, level, common)
 
 
 def _spread(fit: FittedModel, labels: PairedComparisonLabels, unit: str) -> clusters.ModelSpread:
@@ -165,71 +170,10 @@ def _outer(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatA
     return np.asarray(first[:, :, None] * second[:, None, :] * weights[:, None, None])
 
 
-def fit_davidson_to_counts(
-    wins: npt.ArrayLike,
-    ties: npt.ArrayLike,
-    *,
-    level: float = 0.95,
-    analysis: str = "choice.davidson",
-    unit: str = "label",
-    mode_label: str = "recommended",
-) -> PairedComparison:
-    """Davidson's model from tables of counts, for independent labels.
-
-    Parameters
-    ----------
-    wins, ties : array_like, shape (K, K)
-        How often the row was preferred to the column, and how often neither was (symmetric).
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    analysis, unit, mode_label : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    PairedComparison
-        The fit, with the inverse information as covariance and the normal distribution. It is valid only if each
-        annotator gave one label; otherwise use `fit_davidson`.
-
-    Examples
-    --------
-    >>> fit = fit_davidson_to_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
-    >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
-    (-0.850905, 0.624374, -67.73516)
-    """
-    won, tied = checked_square_counts(wins, "wins"), checked_square_counts(ties, "ties")
-    if tied.shape != won.shape:
-        raise ValueError(f"ties: shape {tied.shape} where wins has {won.shape}")
-    if not np.array_equal(tied, tied.T):
-        raise ValueError("ties: not symmetric")
-    return _of_counts(won, tied, "davidson", level, analysis, unit, mode_label)
-
-
-def fit_bradley_terry_to_counts(
-    wins: npt.ArrayLike,
-    *,
-    level: float = 0.95,
-    analysis: str = "choice.bradley_terry",
-    unit: str = "label",
-    mode_label: str = "recommended",
-) -> PairedComparison:
-    """Bradley and Terry's model from a table of wins, for independent labels.
-
-    `wins` (K, K) counts how often the row was preferred to the column; halves are allowed for split ties. For labels
-    that share annotators use `bradley_terry.fractional_bradley_terry`.
-
-    >>> fit = fit_bradley_terry_to_counts([[0, 30], [10, 0]])
-    >>> round(fit.difference(0, 1).estimate, 6), round(fit.difference(0, 1).detail["se"], 6)
-    (1.098612, 0.365148)
-    """
-    won = checked_square_counts(wins, "wins")
-    return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode_label)
-
-
 def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
-    """Return the strengths (K,) of `fit_bradley_terry_to_counts` alone, to fit many tables fast.
+    """Return the strengths (K,) of Bradley and Terry's model, log-odds with sum 0; None if there is no estimate.
 
-    None if there is no estimate; `fit_bradley_terry_to_counts` gives the reason.
+    `wins` (K, K) counts how often the row was preferred to the column.
 
     >>> bradley_terry_strengths([[0, 30], [10, 0]]).round(6).tolist()
     [0.549306, -0.549306]
@@ -237,37 +181,18 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     True
     """
     won = checked_square_counts(wins, "wins")
-    strengths = fit_parameters_by_table(PairCounts.from_tables(won[None], np.zeros((1, *won.shape))))[0, :-1]
-    return None if len(won) < 2 or np.isnan(strengths).any() else np.asarray(strengths - np.mean(strengths))
-
-
-def _of_counts(
-    wins: FloatArray, ties: FloatArray, model: str, level: float, analysis: str, unit: str, mode: str
-) -> PairedComparison:
-    validate_level(level)
-    n = float(np.sum(wins) + np.sum(ties) / 2)
-    common: dict[str, Any] = {
-        "analysis": analysis,
-        "unit": unit,
-        "mode": mode,
-        "n": round(n),
-        "n_rows": round(n),
-        "settings": {"model": model, "level": level, "covariance": "information"},
-        "warnings": (),
-    }
-    return _fitted(wins, ties, None, level, common, with_ties=model == "davidson")
+    found = None if len(won) < 2 else find_maximum(PairCounts.from_tables(won, np.zeros_like(won)))
+    return None if found is None else np.asarray(found[:-1] - np.mean(found[:-1]))
 
 
 def _fitted(
     wins: FloatArray,
     ties: FloatArray,
-    labels: PairedComparisonLabels | None,
+    labels: PairedComparisonLabels,
     level: float,
     common: dict[str, Any],
-    *,
-    with_ties: bool,
 ) -> PairedComparison:
-    """Return the fit to the tables; `labels` are the rows behind them, None if each label counts as independent."""
+    """Return the fit to the tables; `labels` are the rows behind them."""
     n_systems = len(wins)
     n_labels = wins + wins.T + ties
     components = connected_components(n_labels > 0)
@@ -290,99 +215,70 @@ def _fitted(
             _undefined(status, reason, f"strength of system {system}", "strength", common)
             for system in range(n_systems)
         )
-        tie = _undefined(status, reason, "tie parameter nu", "tie", common) if with_ties else None
-        return PairedComparison(
-            status, reason, none, tie, empty, empty, empty, empty, None, components, level, empty, None, common
-        )
+        tie = _undefined(status, reason, "tie parameter nu", "tie", common)
+        return PairedComparison(status, reason, none, tie, empty, empty, components, level, None, common)
     won, tied = fit.won, fit.tied
-    everything, spread = np.full((n_systems + 1, n_systems + 1), np.nan), None
-    if status == "ok" and labels is not None:
-        spread = _spread(fit, labels, common["unit"])
-        everything = spread.annotators.covariance
-    elif status == "ok":
-        everything = fit.sum_zero_covariance()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = won + tied / 4 - (won + tied / 2) ** 2
-        observed = (wins + ties / 2) / n_labels
-        residuals = np.where(n_labels > 0, (observed - won - tied / 2) / np.sqrt(variance / n_labels), np.nan)
     off_diagonal = ~np.eye(n_systems, dtype=bool)
-    result = PairedComparison(
-        status=status,
-        reason=reason,
-        strengths=(),
-        tie=None,
-        covariance=np.asarray(everything[:n_systems, :n_systems]),
-        probabilities=np.where(off_diagonal, won, np.nan),
-        tie_probabilities=np.where(off_diagonal, tied, np.nan),
-        residuals=residuals,
-        log_likelihood=fit.log_likelihood if status == "ok" else None,
-        components=components,
-        level=level,
-        _everything=everything,
-        _spread=spread,
-        _common=common,
-    )
+    spread = _spread(fit, labels, common["unit"]) if status == "ok" else None
     named = {**common, "analysis": f"{common['analysis']}.strength"}
+    wald = partial(_wald, status=status, reason=reason, spread=spread, level=level)
     strengths = tuple(
-        _wald(
+        wald(
             float(fit.strengths[system]),
             np.arange(n_systems + 1) == system,
-            f"strength of system {system} (log-odds, sum zero)",
-            result,
-            named,
+            common={**named, "estimand": f"strength of system {system} (log-odds, sum zero)"},
         )
         for system in range(n_systems)
     )
-    tie = _tie(fit, result) if with_ties else None
-    return replace(result, strengths=strengths, tie=tie)
+    return PairedComparison(
+        status=status,
+        reason=reason,
+        strengths=strengths,
+        tie=_tie(fit, wald, common),
+        probabilities=np.where(off_diagonal, won, np.nan),
+        tie_probabilities=np.where(off_diagonal, tied, np.nan),
+        components=components,
+        level=level,
+        _spread=spread,
+        _common=common,
+    )
 
 
 def _wald(
     value: float,
     weights: npt.ArrayLike,
-    estimand: str,
-    result: PairedComparison,
-    common: dict[str, Any],
     *,
+    status: str,
+    reason: str,
+    spread: clusters.ModelSpread | None,
+    level: float,
     null: float | None = None,
+    common: dict[str, Any],
 ) -> Estimate:
-    """Return the estimate of strengths and log nu times `weights` (K + 1,)."""
-    contrast = np.asarray(weights, dtype=np.float64)
-    if result.status != "ok":
+    """Return the estimate of strengths and log nu times `weights` (K + 1,); `spread` is None without a maximum."""
+    if spread is None:
         warnings = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
-        return Estimate(
-            estimand=estimand,
-            status=result.status,
-            reason=result.reason,
-            estimate=value,
-            **{**common, "warnings": warnings},
-        )
-    if result._spread is not None:
-        return result._spread.estimate(value, contrast, level=result.level, null=null, estimand=estimand, **common)
-    se = math.sqrt(max(0.0, float(contrast @ result._everything @ contrast)))
-    return basic.wald_estimate(value, se, null=null, level=result.level, estimand=estimand, **common)
+        return Estimate(status=status, reason=reason, estimate=value, **{**common, "warnings": warnings})
+    return spread.estimate(value, np.asarray(weights, dtype=np.float64), level=level, null=null, **common)
 
 
-def _tie(fit: FittedModel, result: PairedComparison) -> Estimate:
-    common = {**result._common, "analysis": f"{result._common['analysis']}.tie"}
-    estimand = "tie parameter nu"
+def _tie(fit: FittedModel, wald: Callable[..., Estimate], common: dict[str, Any]) -> Estimate:
+    named = {**common, "analysis": f"{common['analysis']}.tie", "estimand": "tie parameter nu"}
     if fit.log_nu is None:
         reason = "no label was a tie, so nu lies at its edge"
-        return Estimate(estimand=estimand, status="separation", reason=reason, estimate=0.0, **common)
-    is_nu = np.arange(len(result._everything)) == len(result._everything) - 1
-    logarithm = _wald(fit.log_nu, is_nu, estimand, result, common)
-    nu = math.exp(fit.log_nu)
+        return Estimate(status="separation", reason=reason, estimate=0.0, **named)
+    n_systems = len(fit.strengths)
+    logarithm = wald(fit.log_nu, np.arange(n_systems + 1) == n_systems, common=named)
     interval = logarithm.interval
     if interval is not None:
         interval = Interval(interval.level, math.exp(interval.low), math.exp(interval.high), interval.method)
     return Estimate(
-        estimand=estimand,
         status=logarithm.status,
         reason=logarithm.reason,
-        estimate=nu,
+        estimate=math.exp(fit.log_nu),
         interval=interval,
         detail={"log_nu": fit.log_nu, "se_log_nu": logarithm.detail.get("se")},
-        **{**common, "warnings": logarithm.warnings, "settings": logarithm.settings},
+        **{**named, "warnings": logarithm.warnings, "settings": logarithm.settings},
     )
 
 

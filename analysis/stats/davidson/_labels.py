@@ -48,21 +48,10 @@ class PairedComparisonLabels:
 
     def win_and_tie_tables(self) -> tuple[FloatArray, FloatArray]:
         """Return the wins of the row over the column, and the ties (symmetric); both (K, K)."""
-        wins, ties = self._tables(np.zeros_like(self.annotators), 1)
-        return wins[0], ties[0]
-
-    def win_and_tie_tables_by_annotator(self) -> tuple[FloatArray, FloatArray]:
-        """Return the tables of wins and of ties of each annotator; both (G, K, K)."""
-        return self._tables(self.annotators, self.n_annotators)
-
-    def _tables(self, groups: IntArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
-        k = self.n_systems
-        is_tie = self.outcomes == 0.5
+        k, is_tie = self.n_systems, self.outcomes == 0.5
         winner, loser = (np.where(self.outcomes == side, self.first, self.second) for side in (1.0, 0.0))
-        size = 2 * k * k
-        cells = [(groups * size + winner * k + loser)[~is_tie]]
-        for row_system, other in ((self.first, self.second), (self.second, self.first)):
-            cells.append((groups * size + k * k + row_system * k + other)[is_tie])
-        counts = np.bincount(np.concatenate(cells), minlength=n_groups * size).astype(np.float64)
-        tables = counts.reshape(n_groups, 2, k, k)
-        return tables[:, 0], tables[:, 1]
+        wins, ties = (
+            np.bincount((rows * k + columns)[mask], minlength=k * k).astype(np.float64).reshape(k, k)
+            for rows, columns, mask in ((winner, loser, ~is_tie), (self.first, self.second, is_tie))
+        )
+        return wins, ties + ties.T

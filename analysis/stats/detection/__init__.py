@@ -30,7 +30,6 @@ from analysis.stats.detection._measures import (
     correct_count_histograms_by_n_items,
     detection_measures,
     measures_from_counts,
-    rating_histogram,
     signal_detection,
 )
 from analysis.stats.detection._signal import (
@@ -59,7 +58,6 @@ __all__ = [
     "score_correct_answers",
     "measures_from_counts",
     "random_criterion_d_prime",
-    "rating_histogram",
     "ratings_to_machine_answers",
     "correct_count_histograms_by_n_items",
     "marginal_d_prime",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray, binary_vector, label_codes, vector
-from analysis.stats.detection._answers import checked_answers_and_truths, checked_truths, ratings_to_machine_answers
+from analysis.stats.detection._answers import checked_answers_and_truths, ratings_to_machine_answers
 from analysis.stats.results import Record
 
 
@@ -332,47 +332,6 @@ def correct_count_histograms_by_n_items(correct: npt.ArrayLike, annotators: npt.
             }
         )
     return results
-
-
-def rating_histogram(
-    ratings: npt.ArrayLike, is_machine: npt.ArrayLike, points: tuple[float, ...] = (1, 2, 3, 4)
-) -> dict[str, list[int]]:
-    """Number of ratings at each point of the scale for machine and human texts, and of missing ratings.
-
-    Parameters
-    ----------
-    ratings : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    is_machine : array_like, shape (n_rows,)
-        1 for a machine text, 0 for a human text.
-    points : tuple[float, ...], default (1, 2, 3, 4)
-        Points of the scale.
-
-    Returns
-    -------
-    dict[str, list[int]]
-        The counts.
-
-    Raises
-    ------
-    ValueError
-        If a rating is not a point of the scale.
-
-    Examples
-    --------
-    >>> rating_histogram([1, 2, 4, 4, None], [0, 0, 1, 1, 1])
-    {'machine': [0, 0, 0, 2], 'human': [1, 1, 0, 0], 'missing': [1]}
-    """
-    array = vector(ratings, "ratings")
-    truths = checked_truths(is_machine, len(array))
-    strange = np.flatnonzero(~np.isnan(array) & ~np.isin(array, points))
-    if len(strange):
-        raise ValueError(f"ratings: row {int(strange[0])} is {array[strange[0]]:g}, no point of the scale")
-    return {
-        "machine": [int(np.sum((array == point) & (truths == 1))) for point in points],
-        "human": [int(np.sum((array == point) & (truths == 0))) for point in points],
-        "missing": [int(np.isnan(array).sum())],
-    }
 
 
 def _share(count: int, total: int) -> float | None:

@@ -10,11 +10,9 @@ Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 from analysis.stats.leaderboard._best_before import (
     alphas_of_submissions,
     compare_each_with_best_before,
-    compare_with_best_before,
 )
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
 from analysis.stats.leaderboard._days import day_effects
-from analysis.stats.leaderboard._differences import differences_from_reference_in_points, score_difference_in_points
 from analysis.stats.leaderboard._equating import AnchorCell, EquatedScores, equated_scores
 from analysis.stats.leaderboard._pilot import (
     DoubleLabels,
@@ -30,9 +28,9 @@ from analysis.stats.leaderboard._precision import (
     worst_case_se_in_points,
 )
 from analysis.stats.leaderboard._renewal import rows_of_samples
-from analysis.stats.leaderboard._rows import equal_item_weights, points_to_unit_scores
+from analysis.stats.leaderboard._rows import equal_item_weights
 from analysis.stats.leaderboard._scores import system_score_in_points
-from analysis.stats.leaderboard._stability import largest_day_score_difference_in_points, largest_difference
+from analysis.stats.leaderboard._stability import largest_difference
 
 __all__ = [
     "AnchorCell",
@@ -43,7 +41,6 @@ __all__ = [
     "Leaderboard",
     "alphas_of_submissions",
     "compare_each_with_best_before",
-    "compare_with_best_before",
     "day_effects",
     "design_effect",
     "double_label_share",
@@ -51,14 +48,10 @@ __all__ = [
     "precision_for_cost",
     "equated_scores",
     "equal_item_weights",
-    "score_difference_in_points",
-    "differences_from_reference_in_points",
     "unilabel_and_multilabel_spread_in_points",
     "largest_difference",
     "leaderboard",
-    "largest_day_score_difference_in_points",
     "system_score_in_points",
-    "points_to_unit_scores",
     "rows_of_samples",
     "worst_case_se_in_points",
 ]

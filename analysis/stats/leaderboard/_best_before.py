@@ -61,85 +61,6 @@ def alphas_of_submissions(was_better: Sequence[bool], *, alpha: float = 0.05) ->
     return np.array(levels)
 
 
-def compare_with_best_before(
-    values: npt.ArrayLike,
-    systems: npt.ArrayLike,
-    items: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    *,
-    new: object,
-    earlier: Sequence[Any],
-    alpha: float = 0.05,
-    rounds: npt.ArrayLike | None = None,
-    items_sampled: bool = True,
-    analysis: str = "leaderboard.better_than_best_before",
-    unit: str = "annotator",
-) -> Estimate:
-    """Difference of a new system from the best of all earlier ones, with a test that is valid although data chose it.
-
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Answers in 0..1; NaN is missing.
-    systems, items, annotators : array_like, shape (n_rows,)
-        Labels of each row's system, item and annotator.
-    new : object
-        The new system.
-    earlier : sequence
-        All systems submitted before it.
-    alpha : float, default 0.05
-        Significance level of this submission, from `alphas_of_submissions`.
-    rounds : array_like, shape (n_rows,), optional
-        Label of each row's round. Scores are equated first (`equated_scores`), and the standard errors include the error
-        of the link. Without it, all rows count as one round.
-    items_sampled : bool, default True
-        Whether the claim goes beyond the items of the study.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    Estimate
-        The new score minus the best earlier one. `detail["is_better"]` is the verdict: p <= alpha, which is the same as an
-        interval above 0. The interval has the level 1 - 2 alpha. `detail["best"]` is the earlier system with the highest
-        score, `detail["closest"]` the one that decides the p-value. No test with fewer than six annotators.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not allowed, or `new` is among `earlier`.
-
-    Notes
-    -----
-    The null hypothesis is that some earlier system is at least as good: a union. It is rejected if each one-sided t test
-    of new against an earlier system rejects at alpha, so p is the largest of their p-values (intersection-union test). To
-    be better than the truly best is to be better than all, so the choice of the best from the data costs nothing. A
-    simultaneous interval over the earlier systems is valid, too, but has less power: it also protects the claims that
-    nobody makes, about single earlier systems. The lower end is the smallest of the one-sided lower limits; the upper end
-    is the smallest upper limit at alpha / (number of earlier systems).
-
-    Standard errors are those of `ranks.score_spread`: paired by item, over annotators and items.
-
-    References
-    ----------
-    Berger 1982, Multiparameter hypothesis testing and acceptance sampling.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> systems, items, people = np.repeat(["a", "b", "c"], 60), np.tile(np.arange(60), 3), np.tile(np.arange(20), 9)
-    >>> values = np.clip(np.repeat([0.4, 0.5, 0.7], 60) + rng.normal(0, 0.1, 180), 0, 1)
-    >>> found = compare_with_best_before(values, systems, items, people, new="c", earlier=["a", "b"], alpha=0.01)
-    >>> found.detail["best"], found.detail["is_better"], found.interval.low > 0
-    ('b', True, True)
-    """
-    array = vector(values, "values")
-    validate_within_bounds(array, (0.0, 1.0), "values")
-    labels = np.asarray(systems)
-    linked = _linked_rows(array, labels, items, annotators, rounds, [new, *earlier], items_sampled, unit)
-    return _compare(linked, new, earlier, alpha=alpha, analysis=analysis, unit=unit)
-
-
 def compare_each_with_best_before(
     values: npt.ArrayLike,
     systems: npt.ArrayLike,
@@ -159,8 +80,10 @@ def compare_each_with_best_before(
 
     Parameters
     ----------
-    values, systems, items, annotators, rounds, items_sampled, analysis, unit
-        As in `compare_with_best_before`.
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
     new : sequence
         The new systems, in the order of their submission. Each is also compared with those before it.
     earlier : sequence
@@ -169,11 +92,41 @@ def compare_each_with_best_before(
         The verdicts on all submissions before them that were compared in this way.
     alpha : float, default 0.05
         Probability of any false claim over all submissions of the board (`alphas_of_submissions`).
+    rounds : array_like, shape (n_rows,), optional
+        Label of each row's round. Scores are equated first (`equated_scores`), and the standard errors include the error
+        of the link. Without it, all rows count as one round.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
     Returns
     -------
     tuple of Estimate
-        One for each new system. `settings["alpha"]` is its level.
+        One for each new system: its score minus the best earlier one. `settings["alpha"]` is its level.
+        `detail["is_better"]` is the verdict: p <= alpha, which is the same as an interval above 0. The interval has the
+        level 1 - 2 alpha. `detail["best"]` is the earlier system with the highest score, `detail["closest"]` the one that
+        decides the p-value. No test with fewer than six annotators.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, or a new system is among the earlier ones.
+
+    Notes
+    -----
+    The null hypothesis is that some earlier system is at least as good: a union. It is rejected if each one-sided t test
+    of new against an earlier system rejects at alpha, so p is the largest of their p-values (intersection-union test). To
+    be better than the truly best is to be better than all, so the choice of the best from the data costs nothing. A
+    simultaneous interval over the earlier systems is valid, too, but has less power: it also protects the claims that
+    nobody makes, about single earlier systems. The lower end is the smallest of the one-sided lower limits; the upper end
+    is the smallest upper limit at alpha / (number of earlier systems).
+
+    Standard errors are those of `ranks.score_spread`: paired by item, over annotators and items.
+
+    References
+    ----------
+    Berger 1982, Multiparameter hypothesis testing and acceptance sampling.
 
     Examples
     --------

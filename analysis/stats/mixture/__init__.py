@@ -8,8 +8,8 @@ output) and negative ones (an output of something else) have separate fits. Nois
 Reference: Genie (Khashabi et al. 2022), section 5 and appendix B.1.
 """
 
-from analysis.stats.mixture._boundaries import FlagBoundaries, cumulative_flag_probability, flag_boundaries
-from analysis.stats.mixture._fit import EM_CONCENTRATION, MixtureFit, fit_beta_mixture
+from analysis.stats.mixture._boundaries import FlagBoundaries, flag_boundaries
+from analysis.stats.mixture._fit import MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF_RULES,
     MODELS,
@@ -22,32 +22,24 @@ from analysis.stats.mixture._priors import (
 )
 from analysis.stats.mixture._screening import (
     Screening,
-    TestAnswerCounts,
-    count_test_answers_by_annotator_and_type,
     default_screening_model,
-    score_test_answers,
     screen_annotators_by_question_type,
 )
 
 __all__ = [
     "BetaMixture",
     "FlagBoundaries",
-    "EM_CONCENTRATION",
     "MODELS",
     "MixtureFit",
     "PRIORS",
     "CUTOFF_RULES",
     "Screening",
-    "TestAnswerCounts",
     "flag_boundaries",
     "not_best_class_posterior",
     "default_screening_model",
     "fit_beta_mixture",
-    "cumulative_flag_probability",
     "is_noisy",
     "noisy_annotator_posterior",
     "low_accuracy_posterior",
-    "score_test_answers",
     "screen_annotators_by_question_type",
-    "count_test_answers_by_annotator_and_type",
 ]

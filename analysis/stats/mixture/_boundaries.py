@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.stats.arrays import FloatArray
 from analysis.stats.mixture._priors import (
     CUTOFF,
     RATE_THRESHOLD,
-    ROUNDING,
     BetaMixture,
     is_noisy,
     noisy_annotator_posterior,
@@ -83,61 +81,3 @@ def flag_boundaries(
         at_most.append(first_free - 1 if first_free else None)
         irregular += [(int(count), n_questions) for count in right[first_free:][flagged[first_free:]]]
     return FlagBoundaries(tuple(int(n_questions) for n_questions in questions), tuple(at_most), tuple(irregular))
-
-
-def cumulative_flag_probability(
-    at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0
-) -> FloatArray:
-    """Exact probability that an annotator has been flagged after each question.
-
-    Parameters
-    ----------
-    at_most : sequence[int or None]
-        Boundary after each number of counted answers (`flag_boundaries` over 1..N).
-    accuracy : float
-        Probability of a correct answer.
-    skip_rate : float, default 0.0
-        Probability of a neutral answer, which is not counted.
-
-    Returns
-    -------
-    ndarray of float, shape (N,)
-        Probability of being flagged by the time of each question.
-
-    Raises
-    ------
-    ValueError
-        If the probabilities are not valid.
-
-    Notes
-    -----
-    A forward recursion over (counted, correct), without simulation error. Flagged on positive or negative questions:
-    1 - (1 - a)(1 - b).
-
-    Examples
-    --------
-    >>> table = flag_boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
-    >>> cumulative_flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
-    [0.372, 0.746]
-    """
-    if not (0 <= accuracy <= 1 and 0 <= skip_rate <= 1 and accuracy + skip_rate <= 1 + ROUNDING):
-        raise ValueError("accuracy: with skip_rate it must be a probability")
-    wrong = max(0.0, 1 - accuracy - skip_rate)
-    n = len(at_most)
-    alive = np.zeros((n + 1, n + 1))
-    alive[0, 0] = 1.0
-    stops = np.zeros((n + 1, n + 1), dtype=bool)
-    for n_questions, boundary in enumerate(at_most, start=1):
-        if boundary is not None:
-            stops[n_questions, : boundary + 1] = True
-    flagged = np.zeros(n)
-    total = 0.0
-    for n_questions in range(n):
-        step = skip_rate * alive
-        step[1:, :] += wrong * alive[:-1, :]
-        step[1:, 1:] += accuracy * alive[:-1, :-1]
-        total += float(step[stops].sum())
-        step[stops] = 0.0
-        alive = step
-        flagged[n_questions] = total
-    return flagged

@@ -19,8 +19,6 @@ PSEUDO_SUCCESSES = (19,) * 36 + (1, 1, 5, 10)
 PSEUDO_TRIALS = (20,) * 40
 MIN_CONCENTRATION = 0.1
 MAX_CONCENTRATION = 1000.0
-# The point at which the published EM algorithm stops on the pseudo-data; used as a cap for a similar fast fit.
-EM_CONCENTRATION = 5000.0
 MAX_LOGIT = 7.0
 # Total variation below which two components count as the same.
 SAME_DISTANCE = 0.01

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, validate_within_bounds, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray
 from analysis.stats.mixture._fit import MAX_CONCENTRATION, MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF,
@@ -22,20 +22,6 @@ from analysis.stats.results import MODES, Record, ResultWarning
 
 LEARNED_MIN_ANNOTATORS = 30
 LEARNED_MIN_QUESTIONS = 5
-QUESTION_TYPES = ("positive", "negative")
-
-
-@dataclass(frozen=True, slots=True)
-class TestAnswerCounts(Record):
-    """Test questions answered: `annotators` (labels, sorted), `successes` and `trials` (n, 2), `skipped` (n, 2).
-
-    The columns are positive and negative questions; a skipped answer is a neutral one that was not counted.
-    """
-
-    annotators: tuple[Any, ...]
-    successes: IntArray
-    trials: IntArray
-    skipped: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,97 +51,6 @@ class Screening(Record):
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "annotator"}
-
-
-def score_test_answers(
-    values: npt.ArrayLike, is_positive: npt.ArrayLike, *, midpoint: float = 0.5, neutral: str = "skip"
-) -> FloatArray:
-    """Score answers to test questions: 1 (correct), 0 (wrong) or NaN (not counted).
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Answers in 0..1 (converted Likert points); NaN is missing.
-    is_positive : array_like, shape (n,)
-        Whether the correct answer is above `midpoint`, otherwise below it.
-    midpoint : float, default 0.5
-        Answer that is neither.
-    neutral : {"skip", "wrong"}, default 'skip'
-        How an answer at the midpoint counts. The paper does not say.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The scores.
-
-    Raises
-    ------
-    ValueError
-        If `neutral` is not allowed or the lengths differ.
-
-    Examples
-    --------
-    >>> score_test_answers([0.75, 0.5, 0.25], [True, True, False]).tolist()
-    [1.0, nan, 1.0]
-    """
-    if neutral not in ("skip", "wrong"):
-        raise ValueError(f"neutral: {neutral!r} is neither skip nor wrong")
-    answers = vector(values, "values")
-    validate_within_bounds(answers, (0.0, 1.0), "values")
-    positive = np.asarray(is_positive)
-    if positive.shape != answers.shape or positive.dtype != bool:
-        raise ValueError(f"is_positive: {len(answers)} truth values are needed")
-    right = np.where(positive, answers > midpoint, answers < midpoint).astype(np.float64)
-    right[np.isnan(answers)] = np.nan
-    if neutral == "skip":
-        right[answers == midpoint] = np.nan
-    return right
-
-
-def count_test_answers_by_annotator_and_type(
-    values: npt.ArrayLike,
-    is_positive: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    *,
-    midpoint: float = 0.5,
-    neutral: str = "skip",
-) -> TestAnswerCounts:
-    """Count correct and counted answers of each annotator, by type of question.
-
-    Parameters
-    ----------
-    values, is_positive : array_like, shape (n,)
-        As in `score_test_answers`.
-    annotators : array_like, shape (n,)
-        Label of each row's annotator.
-    midpoint, neutral : float, optional
-        As in `score_test_answers`.
-
-    Returns
-    -------
-    TestAnswerCounts
-        The counts.
-
-    Examples
-    --------
-    >>> counted = count_test_answers_by_annotator_and_type([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
-    >>> counted.successes.tolist(), counted.trials.tolist(), counted.skipped.tolist()
-    ([[1, 1], [0, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]])
-    """
-    right = score_test_answers(values, is_positive, midpoint=midpoint, neutral=neutral)
-    positions, n = label_codes(np.asarray(annotators), "annotators", len(right))
-    cell = 2 * positions + np.where(np.asarray(is_positive, dtype=bool), 0, 1)
-    counted, is_given = ~np.isnan(right), ~np.isnan(vector(values, "values"))
-
-    def table(chosen: BoolArray) -> IntArray:
-        return np.asarray(np.bincount(cell[chosen], minlength=2 * n).reshape(n, 2), dtype=np.int64)
-
-    return TestAnswerCounts(
-        annotators=tuple(np.unique(np.asarray(annotators)).tolist()),
-        successes=table(right == 1),
-        trials=table(counted),
-        skipped=table(is_given & ~counted),
-    )
 
 
 def default_screening_model(trials: npt.ArrayLike) -> str:
@@ -198,7 +93,7 @@ def screen_annotators_by_question_type(
     Parameters
     ----------
     successes, trials : array_like, shape (n, 2)
-        Correct and counted answers by type of question, see `count_test_answers_by_annotator_and_type`.
+        Correct and counted answers by type of question.
     rng : numpy.random.Generator
         Source of the random draws.
     model : str, optional

@@ -192,8 +192,9 @@ def adjust_detectable_difference(estimate: Estimate, family: Family, *, signific
     Examples
     --------
     >>> import numpy as np
-    >>> from analysis.stats.spa import pair_preference_recommended
-    >>> pair = pair_preference_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), sensitivity_resamples=99)
+    >>> from analysis.stats.spa import pair_preferences_recommended
+    >>> xy, yx, rng = [[70], [80], [65], [30]] * 9, [[30], [25], [45], [20]] * 9, np.random.default_rng(0)
+    >>> pair = pair_preferences_recommended(xy, yx, pair_names=["a"], rng=rng, sensitivity_resamples=99)["a"]
     >>> of_five = adjust_detectable_difference(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
     >>> [round(one.detail["detectable_difference"], 3) for one in (pair, of_five)]
     [0.043, 0.053]

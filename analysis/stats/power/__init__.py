@@ -4,7 +4,7 @@ Observed power, at the effect that was found, depends only on the p-value and ad
 effect that this n can detect instead.
 """
 
-from analysis.stats.power._anova import anova_detectable_effect, anova_power, cohen_f, n_per_group_for_anova
+from analysis.stats.power._anova import anova_detectable_effect, anova_power, n_per_group_for_anova
 from analysis.stats.power._means import (
     equivalence_power,
     n_for_equivalence,
@@ -35,7 +35,6 @@ from analysis.stats.power._two_samples import (
 __all__ = [
     "anova_detectable_effect",
     "anova_power",
-    "cohen_f",
     "t_test_detectable_difference",
     "equivalence_power",
     "n_per_group_for_anova",

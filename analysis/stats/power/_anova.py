@@ -11,40 +11,6 @@ from analysis.stats.power._means import power_from_tails
 from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 
 
-def cohen_f(means: Sequence[float], sizes: Sequence[int], *, sd: float) -> float:
-    """Cohen's f of true group means: sqrt(sum n_g (mean_g - mean)^2 / N) / sd.
-
-    Parameters
-    ----------
-    means, sizes : array_like, shape (n_groups,)
-        True means, and numbers of units.
-    sd : float
-        Standard deviation within groups.
-
-    Returns
-    -------
-    float
-        The effect size; the grand mean is weighted by size.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or `sd` is not positive.
-
-    Examples
-    --------
-    >>> round(cohen_f([0.50, 0.53, 0.56], [130, 130, 130], sd=0.224), 4)
-    0.1094
-    """
-    centres, counts = vector(means, "means"), vector(sizes, "sizes")
-    if centres.shape != counts.shape:
-        raise ValueError(f"sizes: {len(counts)} groups where means has {len(centres)}")
-    if not (math.isfinite(sd) and sd > 0):
-        raise ValueError(f"sd: {sd!r} is not a positive number")
-    shares = counts / np.sum(counts)
-    return math.sqrt(float(shares @ (centres - shares @ centres) ** 2)) / sd
-
-
 def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.05) -> float:
     """Power of the one-way analysis of variance.
 

@@ -21,7 +21,6 @@ from analysis.stats.ratings._scales import (
     ZScores,
     expected_utility,
     rescale_to_references,
-    scale_usage_by_annotator,
     z_scores_by_annotator,
 )
 
@@ -38,6 +37,5 @@ __all__ = [
     "sign_and_wilcoxon_tests",
     "rounding_reversal_guard",
     "probability_of_superiority",
-    "scale_usage_by_annotator",
     "z_scores_by_annotator",
 ]

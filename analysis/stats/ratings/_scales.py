@@ -1,6 +1,5 @@
 """Each annotator's use of the scale: standardisation, rescaling to references, and description."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from analysis.stats.arrays import (
     group_sums,
     label_codes,
     label_codes_where,
-    validate_within_bounds,
     vector,
 )
 from analysis.stats.results import Estimate, Record, ResultWarning
@@ -231,54 +229,6 @@ def expected_utility(
         warnings=(*result.warnings, *missing),
         settings={"level": level, "has_references": is_rescaled},
     )
-
-
-def scale_usage_by_annotator(
-    values: npt.ArrayLike, annotators: npt.ArrayLike, *, scale: tuple[float, float]
-) -> list[Mapping[str, Any]]:
-    """Describe how each annotator used the scale.
-
-    Parameters
-    ----------
-    values : array_like, shape (n_rows,)
-        Ratings; NaN is missing.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
-    scale : tuple[float, float]
-        Ends of the scale.
-
-    Returns
-    -------
-    list[mapping[str, Any]]
-        One mapping per annotator: n, mean, sd, share of the range, and the entropy of the answers in bits.
-
-    Notes
-    -----
-    Use it to look for straight-lining. It excludes no annotator.
-
-    Examples
-    --------
-    >>> scale_usage_by_annotator([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
-    1.0
-    """
-    array = vector(values, "values")
-    validate_within_bounds(array, scale, "values")
-    labels = np.asarray(annotators)
-    positions, n_annotators = label_codes(labels, "annotators", len(array))
-    rows: list[Mapping[str, Any]] = []
-    for number in range(n_annotators):
-        member = positions == number
-        observed = array[member & ~np.isnan(array)]
-        row: dict[str, Any] = {"annotator": labels[member][0].item(), "n": len(observed)}
-        if len(observed):
-            _, counts = np.unique(observed, return_counts=True)
-            shares = counts / len(observed)
-            row["mean"] = float(np.mean(observed))
-            row["sd"] = float(np.std(observed, ddof=1)) if len(observed) > 1 else None
-            row["used_range"] = float(np.ptp(observed)) / (scale[1] - scale[0])
-            row["entropy"] = float(-np.sum(shares * np.log2(shares))) + 0.0
-        rows.append(row)
-    return rows
 
 
 def _labels(labels: npt.NDArray[Any], positions: IntArray, codes: npt.NDArray[np.intp]) -> tuple[Any, ...]:

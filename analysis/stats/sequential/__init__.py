@@ -21,8 +21,6 @@ from analysis.stats.sequential._boundaries import (
     find_boundary_crossings,
     hoeffding_boundaries,
     hoeffding_radius,
-    stitched_boundaries,
-    stitched_radius,
 )
 from analysis.stats.sequential._paper import hoeffding_decision
 from analysis.stats.sequential._processes import (
@@ -56,6 +54,4 @@ __all__ = [
     "hoeffding_radius",
     "beta_binomial_log_e_values",
     "sequential_test",
-    "stitched_boundaries",
-    "stitched_radius",
 ]

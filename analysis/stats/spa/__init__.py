@@ -8,8 +8,8 @@ Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluatio
 """
 
 from analysis.stats.spa._answers import BOUNDS, combine_orders
-from analysis.stats.spa._exclusions import exclusion_effect_of_relative_rule, exclusion_effects_by_rule
-from analysis.stats.spa._pairs import pair_preference_paper, pair_preference_recommended, pair_preferences_recommended
+from analysis.stats.spa._exclusions import exclusion_effects_by_rule
+from analysis.stats.spa._pairs import pair_preference_paper, pair_preferences_recommended
 from analysis.stats.spa._symmetry import naming_order_effect
 from analysis.stats.spa._tau import TAU, TauFlags, gap_preference_correlation, tau_incoherence_flags
 
@@ -18,11 +18,9 @@ __all__ = [
     "TAU",
     "TauFlags",
     "exclusion_effects_by_rule",
-    "exclusion_effect_of_relative_rule",
     "combine_orders",
     "naming_order_effect",
     "pair_preference_paper",
-    "pair_preference_recommended",
     "pair_preferences_recommended",
     "gap_preference_correlation",
     "tau_incoherence_flags",

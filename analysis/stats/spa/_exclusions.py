@@ -1,13 +1,13 @@
 """The effect of an exclusion rule on an estimate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap
-from analysis.stats.arrays import FloatArray, IntArray, matrix, validate_level, vector
+from analysis.stats.arrays import FloatArray, matrix, validate_level
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -54,8 +54,8 @@ def exclusion_effects_by_rule(
     Notes
     -----
     Both means are computed in each resample of annotators, because those who remain are part of all. A t test would
-    treat the two groups as different people. Use this only for rules that judge annotators by their own answers; for
-    the others use `exclusion_effect_of_relative_rule`.
+    treat the two groups as different people. A rule whose limit depends on other annotators (`too_fast`) counts as applied: its
+    limit is not found again in each resample.
 
     Examples
     --------
@@ -98,82 +98,6 @@ def exclusion_effects_by_rule(
                 settings={"rule": rule, "level": level, "resamples": resamples},
             )
     return results
-
-
-def exclusion_effect_of_relative_rule(
-    values: npt.ArrayLike,
-    rule: Callable[[IntArray], npt.ArrayLike],
-    *,
-    rule_name: str,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    resamples: int = 999,
-    analysis: str = "spa.before_after",
-    unit: str = "annotator",
-) -> Estimate:
-    """Effect of an exclusion rule that compares annotators with each other, applied again in each resample.
-
-    Parameters
-    ----------
-    values : array_like, shape (n_annotators,)
-        One value per annotator; NaN is missing.
-    rule : callable[[ndarray of int], array_like]
-        Takes the row numbers of the annotators in a sample, shape (k,), with repetitions. Returns a boolean array
-        (k,) that is True for those who remain.
-    rule_name : str
-        Name of the rule.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    level : float, default 0.95
-        Confidence level of the interval, between 0 and 1.
-    resamples : int, default 999
-        Number of resamples.
-    analysis, unit : str, optional
-        Labels that are copied to the record.
-
-    Returns
-    -------
-    Estimate
-        Mean after minus mean before, with a bootstrap interval.
-
-    Raises
-    ------
-    ValueError
-        If the rule returns an array of another shape.
-
-    Examples
-    --------
-    >>> scores = np.array([0.2, 0.6, 0.7, 0.65])
-    >>> result = exclusion_effect_of_relative_rule(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
-    ...                                rule_name="outlier", rng=np.random.default_rng(0))
-    >>> round(result.estimate, 4)
-    0.1125
-    """
-    validate_level(level)
-    array = vector(values, "values")
-    n_annotators = len(array)
-
-    def parts(rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        mask = np.asarray(rule(rows), dtype=np.bool_)
-        if mask.shape != rows.shape:
-            raise ValueError(f"rule: {rule_name} returned shape {mask.shape} for {len(rows)} annotators")
-        chosen = array[rows]
-        is_observed = ~np.isnan(chosen)
-        kept = is_observed & mask
-        return (
-            np.array([chosen[is_observed].sum(), chosen[kept].sum()]),
-            np.array([is_observed.sum(), kept.sum()], dtype=np.float64),
-        )
-
-    sums, counts = parts(np.arange(n_annotators))
-    draws = np.empty(resamples if n_annotators else 0)
-    for number in range(len(draws)):
-        some_sums, some_counts = parts(rng.integers(0, n_annotators, size=n_annotators))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            before, after = some_sums / some_counts
-        draws[number] = after - before
-    settings = {"rule": rule_name, "level": level, "resamples": resamples}
-    return _change(sums, counts, draws, analysis=analysis, unit=unit, settings=settings)
 
 
 def _change(

@@ -81,53 +81,6 @@ def pair_preference_paper(
     return replace(result, warnings=(*result.warnings, biased))
 
 
-def pair_preference_recommended(
-    annotator_xy_percent: npt.ArrayLike,
-    annotator_yx_percent: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    batches: npt.ArrayLike | None = None,
-    **options: Any,
-) -> Estimate:
-    """The recommended estimate for one pair; see `pair_preferences_recommended`.
-
-    Parameters
-    ----------
-    annotator_xy_percent, annotator_yx_percent : array_like, shape (n,)
-        Answers on 0..100 with x (or y) named first; NaN is missing.
-    rng : numpy.random.Generator
-        Source of the random draws.
-    batches : array_like, shape (n,), optional
-        Label of each annotator's batch, or of its group.
-    **options : Any
-        Other arguments of `pair_preferences_recommended`.
-
-    Returns
-    -------
-    Estimate
-        The estimate of the pair.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    Examples
-    --------
-    >>> xy, yx = [70, 80, 65, 30, 75, 60], [30, 25, 45, 20, 35, 40]
-    >>> result = pair_preference_recommended(xy, yx, rng=np.random.default_rng(0), sensitivity_resamples=999)
-    >>> round(result.estimate, 5), round(result.pvalue, 4)
-    (0.65417, 0.0065)
-    """
-    xy, yx = vector(annotator_xy_percent, "xy_percent"), vector(annotator_yx_percent, "yx_percent")
-    if xy.shape != yx.shape:
-        raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
-    estimates = pair_preferences_recommended(
-        xy[:, None], yx[:, None], pair_names=["pair"], batches=batches, rng=rng, **options
-    )
-    return estimates["pair"]
-
-
 def pair_preferences_recommended(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,

@@ -39,9 +39,7 @@ class Resamples:
             )
             flip = {"test": test, "detail": {"is_exact": self.is_exact}}
             ones = np.ones(n)
-            bca = bootstrap.bootstrap_ratio_interval(
-                mean, self.bootstrap[:, column], observed, ones, method="bca", level=level
-            )
+            bca = bootstrap.bootstrap_ratio_interval(mean, self.bootstrap[:, column], observed, ones, level=level)
             interval = {"interval": bca}
         posterior: Estimate
         estimand = "posterior probability that the mean exceeds 0.5"

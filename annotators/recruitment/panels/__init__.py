@@ -92,10 +92,6 @@ class PanelService:
 
     operations: frozenset[str] = frozenset()
 
-    def describe_account(self) -> str:
-        """Describe the account and its balance briefly, as proof that the secrets are right."""
-        raise NotImplementedError
-
     def funds(self) -> "Funds | None":
         """Return the account's available funds; None if the panel does not say."""
         return None
@@ -165,7 +161,6 @@ TOO_FAST = "too_fast"  # time for the whole study, compared with all others
 TOO_SLOW = "too_slow"
 NO_ANSWERS = "no_answers"
 OBSERVED = "seen"  # not measurable: a person describes what they saw
-EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)

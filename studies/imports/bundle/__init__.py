@@ -6,7 +6,7 @@ read strictly. Each message names the path of the fault, such as ``sections[1].q
 
 from .reading import create_draft_from_bundle, parse_bundle_json
 from .schema import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
-from .writing import bundle_text, serialize_bundle, write_bundle
+from .writing import bundle_text, serialize_bundle
 
 __all__ = [
     "MAX_BUNDLE_BYTES",
@@ -17,5 +17,4 @@ __all__ = [
     "bundle_text",
     "parse_bundle_json",
     "create_draft_from_bundle",
-    "write_bundle",
 ]

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -43,11 +43,6 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
 def bundle_text(study: Study) -> str:
     """Return the bundle as the text of a file."""
     return json.dumps(serialize_bundle(study), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def write_bundle(study: Study, file: IO[str]) -> None:
-    """Write the study to a text file (UTF-8). Raise BundleIncomplete if an image is missing."""
-    file.write(bundle_text(study))
 
 
 def _columns(row: models.Model, names: tuple[str, ...]) -> dict[str, Any]:

@@ -64,10 +64,6 @@ class PageSection:
     settings: Mapping[str, Any]
     questions: tuple[PageQuestion, ...]
 
-    def questions_by_key(self, *keys: str) -> list[PageQuestion]:
-        by_key = {question.key: question for question in self.questions}
-        return [by_key[key] for key in keys]
-
 
 @dataclass(frozen=True, slots=True)
 class Page:

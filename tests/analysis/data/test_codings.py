@@ -12,7 +12,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data.codings import CODING_COLUMNS, coding_rows_sha256_and_count
 from analysis.data.exports import csv_blocks, jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.selection import Selection
-from analysis.report.archive import write_archive
+from analysis.report.archive import archive_blocks
 from analysis.report.build import build_report
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study
@@ -98,8 +98,7 @@ def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_
 
 
 def test_the_archive_and_the_codebook_hold_them(study):
-    file = io.BytesIO()
-    write_archive(closed(study), file)
+    file = io.BytesIO(b"".join(archive_blocks(closed(study))))
     with zipfile.ZipFile(file) as archive:
         lines = archive.read("codings.csv").decode().splitlines()
         book, words = json.loads(archive.read("codebook.json")), archive.read("codebook.md").decode()

@@ -9,12 +9,12 @@ import pytest
 from analysis.protocols.blocks.sentences import population_phrase
 from analysis.protocols.spa import prompt_groups
 from analysis.protocols.spa.prompt_groups import group_batches_by_shared_prompts
-from analysis.stats import spa
 from studies.design.draw import DrawnBatch, DrawnItem, store_drawn_batches
 from studies.models import Batch, Output
 from tests.analysis.protocols.analysed import analysed, block
 from tests.analysis.protocols.stated import frame_of
 from tests.analysis.stats.draws import rng
+from tests.analysis.stats.pairs import one_pair
 from tests.builders import add_spa, draft_study
 
 PEOPLE = 12
@@ -102,6 +102,6 @@ def test_groups_keep_the_level_where_sets_that_overlap_do_not():
         by_set = first.repeat(2) + 0.3 * (second.repeat(2) + own)
         xy = np.clip(50 + by_set[sets] + draw.normal(0, 5, len(sets)), 0, 100)
         for name, labels in (("sets", sets), ("groups", sets // 2)):
-            found = spa.pair_preference_recommended(xy, 100 - xy, batches=labels, rng=rng(), sensitivity_resamples=9)
+            found = one_pair(xy, 100 - xy, batches=labels, rng=rng(), sensitivity_resamples=9)
             false[name] += found.pvalue < 0.05
     assert false["groups"] / runs <= 0.06 + 2 * math.sqrt(0.06 * 0.94 / runs) < false["sets"] / runs

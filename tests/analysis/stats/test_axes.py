@@ -6,63 +6,15 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import criteria as axes
-from analysis.stats import spa
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("axes")
 NAMES = ["interest", "coherence", "grammar"]
 
 
-def answers(seed=0, n=25, k=4):
-    rng = np.random.default_rng(seed)
-    return 5.0 * rng.integers(0, 21, (n, k)), 5.0 * rng.integers(0, 21, (n, k))
-
-
-def beside(xy, yx, names, **more):
-    return axes.preferences_overall_and_by_criterion(
-        xy, yx, question_names=names, rng=np.random.default_rng(0), sensitivity_resamples=199, **more
-    )
-
-
 def found_drivers(**more):
     settings = {"names": NAMES, **more}
     return axes.regress_overall_on_criteria(GOLDEN["overall"], GOLDEN["criteria"], GOLDEN["annotators"], **settings)
-
-
-def test_criteria_are_a_family_beside_the_overall_question():
-    xy, yx = answers()
-    found = beside(xy, yx, ["overall", *NAMES])
-    alone = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], rng=np.random.default_rng(0), sensitivity_resamples=199)
-    assert_allclose([found.overall.estimate, found.overall.pvalue], [alone.estimate, alone.pvalue])
-    assert found.overall.test.pvalue_adjusted is None and found.overall.analysis == "spa.criterion.overall"
-    assert list(found.criteria) == NAMES
-    pvalues = [stats.ttest_1samp(spa.combine_orders(xy[:, k], yx[:, k]), 0.5).pvalue for k in (1, 2, 3)]
-    assert_allclose([e.pvalue for e in found.criteria.values()], pvalues, atol=1e-12)
-    assert_allclose(min(e.test.pvalue_adjusted for e in found.criteria.values()), 3 * min(pvalues), atol=1e-12)
-    assert all("criterion" in estimate.estimand for estimate in found.criteria.values())
-    json.dumps(found.as_dict(), allow_nan=False)
-
-
-def test_criteria_are_never_averaged_into_an_overall_answer():
-    xy, yx = answers(k=3)
-    found = beside(xy, yx, NAMES)
-    assert found.overall.status == "not_applicable" and found.overall.estimate is None
-    assert "not averaged" in found.overall.reason
-    assert [name for name in dir(axes) if "average" in name or "mean" in name] == []
-
-
-def test_the_overall_answer_does_not_depend_on_the_criteria():
-    xy, yx = answers()
-    other_xy, other_yx = xy.copy(), yx.copy()
-    other_xy[:, 1:], other_yx[:, 1:] = 100, 0
-    first, second = (
-        beside(xy, yx, ["overall", *NAMES], tau=None),
-        beside(other_xy, other_yx, ["overall", *NAMES], tau=None),
-    )
-    assert first.overall == second.overall
-    grammar = second.criteria["grammar"]
-    assert (grammar.status, grammar.estimate, grammar.interval.high) == ("ok", 1.0, 1.0)
-    assert grammar.has_warning("betting_instead_of_t")
 
 
 def test_drivers_agree_with_the_reference_and_carry_no_test():

@@ -1,7 +1,6 @@
 """The paper's agents, its Table 3, and exact tables of sequential rules."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -11,8 +10,6 @@ from scipy import stats
 
 from analysis.stats import choice_simulation as simulation
 from analysis.stats.choice import Strategy, estimate_mean_labels_to_decision, item_decisions
-from analysis.stats.choice_simulation._agents import _votes
-from analysis.stats.results import json_safe
 from analysis.stats.sequential import (
     Boundaries,
     beta_binomial_boundaries,
@@ -20,41 +17,24 @@ from analysis.stats.sequential import (
     hoeffding_boundaries,
     sequential_test,
 )
+from tests.analysis.stats import agents as agents_of_paper
+from tests.analysis.stats.agents import DIFFICULTIES, STRATEGIES, Agents, new_agents, published_agents, simulated_effort
 from tests.analysis.stats.draws import rng
+from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("choice_simulation")
-STRATEGIES = dict(zip(("mv7", "mv5", "max3", "fixed", "one"), simulation.PAPER_STRATEGIES, strict=True))
-
-
+NAMES = dict(zip(("mv7", "mv5", "max3", "fixed", "one"), STRATEGIES, strict=True))
 SD = math.sqrt(0.1)
-
-
-def papers_agents(mu, capability_from=0.8, n=30_000, sd=SD):
-    """The published draw: one legacy stream, the capabilities first."""
-    stream = np.random.RandomState(21)
-    capabilities = stream.uniform(capability_from, 1, 100)
-    return simulation.Agents(capabilities, np.clip(stream.normal(mu, sd, 30_000), -1, 1)[:n])
 
 
 # Agents and laws
 
 
-def test_agents_are_drawn_as_described():
-    agents = simulation.draw_annotators_and_requests(0.25, 20_000, capability=(0.5, 1.0), n_workers=5000, rng=rng())
-    assert abs(agents.capabilities.mean() - 0.75) < 0.01 and agents.capabilities.min() >= 0.5
-    clipped = stats.truncnorm(-1.25 / math.sqrt(0.1), 0.75 / math.sqrt(0.1), 0.25, math.sqrt(0.1))
-    inside = agents.difficulties[np.abs(agents.difficulties) < 1]
-    assert stats.kstest(inside, clipped.cdf).pvalue > 0.01
-    assert np.mean(agents.difficulties == 1) > 0 and np.abs(agents.difficulties).max() == 1
-    narrow = simulation.draw_annotators_and_requests(0.25, 20_000, spread_kind="sd", rng=rng())
-    assert abs(narrow.difficulties.std() - 0.1) < 0.002
-
-
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_votes_are_those_of_all_groups_of_annotators(k):
     capabilities, difficulties = np.array([0.3, 0.6, 0.8, 0.9, 1.0, 0.7]), np.array([-1.0, -0.4, 0.0, 0.25, 1.0])
-    found = _votes(capabilities, difficulties, k)
+    found = agents_of_paper.votes(capabilities, difficulties, k)
     for column, difficulty in enumerate(difficulties):
         chances = (1 + capabilities * difficulty) / 2
         wanted, groups = np.zeros(k + 1), list(itertools.combinations(chances, k))
@@ -66,26 +46,25 @@ def test_votes_are_those_of_all_groups_of_annotators(k):
         assert_allclose(found[:, column], wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("replacement", [False, True])
-def test_max_three_follows_from_all_orders_of_annotators(replacement):
-    capabilities, difficulty = np.array([0.2, 0.9, 1.0, 0.6]), 0.7
-    chances = (1 + capabilities * difficulty) / 2
-    orders = list(itertools.product(chances, repeat=3) if replacement else itertools.permutations(chances, 3))
+@pytest.mark.parametrize("strategy", [Strategy("one"), Strategy("majority", 5), Strategy("max_three")])
+def test_a_final_answer_follows_from_all_series_of_votes(strategy):
+    chance, k = 0.7, strategy.max_labels_per_item
     wanted = np.zeros(3)
-    for first, second, third in orders:
-        split = first * (1 - second) + second * (1 - first)
-        wanted += np.array([first * second, split * third, split * (1 - third)]) / len(orders)
-    law = simulation.probabilities_from_agents(
-        simulation.Agents(capabilities, np.array([difficulty])), Strategy("max_three"), replacement=replacement
-    )
+    for series in itertools.product((0, 1), repeat=k):
+        weight = math.prod(chance if vote else 1 - chance for vote in series)
+        decided_by_third = strategy.name == "max_three" and series[0] != series[1]
+        if sum(series) * 2 > k:
+            wanted[1 if decided_by_third else 0] += weight
+        elif decided_by_third:
+            wanted[2] += weight
+    law = simulation.final_answer_probabilities(np.array([chance]), strategy)
     assert_allclose([law.a_at_once[0], law.a_by_third[0], law.b_by_third[0]], wanted, atol=1e-12)
 
 
 def test_swapping_the_systems_swaps_the_law():
-    capabilities, difficulties = rng(1).uniform(0.5, 1, 9), rng(2).uniform(-1, 1, 50)
+    chances = rng(2).uniform(0, 1, 50)
     for strategy in (Strategy("one"), Strategy("majority", 5), Strategy("max_three")):
-        straight = simulation.probabilities_from_agents(simulation.Agents(capabilities, difficulties), strategy)
-        swapped = simulation.probabilities_from_agents(simulation.Agents(capabilities, -difficulties), strategy)
+        straight, swapped = (simulation.final_answer_probabilities(p, strategy) for p in (chances, 1 - chances))
         total = straight.a_at_once + straight.a_by_third
         assert_allclose(total + swapped.a_at_once + swapped.a_by_third, 1, atol=1e-12)
 
@@ -116,20 +95,20 @@ def label_by_label(agents, strategy, rule, runs, draw):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_one_number_a_request_is_as_good_as_every_label(name):
-    agents = simulation.Agents(np.linspace(0.3, 1, 12), np.clip(rng(3).normal(0.4, 0.4, 60), -1, 1))
+    agents = Agents(np.linspace(0.3, 1, 12), np.clip(rng(3).normal(0.4, 0.4, 60), -1, 1))
     rule = hoeffding_boundaries(60, delta=0.05, sides="a")
     slow = label_by_label(agents, STRATEGIES[name], rule, 150, rng(4))
-    fast = simulation.simulate_effort_of_agents(agents, STRATEGIES[name], rule=rule, runs=4000, rng=rng(5)).n_labels
+    fast = simulated_effort(agents, STRATEGIES[name], rule=rule, runs=4000, rng=rng(5)).n_labels
     assert abs(slow.mean() - fast.mean()) < 3.5 * slow.std() * math.sqrt(1 / 150 + 1 / 4000)
 
 
 # Table 3
 
 
-def table_3(mu, capability_from=0.8, runs=1000, n=None, **options):
-    agents = papers_agents(mu, capability_from, n or simulation.PAPER_DIFFICULTIES[mu], **options)
+def table_3(mu, runs=1000, **options):
+    agents = published_agents(mu, **options)
     return {
-        name: simulation.simulate_effort_of_agents(agents, strategy, runs=runs, rng=rng(seed))
+        name: simulated_effort(agents, strategy, runs=runs, rng=rng(seed))
         for seed, (name, strategy) in enumerate(STRATEGIES.items())
     }
 
@@ -138,9 +117,9 @@ def check_table(mu, made, capability_from=0.8):
     for case in GOLDEN["table_3"]:
         if (case["mu"], case["capability_from"]) != (mu, capability_from):
             continue
-        found = estimate_mean_labels_to_decision(made[case["strategy"]], mode="paper", rng=rng())
+        found = estimate_mean_labels_to_decision(made[NAMES[case["strategy"]]], mode="paper", rng=rng())
         assert found.detail["share_decided"] == 1 and found.detail["share_a"] == 1
-        own = made[case["strategy"]].n_labels.std() / math.sqrt(found.n)
+        own = made[NAMES[case["strategy"]]].n_labels.std() / math.sqrt(found.n)
         for mean, (low, high) in (
             (case["mean"], case["interval_99"]),
             (case["published"][0], case["published"][1:]),
@@ -161,30 +140,30 @@ def test_table_3_comes_out_with_the_variance(mu, runs):
 def test_table_3_does_not_come_out_with_the_standard_deviation():
     narrow = table_3(0.25, sd=0.1)
     # Other draws of requests give 490 to 680 labels; published are 866 [841-888].
-    assert 450 < narrow["mv7"].n_labels.mean() < 700
+    assert 450 < narrow["7 Workers"].n_labels.mean() < 700
     with pytest.raises(AssertionError):
         check_table(0.25, narrow)
 
 
 def test_the_published_intervals_hold_one_draw_of_requests_fixed():
     # Other requests from the same distribution: their means lie many of the published intervals apart.
-    strategy, means = STRATEGIES["one"], []
+    strategy, means = STRATEGIES["One Worker"], []
     for seed in range(12):
-        agents = simulation.draw_annotators_and_requests(0.25, 1500, rng=rng(seed))
-        means.append(simulation.simulate_effort_of_agents(agents, strategy, runs=200, rng=rng(99)).n_labels.mean())
+        agents = new_agents(0.25, 1500, rng(seed))
+        means.append(simulated_effort(agents, strategy, runs=200, rng=rng(99)).n_labels.mean())
     _, low, high = next(
         case["published"] for case in GOLDEN["table_3"] if case["strategy"] == "one" and case["mu"] == 0.25
     )
     assert np.std(means) > 3 * (high - low) / 2 / stats.norm.ppf(0.995)
-    made = simulation.simulate_effort_of_agents(papers_agents(0.25, n=1500), strategy, runs=100, rng=rng())
+    made = simulated_effort(published_agents(0.25, n=1500), strategy, runs=100, rng=rng())
     assert estimate_mean_labels_to_decision(made, rng=rng()).has_warning("same_requests")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capability_from", [0.8, 0.5])
-@pytest.mark.parametrize("mu", simulation.PAPER_DIFFICULTIES)
+@pytest.mark.parametrize("mu", DIFFICULTIES)
 def test_tables_3_and_8_come_out_whole(mu, capability_from):
-    check_table(mu, table_3(mu, capability_from, n=30_000), capability_from)
+    check_table(mu, table_3(mu, capability_from=capability_from, n=30_000), capability_from)
 
 
 # Plans
@@ -202,23 +181,17 @@ def test_plans_are_made_for_every_strategy(name):
 def test_a_plan_of_one_label_an_item_is_the_exact_table():
     # New requests and annotators at every label make the labels independent, with one probability.
     rule = hoeffding_boundaries(1500, delta=0.01)
-    made = simulation.simulate_effort_of_new_agents(0.25, 1500, STRATEGIES["one"], rule=rule, runs=3000, rng=rng(2))
+    made = simulation.simulate_effort_of_new_agents(
+        0.25, 1500, STRATEGIES["One Worker"], rule=rule, runs=3000, rng=rng(2)
+    )
     edges = (np.array([-1.0, 1.0]) - 0.25) / SD
     cut, density = stats.norm.cdf(edges), stats.norm.pdf(edges)
     mean = 0.25 * (cut[1] - cut[0]) + SD * (density[0] - density[1]) - cut[0] + (1 - cut[1])
-    table = simulation.exact_verdict_probabilities((1 + 0.9 * mean) / 2, rule)
+    table = exact_verdict_probabilities((1 + 0.9 * mean) / 2, rule)
     assert abs(made.n_labels.mean() - table.mean_n) < 4 * made.n_labels.std() / math.sqrt(3000)
     assert not made.is_same_requests and not estimate_mean_labels_to_decision(made, rng=rng()).has_warning(
         "same_requests"
     )
-
-
-def test_the_rule_of_thumb_is_about_right():
-    # A single annotator answers for A with p = (1 + E c E d) / 2; the mean crosses about there.
-    agents = simulation.draw_annotators_and_requests(0.25, 3500, rng=rng(5))
-    p = float(simulation.probabilities_from_agents(agents, STRATEGIES["one"]).a_at_once.mean())
-    found = simulation.simulate_effort_of_agents(agents, STRATEGIES["one"], reading="first", rng=rng(6)).n_labels.mean()
-    assert abs(found / simulation.hoeffding_n_requests(p, delta=0.001) - 1) < 0.2
 
 
 # Exact tables
@@ -266,21 +239,20 @@ RULES = {
 @pytest.mark.parametrize("p", [0.5, 0.7])
 @pytest.mark.parametrize("name", RULES)
 def test_tables_agree_with_all_series(name, p):
-    table = simulation.exact_verdict_probabilities(p, RULES[name])
+    table = exact_verdict_probabilities(p, RULES[name])
     wanted, mean_n = enumerated(p, RULES[name], 12)
     for verdict, chance in wanted.items():
         assert_allclose(getattr(table, verdict)[-1], chance, atol=1e-12)
     assert_allclose(table.mean_n, mean_n, atol=1e-10)
     if name == "trivial":
         assert min(wanted.values()) > 0 or p == 0.5
-    json.dumps(json_safe(table.as_dict()), allow_nan=False)
 
 
 def test_tables_say_what_the_test_itself_does():
     # All series of eight labels through the sequential test, with a level so low that every verdict comes early.
     options = {"process": "beta_binomial", "level": 0.3, "margin": 0.25, "concentration": 40}
     rule = beta_binomial_boundaries(8, level=0.3, margin=0.25, concentration=40)
-    table = simulation.exact_verdict_probabilities(0.5, rule)
+    table = exact_verdict_probabilities(0.5, rule)
     verdicts = [sequential_test(series, **options).verdict for series in itertools.product((0, 1), repeat=8)]
     for verdict in ("a_better", "b_better", "equivalent", "different_but_trivial"):
         assert_allclose(getattr(table, verdict)[-1], verdicts.count(verdict) / 256, atol=1e-12)
@@ -288,14 +260,14 @@ def test_tables_say_what_the_test_itself_does():
 
 
 def errors(rule, n):
-    table = simulation.exact_verdict_probabilities(0.5, rule)
+    table = exact_verdict_probabilities(0.5, rule)
     return float(table.a_better[n - 1] + table.b_better[n - 1])
 
 
 @pytest.mark.parametrize(("delta", "at_500", "at_5000"), [(0.05, 0.1857, 0.2668), (0.01, 0.0366, 0.0598)])
 def test_the_published_rules_error_is_exactly_this(delta, at_500, at_5000):
     rule = hoeffding_boundaries(5000, delta=delta)
-    table = simulation.exact_verdict_probabilities(0.5, rule)
+    table = exact_verdict_probabilities(0.5, rule)
     error = table.a_better + table.b_better
     assert_allclose(error[[499, 4999]], [at_500, at_5000], atol=5e-5)
     # Twice delta is promised, once a side; and it goes on growing.
@@ -313,52 +285,35 @@ def test_the_anytime_rule_keeps_its_promise_at_every_n(alpha, concentration):
 
 def test_the_price_of_an_honest_rule_is_a_fifth_more_labels():
     for p, delta in ((0.6125, 0.01), (0.6125, 0.001)):
-        naive = simulation.exact_verdict_probabilities(p, hoeffding_boundaries(4000, delta=delta))
-        honest = simulation.exact_verdict_probabilities(p, beta_binomial_boundaries(4000, level=1 - 2 * delta))
+        naive = exact_verdict_probabilities(p, hoeffding_boundaries(4000, delta=delta))
+        honest = exact_verdict_probabilities(p, beta_binomial_boundaries(4000, level=1 - 2 * delta))
         assert naive.a_better[-1] > 0.99 and honest.a_better[-1] > 0.99
         assert 1.15 < honest.mean_n / naive.mean_n < 1.3
 
 
 def test_equivalence_is_found_and_seldom_wrongly():
     rule = beta_binomial_boundaries(5000, level=0.95, margin=0.1, concentration=50)
-    equal, edge = (simulation.exact_verdict_probabilities(p, rule) for p in (0.5, 0.6))
+    equal, edge = (exact_verdict_probabilities(p, rule) for p in (0.5, 0.6))
     assert equal.equivalent[-1] > 0.95 and equal.a_better[-1] + equal.b_better[-1] <= 0.05
     assert abs(equal.median_n - 216) <= 2
     assert edge.equivalent[-1] + edge.different_but_trivial[-1] <= 0.05
-    never = simulation.exact_verdict_probabilities(0.5, hoeffding_boundaries(50, delta=0.0001))
+    never = exact_verdict_probabilities(0.5, hoeffding_boundaries(50, delta=0.0001))
     assert never.median_n is None
 
 
 def test_bad_arguments_are_named():
-    agents, rule = simulation.Agents(np.array([0.9, 1.0]), np.zeros(5)), hoeffding_boundaries(4, delta=0.1)
-    one = Strategy("one")
+    rule, one = hoeffding_boundaries(4, delta=0.1), Strategy("one")
     for call, word in (
-        (lambda: simulation.draw_annotators_and_requests(0.2, 5, capability=(0.9, 0.8), rng=rng()), "capability"),
-        (lambda: simulation.draw_annotators_and_requests(0.2, 0, rng=rng()), "n_workers"),
-        (lambda: simulation.draw_annotators_and_requests(2, 5, rng=rng()), "mean_difficulty"),
-        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread=-1, rng=rng()), "spread"),
-        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread_kind="range", rng=rng()), "spread_kind"),
-        (lambda: simulation.probabilities_from_agents(agents, Strategy("majority", 3)), "capabilities: 2 annotators"),
-        (lambda: simulation.probabilities_from_agents(agents, Strategy("fixed")), "worker"),
-        (
-            lambda: simulation.probabilities_from_agents(simulation.Agents(np.array([2.0]), np.zeros(1)), one),
-            "capabilities",
-        ),
-        (
-            lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, 2.0)), one),
-            "difficulties",
-        ),
-        (lambda: simulation.simulate_effort_of_agents(agents, one, rule=rule, rng=rng()), "rule"),
         (lambda: simulation.simulate_effort_of_new_agents(0.2, 5, one, rule=rule, rng=rng()), "rule"),
         (
             lambda: simulation.simulate_effort_of_new_agents(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()),
             "capability",
         ),
-        (lambda: simulation.hoeffding_n_requests(0.5, delta=0.1), "p: 0.5"),
-        (lambda: simulation.exact_verdict_probabilities(1.2, rule), "p: 1.2"),
+        (lambda: simulation.simulate_effort_of_new_agents(2, 4, one, rule=rule, rng=rng()), "mean_difficulty"),
+        (lambda: simulation.simulate_effort_of_new_agents(0.2, 4, one, rule=rule, spread=-1, rng=rng()), "spread"),
         (
-            lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, np.nan)), one),
-            "without a number",
+            lambda: simulation.simulate_effort_of_new_agents(0.2, 4, one, rule=rule, spread_kind="range", rng=rng()),
+            "spread_kind",
         ),
     ):
         with pytest.raises(ValueError, match=word):

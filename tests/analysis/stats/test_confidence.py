@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import clusters, equivalence, spa
+from analysis.stats import clusters, equivalence
 from analysis.stats.confidence import BettingCurve, TCurve, betting_curve
 from tests.analysis.stats.draws import rng
+from tests.analysis.stats.pairs import one_pair
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 SCALES = ((0.0, 1.0), (-1.0, 1.0), (-4.0, 4.0), (1.0, 7.0), (0.1, 0.7), (-1 / 3, 2 / 3))
@@ -162,7 +163,7 @@ def test_all_parts_of_an_estimate_agree(is_two_way):
 
 
 def test_answers_of_one_who_differs_give_a_pvalue_and_an_interval_that_agree():
-    found = spa.pair_preference_recommended([55] * 11 + [60], [45] * 12, rng=rng())
+    found = one_pair([55] * 11 + [60], [45] * 12, rng=rng())
     assert found.settings["method"] == "betting" and found.test.name == "independent_units_betting"
     assert found.pvalue >= 0.05 and contains(found.interval, 0.5)
     [warning] = [warning for warning in found.warnings if warning.code == "betting_instead_of_t"]

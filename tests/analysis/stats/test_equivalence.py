@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from statsmodels.stats.weightstats import DescrStatsW
 
-from analysis.stats import basic, clusters, equivalence, spa
+from analysis.stats import basic, clusters, equivalence
 from analysis.stats.multiplicity import Family
 from tests.analysis.stats.golden import golden
+from tests.analysis.stats.pairs import one_pair
 
 GOLDEN = golden("equivalence")
 
@@ -47,7 +48,7 @@ def test_the_four_verdicts():
 
 def test_no_difference_found_is_not_equivalence():
     values = np.random.default_rng(1).normal(0.5, 0.3, 30)
-    pair = spa.pair_preference_recommended(
+    pair = one_pair(
         np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
     )
     judged = equivalence.adjust_and_add_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
@@ -58,7 +59,7 @@ def test_no_difference_found_is_not_equivalence():
 def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     rng = np.random.default_rng(2)
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
-    pair = spa.pair_preference_recommended(answers, 100 - answers, margin=0.05, rng=rng, sensitivity_resamples=99)
+    pair = one_pair(answers, 100 - answers, margin=0.05, rng=rng, sensitivity_resamples=99)
     assert 0.001 < pair.pvalue < 0.05
     alone = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
     crowded = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
@@ -90,9 +91,7 @@ def test_a_comparison_counts_with_the_larger_of_its_pvalues_while_another_is_adj
 
 
 def test_without_a_margin_there_is_no_word_for_no_difference():
-    pair = spa.pair_preference_recommended(
-        [40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), sensitivity_resamples=99
-    )
+    pair = one_pair([40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), sensitivity_resamples=99)
     assert equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
 
 

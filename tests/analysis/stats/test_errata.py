@@ -12,7 +12,6 @@ from scipy import stats
 from analysis.stats import (
     agreement,
     basic,
-    bootstrap,
     bradley_terry,
     choice,
     choice_simulation,
@@ -28,7 +27,10 @@ from analysis.stats import (
 )
 from analysis.stats.sequential import beta_binomial_boundaries, hoeffding_boundaries
 from tests.analysis.stats.draws import rng
+from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.analysis.stats.golden import golden
+from tests.analysis.stats.mixture.tables import cumulative_flag_probability
+from tests.analysis.stats.pairs import one_pair
 
 TABLE_1 = golden("spa")["table_1"]
 
@@ -53,8 +55,10 @@ def test_s1_one_minus_p_is_not_the_probability_of_being_better():
     # "At least 1 - alpha", section 5.2, step 4: .95 is claimed.
     assert better < 0.9
     # What we print under that name is called what it is, and is no p-value.
-    posterior = bootstrap.bayesian_bootstrap_probability_above(
-        draw.normal(0.56, 0.25, n), null=0.5, rng=draw, resamples=999
+    posterior = next(
+        one
+        for one in one_pair(*noisy_orders(draw, n, sd=0.25), rng=draw, sensitivity_resamples=99).sensitivity
+        if one.analysis.endswith(".bayesian_bootstrap")
     )
     assert posterior.test is None and posterior.estimand.startswith("posterior probability")
 
@@ -120,11 +124,11 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
     # Asked in both orders, the gain cancels; asked in one, the report says that it could not be told.
     second = np.clip(draw.normal(0.57, 0.15, 200), 0, 1)
     assert spa.pair_preference_paper(100 * first[:, 0]).pvalue < 0.001
-    both = spa.pair_preference_recommended(100 * first[:, 0], 100 * second, rng=draw, sensitivity_resamples=99)
+    both = one_pair(100 * first[:, 0], 100 * second, rng=draw, sensitivity_resamples=99)
     assert covers(both.interval, 0.5)
-    assert spa.pair_preference_recommended(
-        100 * first[:, 0], np.full(200, np.nan), rng=draw, sensitivity_resamples=99
-    ).has_warning("order_not_identified")
+    assert one_pair(100 * first[:, 0], np.full(200, np.nan), rng=draw, sensitivity_resamples=99).has_warning(
+        "order_not_identified"
+    )
 
 
 def test_n7_degrees_of_freedom_are_those_of_390_annotators():
@@ -161,7 +165,7 @@ def test_d9_a_bound_for_one_n_does_not_hold_at_every_n():
     # Two equal systems, looked at after every label up to 5,000: both errors computed, not simulated.
     errors = []
     for rule in (hoeffding_boundaries(5000, delta=0.05), beta_binomial_boundaries(5000, level=0.9)):
-        table = choice_simulation.exact_verdict_probabilities(0.5, rule)
+        table = exact_verdict_probabilities(0.5, rule)
         errors.append(float(table.a_better[-1] + table.b_better[-1]))
     assert errors[0] > 0.26 and errors[1] <= 0.1  # promised by both: .05 a side
 
@@ -240,21 +244,15 @@ def test_g12_the_class_model_lets_random_clickers_go_and_neutral_answers_need_a_
     flagged = {}
     for criterion in ("class", "rate"):
         table = mixture.flag_boundaries(mixture.PRIORS["fixed2"], range(1, 11), criterion=criterion)
-        once = mixture.cumulative_flag_probability(table.at_most, 0.4)[-1]
+        once = cumulative_flag_probability(table.at_most, 0.4)[-1]
         flagged[criterion] = 1 - (1 - once) ** 2
     assert flagged["class"] < 0.3 and flagged["rate"] > 0.85
     # "Binarised at .5" says nothing of an answer of .5: as wrong answers they make a careful annotator noisy.
-    answers, is_positive = [1, 1, 0.5, 0.5, 0.5, 0.5, 0.5], [True] * 7
-    counted = {
-        rule: mixture.count_test_answers_by_annotator_and_type(answers, is_positive, ["a"] * 7, neutral=rule)
-        for rule in ("skip", "wrong")
-    }
+    right, asked = {"skip": 2, "wrong": 2}, {"skip": 2, "wrong": 7}
     noisy = {
         rule: bool(
-            mixture.is_noisy(
-                mixture.low_accuracy_posterior(mixture.PRIORS["fixed2"], tally.successes[:, 0], tally.trials[:, 0])
-            )[0]
+            mixture.is_noisy(mixture.low_accuracy_posterior(mixture.PRIORS["fixed2"], [right[rule]], [asked[rule]]))[0]
         )
-        for rule, tally in counted.items()
+        for rule in ("skip", "wrong")
     }
     assert noisy == {"skip": False, "wrong": True}

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -127,7 +129,7 @@ def test_analysis_of_variance_agrees_with_statsmodels():
     assert power.n_per_group_for_anova(0.25, 3) == 53 and power.n_per_group_for_anova(0.25, 4) == 45
     assert_allclose(power.anova_power(power.anova_detectable_effect([20, 30, 40]), [20, 30, 40]), 0.8, atol=1e-8)
     # Two groups: the square of Student's t, whatever their sizes.
-    f = power.cohen_f([0.0, 0.6], [20, 50], sd=1.0)
+    f = math.sqrt(20 * 50) / 70 * 0.6
     assert_allclose(
         power.anova_power(f, [20, 50]), power.two_sample_t_test_power(0.6, 20, 50, variances="equal"), atol=1e-9
     )
@@ -231,7 +233,6 @@ def test_a_tail_that_is_not_a_number_counts_as_its_limit():
         (lambda: power.n_for_two_sample_t_test(0.0), "difference"),
         (lambda: power.n_for_two_sample_t_test(0.5, ratio=0), "ratio"),
         (lambda: power.anova_power(0.2, [5]), "sizes"),
-        (lambda: power.cohen_f([1, 2], [3], sd=1), "sizes"),
         (lambda: power.n_per_group_for_anova(0.0, 3), "effect"),
         (lambda: power.proportion_power(1.2, 10), "p: 1.2"),
         (lambda: power.proportion_power(0.5, 10, null=1), "null: 1"),

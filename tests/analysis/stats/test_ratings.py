@@ -297,16 +297,3 @@ def test_position_effect_edge_cases_are_statuses():
     assert ratings.rating_change_per_position([1, 2], [0, 1], ["a", "a"]).status == "n_lt_2"
     assert ratings.rating_change_per_position([1, 2, 3, 4], [0, 0, 0, 0], list("aabb")).status == "not_identified"
     assert ratings.rating_change_per_position([1, 2, 1, 2, 1, 2], [0, 1] * 3, list("aabbcc")).status == "zero_variance"
-
-
-def test_use_of_the_scale_describes_each_annotator():
-    rows = ratings.scale_usage_by_annotator([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
-    assert rows[0] == {
-        "annotator": "a",
-        "n": 4,
-        "mean": 3.0,
-        "sd": pytest.approx(2.3094),
-        "used_range": 1.0,
-        "entropy": 1.0,
-    }
-    assert (rows[1]["n"], rows[1]["sd"], rows[1]["entropy"]) == (3, 0.0, 0.0)

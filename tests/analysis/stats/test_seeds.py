@@ -20,13 +20,6 @@ def test_different_parts_never_share_a_seed(other):
     assert seeds.seed_hex("a", "b", "c") != seeds.seed_hex(*other)
 
 
-def test_children_are_independent_and_do_not_depend_on_how_many_were_asked():
-    sequence = seeds.seed_sequence("study")
-    two, five = seeds.spawn_generators(sequence, 2), seeds.spawn_generators(sequence, 5)
-    assert two[1].random() == five[1].random()
-    assert len({child.random() for child in seeds.spawn_generators(sequence, 5)}) == 5
-
-
 def test_the_hash_of_the_rows_knows_their_content_and_not_their_order():
     rows = [("b", 1, 0.5), ("a", None, 0.25), ("c", 1, 0.5)]
     assert seeds.unordered_rows_sha256(rows) == seeds.unordered_rows_sha256(rows[::-1])

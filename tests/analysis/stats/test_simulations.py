@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats import betting, bootstrap, choice_simulation, clusters, group_sequential, ratings
+from analysis.stats import betting, choice_simulation, clusters, ratings
 from analysis.stats.basic import one_sample_t_test, sign_flip_pvalues, wilcoxon
 from analysis.stats.choice import Strategy
 from analysis.stats.sequential import (
     beta_binomial_boundaries,
     find_boundary_crossings,
     hoeffding_boundaries,
-    stitched_boundaries,
 )
 from tests.analysis.stats import comparisons
-from tests.analysis.stats.draws import rng
+from tests.analysis.stats.draws import bca_of_mean, percentile_of_mean, rng
+from tests.analysis.stats.exact_verdicts import exact_verdict_probabilities
 from tests.analysis.stats.golden import golden
+from tests.analysis.stats.looks import first_rejection
 
 GOLDEN = golden("simulations")
 POINTS = np.array([0, 0.25, 0.5, 0.75, 1.0])
@@ -46,8 +47,6 @@ def rule_of(name, n_max):
     if kind.startswith("naive"):
         every = int(kind.partition("every")[2] or 1)
         return hoeffding_boundaries(n_max, delta=float(level), every=every)
-    if kind == "stitched_hoeffding":
-        return stitched_boundaries(n_max, level=1 - float(level))
     return beta_binomial_boundaries(n_max, level=1 - float(level), concentration=float(kind.partition("_a")[2]))
 
 
@@ -62,7 +61,7 @@ STOPPING = [(cell, rule) for cell, rules in GOLDEN["stopping"].items() for rule 
 def test_rules_stop_as_often_and_as_soon_as_in_the_simulation(cell, rule):
     found = GOLDEN["stopping"][cell][rule]
     p, _, n_max = cell.replace("H0", "p0.5").partition("_N")
-    table = choice_simulation.exact_verdict_probabilities(float(p[1:]), rule_of(rule, int(n_max)))
+    table = exact_verdict_probabilities(float(p[1:]), rule_of(rule, int(n_max)))
     decided = float(table.a_better[-1] + table.b_better[-1])
     runs = 20_000 if n_max == "500" else 6000 if cell.startswith("H0") else 1200
     # Ours has no simulation error, and says what theirs is.
@@ -80,7 +79,7 @@ def test_equivalence_is_concluded_as_often_as_in_the_simulation(cell):
     found = GOLDEN["equivalence"][cell]
     p, margin, concentration = (float(part.partition("=")[2]) for part in cell.split("|"))
     rule = beta_binomial_boundaries(10_000, level=0.95, margin=margin, concentration=concentration)
-    table = choice_simulation.exact_verdict_probabilities(p, rule)
+    table = exact_verdict_probabilities(p, rule)
     # They counted whichever came first of the sequence within the margin and the sequence without the null.
     equivalent = float(table.equivalent[-1] + table.different_but_trivial[-1])
     assert near(equivalent, found["equiv_first"], 10**9, THEIRS["equivalence"], allowed=5), equivalent
@@ -171,8 +170,8 @@ def test_intervals_of_means_cover_as_in_the_simulation(cell):
         values = draw.choice(POINTS, n, p=shares)
         by_t = one_sample_t_test(values, null=0.5, bounds=(0, 1), mode="paper")
         made = {"t": by_t.interval if by_t.status == "ok" else None}
-        for method in ("percentile", "bca"):
-            made[method] = bootstrap.bootstrap_mean(values, method=method, resamples=999, rng=draw).interval
+        made["percentile"] = percentile_of_mean(values, resamples=999, rng=draw)
+        made["bca"] = bca_of_mean(values, resamples=999, rng=draw)
         for method, interval in made.items():
             # A constant sample has no interval here; there it had one of no width, which missed.
             if interval is not None:
@@ -240,8 +239,8 @@ def clustered(values, who, what):
 
 
 def resampled(values, who, what, draw):
-    naive = bootstrap.bootstrap_mean(values, method="percentile", resamples=499, rng=draw)
-    return {"naive_boot": naive.interval, "pigeon": comparisons.pigeonhole(values, who, what, rng=draw)}
+    naive = percentile_of_mean(values, resamples=499, rng=draw)
+    return {"naive_boot": naive, "pigeon": comparisons.pigeonhole(values, who, what, rng=draw)}
 
 
 @pytest.mark.slow
@@ -334,7 +333,7 @@ def test_monitoring_costs_and_finds_what_it_did_in_the_simulation(mu):
         peeks = [one_sample_t_test(values[:n], null=0.5).pvalue for n in range(20, 201, 10)]
         rejected["t_peek_every10"] += min(peeks) < 0.05
         for name, shape in (("obf5", "obrien_fleming"), ("pocock5", "pocock")):
-            rejected[name] += group_sequential.group_sequential_test(values, looks, shape=shape).stopped_at is not None
+            rejected[name] += first_rejection(values, looks, shape=shape) is not None
         rejected["betting_every1"] += betting.log_wealth(values, 0.5).max() >= math.log(20)
     for name, theirs in found.items():
         rate = theirs["rej"] if isinstance(theirs, dict) else theirs

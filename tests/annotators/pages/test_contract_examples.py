@@ -20,7 +20,8 @@ class FollowUp(Protocol):
     label = "follow-up"
 
     def pages(self, section, items, answers):
-        source, why, change = section.questions_by_key("source", "why", "change")
+        by_key = {question.key: question for question in section.questions}
+        source, why, change = (by_key[key] for key in ("source", "why", "change"))
         pages = []
         for item in items:
             page = Page(f"s{section.position}.p{item.position}", section, (item,), (source,))

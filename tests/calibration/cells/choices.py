@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from analysis.stats import basic, choice, davidson, group_sequential, sequential
+from analysis.stats import basic, choice, davidson, sequential
 from tests.calibration import worlds
 from tests.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, rejected
 
@@ -12,25 +12,12 @@ from tests.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, 
 @cache
 def _true_tied_strength() -> float:
     labels = worlds.choices_with_ties(np.random.default_rng(1), 100_000)
-    return float(davidson.fit_davidson(*labels, n_systems=4).difference(3, 0).estimate)
+    return float(davidson.fit_davidson(*labels, n_systems=4).strengths[3].estimate)
 
 
 def _tied_strength(rng, n) -> bool | None:
     labels = worlds.choices_with_ties(rng, n)
-    found = davidson.davidson_bootstrap(*labels, n_systems=4, resamples=499, rng=rng)
-    return covered(found.difference(3, 0), _true_tied_strength())
-
-
-def _chosen_strength(rng) -> bool | None:
-    """Labels that are independent of one another, 40 a pair."""
-    strengths = np.array([0.0, 0.4, 0.8, 1.2])
-    wins = np.zeros((4, 4))
-    for x in range(4):
-        for y in range(x + 1, 4):
-            wins[x, y] = rng.binomial(40, 1 / (1 + np.exp(strengths[y] - strengths[x])))
-            wins[y, x] = 40 - wins[x, y]
-    found = davidson.bradley_terry_bootstrap(wins, resamples=499, rng=rng)
-    return covered(found.difference(3, 0), 1.2)
+    return covered(davidson.fit_davidson(*labels, n_systems=4).strengths[3], _true_tied_strength())
 
 
 def choice_cells():
@@ -57,9 +44,6 @@ def choice_cells():
         is_anytime=True,
     )
     yield Cell(
-        "Two choices", REJECTS, "O'Brien-Fleming, five looks", "annotators' means of 10", 100, _five_looks, runs=1000
-    )
-    yield Cell(
         "Two choices",
         REJECTS,
         "t at five looks, uncorrected",
@@ -82,23 +66,13 @@ def choice_cells():
         yield Cell(
             "Two choices",
             COVERS,
-            "strengths with ties (Davidson), annotators resampled",
-            "four systems, the last against the first",
+            "strengths with ties (Davidson)",
+            "four systems, the last against their mean",
             n,
             lambda rng, n=n: _tied_strength(rng, n),
             runs=1000,
             nominal=0.95,
         )
-    yield Cell(
-        "Two choices",
-        COVERS,
-        "strengths (Bradley-Terry), labels resampled",
-        "four systems, 40 labels a pair",
-        240,
-        _chosen_strength,
-        runs=1000,
-        nominal=0.95,
-    )
 
 
 def _share(rng) -> bool | None:
@@ -127,10 +101,6 @@ def _betting_process(rng) -> bool:
 
 
 LOOKS = (20, 40, 60, 80, 100)
-
-
-def _five_looks(rng) -> bool:
-    return group_sequential.group_sequential_test(_means(rng, 100), LOOKS).verdict in ("a_better", "b_better")
 
 
 def _uncorrected(rng) -> bool:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from analysis.stats import basic, betting, bootstrap, clusters, prediction_powered, ratings
+from analysis.stats import basic, betting, clusters, prediction_powered, ratings
 from tests.analysis.stats.comparisons import sandwich
+from tests.analysis.stats.draws import bca_of_mean
 from tests.calibration import worlds
 from tests.calibration.cells.cell import COVERS, REJECTS, Cell, covered, rejected
 
@@ -147,9 +148,7 @@ def _scores(rng, n, shares):
 
 
 def _bca(rng, n, shares) -> bool | None:
-    return covered(
-        bootstrap.bootstrap_mean(_scores(rng, n, shares), resamples=999, rng=rng), float(worlds.SCORES @ shares)
-    )
+    return covered(bca_of_mean(_scores(rng, n, shares), resamples=999, rng=rng), float(worlds.SCORES @ shares))
 
 
 def _betting(rng, n) -> bool | None:

@@ -6,8 +6,9 @@ import pytest
 
 from heval_site.management.demo_texts import SYSTEMS, load_demo_texts, study_texts
 from studies.stimuli.markdown import render_markdown
-from studies.stimuli.surface import find_duplicate_texts, surface_warnings
+from studies.stimuli.surface import surface_warnings_from_profiles
 from studies.stimuli.texts import clean_text
+from tests.studies.stimuli.surfaces import surface_profiles
 from tools.demo_texts.make import HUMAN, LENGTH_SLACK, MAX_WORDS, MIN_WORDS, is_suitable_word
 from tools.demo_texts.ngrams import detokenise, tokenise
 
@@ -60,8 +61,9 @@ def test_an_output_is_set_like_every_other():
 
 def test_no_writer_is_betrayed_by_the_surface():
     by_system = {system: [line["outputs"][system] for line in load_demo_texts()] for system in SYSTEMS}
-    assert surface_warnings(by_system) == ()
-    assert find_duplicate_texts((system, record["key"], text) for record, system, text in outputs()) == ()
+    assert surface_warnings_from_profiles(surface_profiles(by_system)) == ()
+    texts = [text.strip() for _, _, text in outputs()]
+    assert len(set(texts)) == len(texts)
 
 
 def test_the_questions_have_places_for_the_labels():

@@ -5,7 +5,6 @@ import pytest
 
 from studies.stimuli.prompt_filters import (
     FILTERS,
-    SPA_PROMPT_FILTERS,
     BeginsWith,
     BeginsWithTag,
     CopiesAtMost,
@@ -19,6 +18,9 @@ from studies.stimuli.prompt_filters import (
     per_prompt_filter_results,
 )
 from studies.stimuli.settings_records import SettingsRefused
+
+# Appendix A of the paper on system-level probabilistic assessment.
+PAPER_FILTERS = (BeginsWithTag(("WP",)), HasNoQuestion(), EndsInPunctuation())
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_prompts_are_dropped_by_the_first_filter_they_fail_in_the_order_given():
         ("p3", "[EU] You wake up?"),
         ("p4", "[WP] You wake up"),
     ]
-    found = per_prompt_filter_results(prompts, SPA_PROMPT_FILTERS)
+    found = per_prompt_filter_results(prompts, PAPER_FILTERS)
     assert [(each.key, each.passes, each.filter) for each in found] == [
         ("p1", True, ""),
         ("p2", False, "has_no_question"),

@@ -6,17 +6,13 @@ import pytest
 
 from studies.stimuli.surface import (
     SURFACE_MARKS,
-    DuplicateText,
     RepeatedPrompt,
-    find_duplicate_texts,
-    find_empty_outputs,
     find_repeated_prompts,
     has_non_latin_letters,
     longest_repeated_character_run,
-    surface_profiles,
-    surface_warnings,
     surface_warnings_from_profiles,
 )
+from tests.studies.stimuli.surfaces import surface_profiles
 
 PLAIN = "She walked home and said nothing."
 
@@ -63,7 +59,7 @@ def test_every_mark_has_a_case_of_its_own():
 
 def test_the_system_that_stands_apart_is_named_and_nobody_else():
     texts = {name: [PLAIN] * 100 for name in "abcd"} | {"human": [PLAIN] * 60 + ["``Go,'' he said to her today."] * 40}
-    found = {each.mark: each for each in surface_warnings(texts)}
+    found = {each.mark: each for each in surface_warnings_from_profiles(surface_profiles(texts))}
     assert set(found) == {"tokeniser_quotes"}
     warning = found["tokeniser_quotes"]
     assert (warning.systems, warning.value, warning.others_value, warning.n, warning.others_n) == (
@@ -78,17 +74,21 @@ def test_the_system_that_stands_apart_is_named_and_nobody_else():
 
 def test_between_two_systems_the_one_that_bears_the_mark_is_named():
     texts = {"a": [PLAIN] * 50, "b": ["``Go,'' she said to him today."] * 50}
-    assert [each.systems for each in surface_warnings(texts) if each.mark == "tokeniser_quotes"] == [("b",)]
+    assert [
+        each.systems
+        for each in surface_warnings_from_profiles(surface_profiles(texts))
+        if each.mark == "tokeniser_quotes"
+    ] == [("b",)]
 
 
 def test_two_groups_of_systems_are_told_apart():
     texts = {name: [PLAIN] * 50 for name in "abc"} | {name: [PLAIN + " "] * 50 for name in "de"}
-    assert [each.systems for each in surface_warnings(texts)] == [("d", "e")]
+    assert [each.systems for each in surface_warnings_from_profiles(surface_profiles(texts))] == [("d", "e")]
 
 
 def test_a_system_that_lacks_what_all_others_have_is_named():
     texts = {name: [PLAIN + " "] * 50 for name in "abc"} | {"d": [PLAIN] * 50}
-    warning = surface_warnings(texts)[0]
+    warning = surface_warnings_from_profiles(surface_profiles(texts))[0]
     assert (warning.systems, warning.value, warning.others_value) == (("d",), 0.0, 1.0)
     assert warning.statistic < 0
 
@@ -96,47 +96,32 @@ def test_a_system_that_lacks_what_all_others_have_is_named():
 def test_length_is_compared_by_ratio():
     short, long = " ".join(["word"] * 20) + ".", " ".join(["word"] * 30) + "."
     texts = {"a": [short, short + " x."] * 20, "b": [short, short + " x."] * 20, "c": [long, long + " x."] * 20}
-    found = {each.mark: each for each in surface_warnings(texts)}
+    found = {each.mark: each for each in surface_warnings_from_profiles(surface_profiles(texts))}
     assert found["words"].systems == ("c",)
     assert found["words"].value == 30.5
 
 
 @pytest.mark.parametrize("n", [1, 19])
 def test_few_texts_warn_of_nothing(n):
-    assert surface_warnings({"a": [PLAIN] * n, "b": [PLAIN + " "] * n}) == ()
+    assert surface_warnings_from_profiles(surface_profiles({"a": [PLAIN] * n, "b": [PLAIN + " "] * n})) == ()
 
 
 def test_chance_warns_of_nothing():
     texts = {"a": [PLAIN] * 95 + [PLAIN + " "] * 5, "b": [PLAIN] * 90 + [PLAIN + " "] * 10}
-    assert surface_warnings(texts) == ()
+    assert surface_warnings_from_profiles(surface_profiles(texts)) == ()
 
 
 @pytest.mark.parametrize(
     "texts", [{}, {"a": [PLAIN] * 30}, {"a": [], "b": [PLAIN] * 30}, {"a": [""] * 30, "b": [""] * 30}]
 )
 def test_nothing_to_compare_is_no_warning(texts):
-    assert surface_warnings(texts) == ()
+    assert surface_warnings_from_profiles(surface_profiles(texts)) == ()
 
 
 def test_texts_are_read_once_from_any_iterable():
     profiles = surface_profiles({"a": (text for text in [PLAIN, "x"])})
     assert (profiles["a"].n, profiles["a"].mean("words"), profiles["a"].share("cut_off")) == (2, 3.5, 0.5)
     assert surface_profiles({"a": []})["a"].share("cut_off") is None
-
-
-def test_equal_texts_are_found_within_and_between_systems():
-    outputs = [
-        ("a", "p1", "X."),
-        ("b", "p1", "X. "),
-        ("a", "p2", "Y."),
-        ("a", "p3", "Y."),
-        ("b", "p2", ""),
-        ("b", "p3", ""),
-    ]
-    found = find_duplicate_texts(outputs)
-    assert found == (DuplicateText((("a", "p1"), ("b", "p1"))), DuplicateText((("a", "p2"), ("a", "p3"))))
-    assert [each.is_between_systems for each in found] == [True, False]
-    assert find_empty_outputs(outputs) == (("b", "p2"), ("b", "p3"))
 
 
 def test_a_prompt_twice_in_one_batch_is_found():
@@ -190,16 +175,7 @@ def test_the_published_stories_have_the_recorded_counts(stories, profiles):
 
 
 @pytest.mark.shared
-def test_the_published_stories_have_one_empty_text_three_doubles_and_three_repeated_prompts(stories):
-    outputs = [
-        (writer, f"{row['reader_id']}/{row['position']}", text)
-        for row in stories
-        for writer, text in row["texts"].items()
-    ]
-    assert find_empty_outputs(outputs) == (("E", "110/2"),)
-    doubles = find_duplicate_texts(outputs)
-    assert [len(each.places) for each in doubles] == [2, 2, 2]
-    assert {place[0] for each in doubles for place in each.places} == {"E"}
+def test_three_readers_of_the_published_stories_got_a_prompt_twice(stories):
     batches: dict[int, list[str]] = {}
     for row in stories:
         batches.setdefault(row["reader_id"], []).append(row["prompt_id"])

@@ -47,16 +47,6 @@ class ProlificService(PanelService):
 
     # Queries
 
-    def describe_account(self):
-        account = self.client.get("users/me/")
-        balance = account.get("available_balance")  # in hundredths
-        balance_text = (
-            f"{Decimal(balance) / 100:.2f} {account.get('currency_code') or ''}".strip()
-            if isinstance(balance, int)
-            else "an unknown amount"
-        )
-        return f"{account.get('name') or account.get('email') or account.get('id')}, balance {balance_text}"
-
     def funds(self):
         account = self.client.get("users/me/")
         balance = account.get("available_balance")

@@ -75,9 +75,6 @@ class SonaService(PanelService):
         self.site, self.experiment_id, self.origin = site, experiment_id, origin
         self._credit_token = credit_token
 
-    def describe_account(self):
-        raise RequestRefused("heval cannot check this token at SONA. To test it, take part with your own sign-up.")
-
     def submissions(self, task):
         raise RequestRefused("SONA does not show its sign-ups to other programs. Read them at SONA.")
 

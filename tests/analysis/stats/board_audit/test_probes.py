@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.stats import board_audit, clusters, leaderboard, ranks
+from analysis.stats import board_audit, clusters, ranks
 from tests.analysis.stats.draws import rng
 
 STRENGTHS = np.array([1.2, 0.6, 0.0, -0.6, -1.2])
@@ -157,7 +157,7 @@ def scored(draw, *, place=0.0, drift=0.0, n_items=60):
     people, places = draw.integers(0, 30, len(items)), draw.integers(0, 3, len(items))
     mean = 0.4 + 0.15 * systems - place * places + drift * rounds + draw.normal(0, 0.05, 30)[people]
     values = np.clip(mean + draw.normal(0, 0.15, len(items)), 0, 1)
-    return leaderboard.points_to_unit_scores(1 + np.round(4 * values)), systems, items, people, places, rounds
+    return np.round(4 * values) / 4, systems, items, people, places, rounds
 
 
 def test_a_board_of_scores_has_its_probes_too():

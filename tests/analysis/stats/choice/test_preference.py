@@ -97,21 +97,6 @@ def test_items_are_a_sample_from_five_on():
     assert (beside.interval, beside.test) == (people.interval, people.test)
 
 
-def test_a_repetition_is_compared_over_annotators():
-    chosen, _, _, annotators = study(n_annotators=60)
-    second = (annotators >= 28).astype(float)
-    found = choice.study_replication_difference(chosen, second, annotators, margin=0.15)
-    assert_allclose(found.estimate, chosen[second == 1].mean() - chosen[second == 0].mean())
-    tost = found.sensitivity[0]
-    wanted = max(
-        stats.t.sf((found.estimate + 0.15) / found.detail["se"], found.detail["df"]),
-        stats.t.cdf((found.estimate - 0.15) / found.detail["se"], found.detail["df"]),
-    )
-    assert_allclose(tost.pvalue, wanted)
-    assert choice.study_replication_difference(chosen, np.ones(900), annotators).status == "no_data"
-    assert choice.study_replication_difference([1, 0], [0, 1], ["x", "x"]).status == "n_lt_2"
-
-
 def test_agreement_is_coded_twice():
     chosen, first, items, annotators = study(bonus=0.0)
     chosen, once = chosen.copy(), np.unique(annotators * 1000 + items, return_index=True)[1]
@@ -146,7 +131,6 @@ def test_bad_arguments_are_named():
             "runs",
         ),
         (lambda: choice.preference_share_difference_by_position([1], [1, 0], ["x"]), "a_was_first"),
-        (lambda: choice.study_replication_difference([1], [1, 0], ["x"]), "is_second"),
         (lambda: choice.choice_agreement([1], [1, 0], ["p"], ["x"], rng=rng()), "a_was_first: 2 rows"),
         (lambda: choice.choice_agreement([1], [np.nan], ["p"], ["x"], rng=rng()), "a_was_first: row 0 is missing"),
     ):

@@ -102,16 +102,3 @@ def test_the_miscount_makes_the_easy_comparison_a_third_dearer(shared):
     assert set(released.n_labels.tolist()) == {30}
     assert abs(true.n_labels.mean() - 20.4) < 0.2
     assert np.array_equal(released.n_requests, true.n_requests)
-
-
-def test_a_repetition_is_equivalent_at_the_level_that_was_asked():
-    draw, who = np.random.default_rng(2), np.repeat(np.arange(40), 10)
-    for level in (0.95, 0.9):
-        found = choice.study_replication_difference(draw.integers(0, 2, 400), who % 2, who, margin=0.2, level=level)
-        (tost,) = found.sensitivity
-        assert (
-            tost.settings["significance"] == pytest.approx(1 - level)
-            and tost.analysis == "choice.repetition.equivalence"
-        )
-        assert tost.interval.level == pytest.approx(2 * level - 1) and tost.test.df == found.test.df
-        assert (tost.detail["low_bound"], tost.detail["high_bound"]) == (-0.2, 0.2)

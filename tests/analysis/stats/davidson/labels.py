@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from analysis.stats.davidson import _model
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("davidson")
@@ -55,3 +56,17 @@ def cost(parameters, wins, ties):
 
 def estimates(fit):
     return np.array([strength.estimate for strength in fit.strengths])
+
+
+def fit_counts(wins, ties=None):
+    """The model of tables of counts, without people: strengths, log nu and the information of independent labels."""
+    won = np.asarray(wins, dtype=float)
+    return _model.fit_win_and_tie_table(won, np.zeros_like(won) if ties is None else np.asarray(ties, dtype=float))
+
+
+def standard_error(fit, **weights):
+    """The error of a contrast of strengths, ``of_1=1, of_0=-1``, or of log nu, ``of_nu=1``."""
+    contrast = np.zeros(len(fit.information))
+    for name, weight in weights.items():
+        contrast[-1 if name == "of_nu" else int(name.removeprefix("of_"))] = weight
+    return math.sqrt(contrast @ np.linalg.inv(fit.information) @ contrast)

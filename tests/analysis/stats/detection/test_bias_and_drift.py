@@ -78,7 +78,3 @@ def test_histograms_count_annotators_and_ratings():
     assert sum(found[1]["counts"]) == found[1]["n_annotators"] == 79
     assert_allclose(found[1]["expected_by_chance"], 79 * stats.binom.pmf(range(7), 6, 0.5))
     assert_allclose(np.dot(found[1]["counts"], range(7)), np.nansum(correct[6:]))
-    bars = detection.rating_histogram(ratings, truth)
-    assert sum(bars["machine"]) == truth.sum() and sum(bars["human"]) == (1 - truth).sum() and bars["missing"] == [0]
-    with pytest.raises(ValueError, match="ratings: row 0 is 5"):
-        detection.rating_histogram([5], [1])

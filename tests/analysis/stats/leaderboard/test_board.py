@@ -62,17 +62,6 @@ def test_the_papers_mode_changes_the_scores_only():
     assert paper.ranks == ours.ranks
 
 
-def test_distances_from_a_planned_reference_are_adjusted_within_the_plan():
-    _, data = board_of(rng(20), [0.0, 0.1, 0.3])
-    found = leaderboard.differences_from_reference_in_points(*data, reference="s0", planned=["s0", "s1", "s2", "s3"])
-    assert list(found) == ["s1", "s2", "s3"]
-    assert found["s3"].status == "no_data" and found["s3"].test is None
-    assert found["s2"].test.family_size == 3
-    assert_allclose(found["s2"].test.pvalue_adjusted, min(1, 3 * found["s2"].pvalue))
-    plain = leaderboard.score_difference_in_points(*data, x="s2", y="s0")
-    assert_allclose(found["s2"].pvalue, plain.pvalue)
-
-
 def test_a_board_of_one_system_and_of_none():
     board, _ = board_of(rng(21), [0.0])
     assert (board.ranks.status, board.ranks.ranks, len(board.scores)) == ("not_applicable", (1,), 1)
@@ -102,7 +91,7 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="items: expected 2 labels"):
         leaderboard.system_score_in_points([1, 0], [1], ["a", "b"], rng=rng())
     with pytest.raises(ValueError, match="annotators: row 0 has no label"):
-        leaderboard.score_difference_in_points([1], ["x"], [1], [None], x="x", y="y")
+        leaderboard.leaderboard([1], ["x"], [1], [None], rng=rng())
     with pytest.raises(ValueError, match="level"):
         leaderboard.leaderboard([1], ["x"], [1], ["a"], rng=rng(), level=95)
     for arguments, name in (((101, 5), "score"), ((50, 0), "n"), ((50, 5, -1), "design_effect")):

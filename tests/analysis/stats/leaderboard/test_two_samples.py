@@ -80,18 +80,15 @@ def test_the_spread_of_a_pair_is_that_of_brute_force():
     assert_allclose([one[0], of_df[0]], [se[0, 1], df[0, 1]])
 
 
-def test_a_pair_and_a_score_of_the_board_agree_with_those_asked_for_alone():
+def test_a_score_of_the_board_agrees_with_the_one_asked_for_alone():
     values, systems, items, people = shared_prompts(rng(4), [0.5, 0.6], n_items=30)
     weights = leaderboard.equal_item_weights(values, systems, items)
     spread = ranks.score_spread(100 * values, people, systems, items, weights=weights)
-    alone = leaderboard.score_difference_in_points(values, systems, items, people, x=0, y=1)
-    assert_allclose(spread.of_pairs()[0][0, 1], alone.detail["se"], rtol=0.01)
-    assert_allclose(spread.of_pairs()[1][0, 1], alone.detail["df"], rtol=0.02)
     own = systems == 0
     score = leaderboard.system_score_in_points(values[own], items[own], people[own], rng=rng())
     se, df = spread.of_scores()
     assert_allclose([se[0], df[0]], [score.detail["se"], score.detail["df"]], rtol=0.03)
-    assert score.settings["population"] == alone.settings["population"] == spread.population == "people and prompts"
+    assert score.settings["population"] == spread.population == "people and prompts"
 
 
 def test_a_new_system_that_one_person_judged_leaves_the_others_their_ranks():

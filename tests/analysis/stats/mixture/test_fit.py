@@ -9,7 +9,7 @@ from scipy import special, stats
 
 from analysis.stats import mixture
 from tests.analysis.stats.draws import rng
-from tests.analysis.stats.mixture.tables import GOLDEN, GRID
+from tests.analysis.stats.mixture.tables import EM_CONCENTRATION, GOLDEN, GRID
 
 # The fits that the published algorithm finishes in about a second; the others take up to ten.
 QUICK = {"k2_no_pseudo_100_wellsep"}
@@ -63,9 +63,7 @@ def test_the_published_algorithm_step_by_step_where_it_takes_seconds(case):
 )
 def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
     data = {"n_components": case["k"], "pseudo_data": case["pseudo_data"], "rng": rng()}
-    near = mixture.fit_beta_mixture(
-        case["successes"], case["trials"], max_concentration=mixture.EM_CONCENTRATION, **data
-    )
+    near = mixture.fit_beta_mixture(case["successes"], case["trials"], max_concentration=EM_CONCENTRATION, **data)
     capped = mixture.fit_beta_mixture(case["successes"], case["trials"], **data)
     # With the concentration free to grow as far, the published stopping rule never beats a real maximum.
     assert -near.log_likelihood <= case["fitted"]["nll"] + 1e-6

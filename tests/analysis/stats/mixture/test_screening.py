@@ -8,31 +8,7 @@ from numpy.testing import assert_allclose
 
 from analysis.stats import mixture
 from tests.analysis.stats.draws import rng
-from tests.analysis.stats.mixture.tables import FIXED, GOLDEN, NARROW, table_of
-
-
-def test_answers_are_scored_by_type():
-    values = [1, 0.75, 0.5, 0.25, 0, None]
-    positive = mixture.score_test_answers(values, [True] * 6, neutral="wrong")
-    negative = mixture.score_test_answers(values, [False] * 6, neutral="wrong")
-    assert_allclose(positive, [1, 1, 0, 0, 0, np.nan])
-    assert_allclose(negative, [0, 0, 0, 1, 1, np.nan])
-    assert_allclose(mixture.score_test_answers(values, [True] * 6), [1, 1, np.nan, 0, 0, np.nan])
-    with pytest.raises(ValueError, match="values: row 1 is 5, outside 0..1"):
-        mixture.score_test_answers([1, 5], [True, True])
-    with pytest.raises(ValueError, match="is_positive"):
-        mixture.score_test_answers([1, 0], [1, 0])
-
-
-def test_a_tally_counts_each_annotator_and_names_them_in_order():
-    counted = mixture.count_test_answers_by_annotator_and_type(
-        [1, 0, 0.5, 0, None], [True, True, True, False, True], ["b", "a", "a", "b", "a"]
-    )
-    assert counted.annotators == ("a", "b")
-    assert counted.successes.tolist() == [[0, 0], [1, 1]]
-    assert counted.trials.tolist() == [[1, 0], [1, 1]]
-    assert counted.skipped.tolist() == [[1, 0], [0, 0]]
-    assert mixture.count_test_answers_by_annotator_and_type([], np.array([], dtype=bool), []).successes.shape == (0, 2)
+from tests.analysis.stats.mixture.tables import FIXED, GOLDEN, NARROW, cumulative_flag_probability, table_of
 
 
 def test_noisy_on_one_type_is_noisy():
@@ -161,5 +137,5 @@ def test_exact_flagging_agrees_with_a_simulation_of_people(accuracy, skip_rate):
         kinds = draw.choice(3, (runs, asked), p=[accuracy, 1 - accuracy - skip_rate, skip_rate])
         right, counted = np.cumsum(kinds == 0, axis=1), np.cumsum(kinds != 2, axis=1)
         share = np.mean(np.logical_or.accumulate(right <= bounds[counted], axis=1), axis=0)
-        exact = mixture.cumulative_flag_probability(at_most, accuracy, skip_rate=skip_rate)
+        exact = cumulative_flag_probability(at_most, accuracy, skip_rate=skip_rate)
         assert_allclose(share, exact, atol=4 * 0.5 / np.sqrt(runs))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.stats import choice, planning, quick_power, ratings, spa
+from analysis.stats import choice, planning, quick_power, ratings
 from analysis.stats.plan_inputs import StudySize, Target, Variation
+from tests.analysis.stats.pairs import one_pair
 
 SIZE = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=12)
 
@@ -32,7 +33,7 @@ def report_of(values, people, prompts, size, target):
     if size.protocol == "rating":
         return ratings.probability_of_superiority(values, 1 - values, people, prompts=prompts, **options)
     if size.protocol == "spa":
-        return spa.pair_preference_recommended(
+        return one_pair(
             100 * values,
             100 - 100 * values,
             rng=np.random.default_rng(0),

@@ -21,33 +21,6 @@ def test_unanimous_answers_decide_where_the_reference_says():
         assert_allclose(sequential.hoeffding_radius(100, float(delta)), radius, atol=1e-12)
 
 
-def test_the_stitched_bound_is_what_it_says_and_a_law_of_the_iterated_logarithm():
-    # 1.7 sqrt((ln ln 2 + .72 ln 208) / 1) for a standard deviation of 1, and of one half.
-    assert_allclose(
-        sequential.stitched_radius(1, 0.95), 1.7 / 2 * math.sqrt(math.log(math.log(2)) + 0.72 * math.log(208))
-    )
-    n = np.array([10.0**6, 10.0**12])
-    wanted = np.sqrt(np.log(np.log(2 * n)) / n)
-    assert np.all(np.diff(sequential.stitched_radius(n, 0.95) / wanted) < 0)
-    rule = sequential.stitched_boundaries(400, level=0.95)
-    successes = np.arange(401)
-    for at in (1, 14, 15, 100, 400):
-        enough = successes[: at + 1][successes[: at + 1] / at - sequential.stitched_radius(at, 0.95) > 0.5]
-        assert rule.upper[at - 1] == (enough.min() if len(enough) else at + 1)
-        assert rule.lower[at - 1] == at - rule.upper[at - 1]
-    # The mixture never asks for more.
-    assert np.all(rule.upper >= sequential.beta_binomial_boundaries(400, level=0.95).upper)
-
-
-def test_the_stitched_bound_refuses_what_is_no_rule():
-    for wrong in (lambda: sequential.stitched_boundaries(0), lambda: sequential.stitched_radius([3, 0])):
-        with pytest.raises(ValueError, match="^n"):
-            wrong()
-    for level in (0, 1, 95):
-        with pytest.raises(ValueError, match="level"):
-            sequential.stitched_boundaries(10, level=level)
-
-
 def by_definition(series, delta, reading):
     """The paper's words, one answer at a time: the bound on either side of the running mean against one half."""
     state, crossed = 0, []

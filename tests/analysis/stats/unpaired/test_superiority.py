@@ -10,7 +10,7 @@ from scipy import stats
 from analysis.stats import clusters
 from analysis.stats.unpaired import _samples
 from tests.analysis.stats.draws import rng as generator
-from tests.analysis.stats.unpaired.shared_task import GOLDEN, X, Y, superior
+from tests.analysis.stats.unpaired.references import GOLDEN, X, Y, superior
 
 
 def test_superiority_agrees_with_the_references():

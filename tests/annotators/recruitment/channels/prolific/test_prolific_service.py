@@ -324,7 +324,7 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
 def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
     fake.faults += [("GET /users/me/", fault), ("GET /submissions/", fault)]
     with pytest.raises(PanelBusy):
-        service.describe_account()
+        service.funds()
     with pytest.raises(PanelBusy):
         list(service.submissions(task))
-    assert service.describe_account() == "Ada, balance 1000.00 GBP"
+    assert service.funds().amount == 1000

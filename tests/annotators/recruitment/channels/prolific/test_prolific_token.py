@@ -14,7 +14,7 @@ def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
     wrong = "wrong-token-xyz"
     service = ProlificService(wrong, {}, fake.url)
     with pytest.raises(RequestRefused) as refused:
-        service.describe_account()
+        service.funds()
     assert "Not a token: Token …" in str(refused.value)
     shown = [
         str(refused.value),
@@ -64,5 +64,5 @@ def test_the_channel_makes_its_service_from_secrets(settings, fake):
     settings.PROLIFIC_API = fake.url
     channel = REGISTRY["prolific"]
     assert channel.service(Recruitment(), {}) is None
-    assert channel.service(Recruitment(settings=CODES), {"token": TOKEN}).describe_account().startswith("Ada")
+    assert channel.service(Recruitment(settings=CODES), {"token": TOKEN}).funds().amount == 1000
     assert channel.rejection_policy.min_message_length == 100

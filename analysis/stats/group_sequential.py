@@ -1,4 +1,13 @@
-"""Boundaries of group-sequential designs, and the probabilities of crossing them."""
+"""Boundaries of group-sequential tests: a few planned looks at a study without a larger error.
+
+At most five looks are planned at given numbers of units. At each one the p-value is compared with a boundary, so that
+the probability of ever rejecting a true null is `significance`. O'Brien and Fleming's boundaries are strict early and
+cost almost nothing at the end, Pocock's are nearly constant. They come from the spending functions of Lan and DeMets,
+so the looks need not be equally spaced.
+
+References: O'Brien and Fleming 1979, Pocock 1977, Lan and DeMets 1983, Jennison and Turnbull 2000 (chapters 2, 7 and
+19); the numerical integration is that of Armitage, McPherson and Rowe 1969.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import FloatArray, validate_finite, vector
+from analysis.stats.arrays import FloatArray, vector
 from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Record
 
 MAX_LOOKS = 5
 SHAPES = ("obrien_fleming", "pocock")
-KINDS = ("classical", "spending")
 # A boundary that is never crossed: the spending function allows almost nothing at a very early look.
 NEVER = 12.0
 NODES = 128
@@ -29,7 +37,6 @@ class GroupSequentialDesign(Record):
     """
 
     shape: str
-    kind: str
     significance: float
     fractions: FloatArray
     z: FloatArray
@@ -41,7 +48,6 @@ def group_sequential_design(
     fractions: int | npt.ArrayLike,
     *,
     shape: str = "obrien_fleming",
-    kind: str = "spending",
     significance: float = 0.05,
 ) -> GroupSequentialDesign:
     """Boundaries for planned looks at fractions of the information.
@@ -53,8 +59,6 @@ def group_sequential_design(
         looks.
     shape : {"obrien_fleming", "pocock"}, default 'obrien_fleming'
         Shape of the boundaries.
-    kind : {"spending", "classical"}, default 'spending'
-        "classical" needs equal spacing.
     significance : float, default 0.05
         Significance level of the test.
 
@@ -70,43 +74,33 @@ def group_sequential_design(
 
     Notes
     -----
-    "classical": |Z_k| >= C sqrt(K / k) (O'Brien and Fleming) or C (Pocock), with C such that all looks together
-    reject a true null with probability `significance`. "spending": each look may reject until the total is alpha(t)
-    per side: 2 - 2 Phi(z_{alpha/2} / sqrt(t)) or alpha ln(1 + (e - 1) t), with alpha half of `significance`.
+    Each look may reject until the total is alpha(t) per side: 2 - 2 Phi(z_{alpha/2} / sqrt(t)) or alpha ln(1 + (e - 1) t),
+    with alpha half of `significance`.
 
     Examples
     --------
-    >>> group_sequential_design(3, kind="classical").z.round(3).tolist()
-    [3.471, 2.454, 2.004]
-    >>> group_sequential_design(3, kind="classical", shape="pocock").z.round(3).tolist()
-    [2.289, 2.289, 2.289]
     >>> group_sequential_design(5).z.round(3).tolist()
     [4.877, 3.357, 2.68, 2.29, 2.031]
     """
     if shape not in SHAPES:
         raise ValueError(f"shape: {shape!r} is not one of {', '.join(SHAPES)}")
-    if kind not in KINDS:
-        raise ValueError(f"kind: {kind!r} is not one of {', '.join(KINDS)}")
     if not 0 < significance < 0.5:
         raise ValueError(f"significance: {significance!r} is not strictly between 0 and .5")
-    return _design(tuple(_times(fractions).tolist()), shape, kind, significance)
+    return _design(tuple(_times(fractions).tolist()), shape, significance)
 
 
-def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: float = 0.0) -> FloatArray:
-    """Probability of first crossing |Z_k| >= z_k at each look.
+def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike) -> FloatArray:
+    """Probability of first crossing |Z_k| >= z_k at each look, under the null.
 
     Parameters
     ----------
     fractions, z : array_like, shape (K,)
         Fraction of the information, and boundary, at each look.
-    drift : float, default 0.0
-        Mean of Z at the last look, effect / sd sqrt(n) for a mean over n units; 0 under the null.
 
     Returns
     -------
     ndarray of float, shape (K,)
-        The probabilities; their sum is the power. n times the expected fraction at the stop is the expected number of
-        units.
+        The probabilities; their sum is the error of all looks together.
 
     Raises
     ------
@@ -119,10 +113,9 @@ def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, 
     np.float64(0.05)
     """
     times, bounds = vector(fractions, "fractions"), vector(z, "z")
-    validate_finite(drift=drift)
     if times.shape != bounds.shape:
         raise ValueError(f"z: {len(bounds)} boundaries where there are {len(times)} looks")
-    probabilities, state = [], _Continuing(drift)
+    probabilities, state = [], _Continuing()
     for time, bound in zip(times, bounds, strict=True):
         probabilities.append(state.leaving(float(time), float(bound)))
         state = state.after(float(time), float(bound))
@@ -132,8 +125,7 @@ def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, 
 class _Continuing:
     """The density of Z among studies that have not stopped, at the nodes of a Gauss-Legendre rule."""
 
-    def __init__(self, drift: float) -> None:
-        self.drift = drift
+    def __init__(self) -> None:
         self.time = 0.0
         # Before the first look the score is exactly 0: one node has all the mass.
         self.scores, self.mass = np.zeros(1), np.ones(1)
@@ -141,48 +133,31 @@ class _Continuing:
     def leaving(self, time: float, bound: float) -> float:
         """Return the probability of |Z| >= bound at `time`."""
         root, sd = math.sqrt(time), math.sqrt(time - self.time)
-        ahead = self.scores + self.drift * (time - self.time)
-        out = special.ndtr((-bound * root - ahead) / sd) + special.ndtr((ahead - bound * root) / sd)
+        out = special.ndtr((-bound * root - self.scores) / sd) + special.ndtr((self.scores - bound * root) / sd)
         return float(np.sum(self.mass * out))
 
     def after(self, time: float, bound: float) -> "_Continuing":
         """Return the density at `time` of the studies that do not stop then."""
         root, sd = math.sqrt(time), math.sqrt(time - self.time)
         nodes, weights = gauss_legendre(NODES)
-        # The density vanishes far from the drift, so an infinite boundary needs no wide rule.
-        low = max(-bound * root, self.drift * time - 9 * root)
-        high = min(bound * root, self.drift * time + 9 * root)
-        following = _Continuing(self.drift)
-        following.time = time
-        if high <= low:
-            following.scores, following.mass = np.zeros(1), np.zeros(1)
-            return following
-        following.scores = low + (nodes + 1) / 2 * (high - low)
-        distance = following.scores[:, None] - self.scores[None, :] - self.drift * (time - self.time)
+        # The density vanishes far from 0, so an infinite boundary needs no wide rule.
+        half = min(bound, 9.0) * root
+        following = _Continuing()
+        following.time, following.scores = time, nodes * half
+        distance = following.scores[:, None] - self.scores[None, :]
         density = np.exp(-0.5 * (distance / sd) ** 2) / (sd * math.sqrt(2 * math.pi)) @ self.mass
-        following.mass = density * weights * (high - low) / 2
+        following.mass = density * weights * half
         return following
 
 
 @lru_cache(maxsize=64)
-def _design(fractions: tuple[float, ...], shape: str, kind: str, significance: float) -> GroupSequentialDesign:
+def _design(fractions: tuple[float, ...], shape: str, significance: float) -> GroupSequentialDesign:
     times = np.asarray(fractions)
-    n_looks = len(times)
-    if kind == "classical":
-        if not np.allclose(times, np.arange(1, n_looks + 1) / n_looks, atol=1e-9):
-            raise ValueError("fractions: the classical boundaries are for equally spaced looks; use spending")
-        form = 1 / np.sqrt(times) if shape == "obrien_fleming" else np.ones(n_looks)
-
-        def excess(constant: float) -> float:
-            return float(np.sum(first_crossing_probabilities(times, constant * form))) - significance
-
-        z = float(optimize.brentq(excess, 0.1, NEVER, xtol=1e-10)) * form
-    else:
-        z = _spending_boundaries(times, 2 * _spent(times, shape, significance / 2))
+    z = _spending_boundaries(times, 2 * _spent(times, shape, significance / 2))
     nominal, spent = np.asarray(2 * special.ndtr(-z)), np.cumsum(first_crossing_probabilities(times, z))
     for shared in (times, z, nominal, spent):
         shared.flags.writeable = False
-    return GroupSequentialDesign(shape, kind, significance, times, z, nominal, spent)
+    return GroupSequentialDesign(shape, significance, times, z, nominal, spent)
 
 
 def _times(fractions: int | npt.ArrayLike) -> FloatArray:
@@ -207,7 +182,7 @@ def _spent(times: FloatArray, shape: str, one_sided: float) -> FloatArray:
 
 
 def _spending_boundaries(times: FloatArray, spent: FloatArray) -> FloatArray:
-    z, state, before = [], _Continuing(0.0), 0.0
+    z, state, before = [], _Continuing(), 0.0
     for time, total in zip(times.tolist(), spent.tolist(), strict=True):
         allowed = total - before
 
