@@ -4,7 +4,7 @@ from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement
 from .design import Arm, ArmSystem, Design, Question, Section, SectionArm, System
 from .fields import FIRST_TEST_NUMBER, new_seed
-from .jobs import Job
+from .jobs import Job, JobPart
 from .members import StudyMember
 from .plan import ComparisonFamily, Contrast, ExclusionRule
 from .qualifications import Qualification
@@ -25,6 +25,7 @@ __all__ = [
     "Exposure",
     "Item",
     "Job",
+    "JobPart",
     "Output",
     "Placement",
     "Prompt",

@@ -214,11 +214,11 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, pa
     form = shown.context["form"]
     assert (form.inputs.prior, form.inputs.variation.sd_people) == (f"pilot:{pilot.code}", estimate.variation.sd_people)
     computed = []
-    monkeypatch.setattr(run, "compute_plan", lambda *given: computed.append(given) or SimpleNamespace(pk=1))
+    monkeypatch.setattr(run, "compute_plan", lambda *given, **options: computed.append(given) or SimpleNamespace(pk=1))
     # Other numbers beside a chosen pilot do not count.
     page(draft, "studies_plan_simulate", **dict(shown.context["hidden"]) | {"sd_people": "2"})
     jobs.run_waiting_jobs()
-    ((study, by, inputs, _, draws),) = computed
+    ((study, by, inputs, draws),) = computed
     assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
 
 
