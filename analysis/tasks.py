@@ -17,8 +17,8 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
+from .planning import pilot_studies, strategies
 from .planning import run as planning
-from .planning import strategies
 from .planning.inputs import InvalidPlanInputs, PlanInputs
 from .planning.pieces import Piece, compute_piece
 from .planning.pilots import draws_of
@@ -81,6 +81,17 @@ def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     draws, seed = draws_of(inputs, job.by), planning.seed_of_job(job)
     plan = planning.compute_plan(job.study, job.by, inputs, draws, seed=seed, compute=compute)
     return {"plan": plan.pk, "url": f"{reverse('admin:studies_plan', args=[job.study_id])}?plan={plan.pk}"}
+
+
+@jobs.register(
+    pilot_studies.KIND,
+    is_one_per_study=True,
+    user_facing_errors=(ActionRefused, InvalidPlanInputs, PermissionDenied),
+)
+def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Estimate how much people and prompts vary from the answers of a study, and store it for plans."""
+    progress(0, 1, "Reading the answers of the pilot")
+    return pilot_studies.estimate_for_job(job)
 
 
 @jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))

@@ -8,7 +8,7 @@ from .jobs import Job, JobPart
 from .members import StudyMember
 from .plan import ComparisonFamily, Contrast, ExclusionRule
 from .qualifications import Qualification
-from .size_plans import PilotFile, SizePlan
+from .size_plans import PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
 from .study import Study
 
@@ -37,6 +37,7 @@ __all__ = [
     "SizePlan",
     "Study",
     "StudyMember",
+    "StudyPilot",
     "System",
     "FIRST_TEST_NUMBER",
     "new_seed",

@@ -81,7 +81,8 @@ class JobPart(models.Model):
             UniqueConstraint(fields=["job", "number"], name="job_part_once_per_number"),
             CheckConstraint(
                 name="job_part_is_held_under_a_lease",
-                condition=Q(holder="", leased_until=None) | (~Q(holder="") & Q(leased_until__isnull=False, is_done=False)),
+                condition=Q(holder="", leased_until=None)
+                | (~Q(holder="") & Q(leased_until__isnull=False, is_done=False)),
             ),
             CheckConstraint(
                 name="job_part_has_a_result_when_it_is_done", condition=Q(is_done=True) | Q(result__isnull=True)

@@ -5,7 +5,7 @@ many, and no process waits for work that needs its own place. A part must give t
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -36,10 +36,9 @@ class HeldPart:
     def compute(self) -> None:
         """Compute and store the result. After an error the part is free again."""
         try:
-            part = get_job_kind(self.part.job.kind).part
-            assert part is not None  # the job made parts of its kind
+            compute = _function_of(self.part.job)
             with lease_renewal(self):
-                result = validate_json_value(part(self.part.arguments))
+                result = validate_json_value(compute(self.part.arguments))
         except BaseException:
             self._end()
             raise
@@ -57,6 +56,7 @@ def compute_parts(
     The function that computes a part is that of the job's kind (``jobs.register(kind, part=...)``). If the job is run again, what is
     computed stays, so a repetition must ask for the same parts.
     """
+    _function_of(job)
     JobPart.objects.bulk_create(
         [JobPart(job=job, number=number, arguments=validate_json_value(one)) for number, one in enumerate(arguments)],
         ignore_conflicts=True,
@@ -94,6 +94,13 @@ def compute_open_part(holder: str | None = None) -> bool:
 
 def delete_parts_of_ended_jobs() -> None:
     JobPart.objects.filter(job__state__in=ENDED).delete()
+
+
+def _function_of(job: Job) -> Callable[[dict[str, Any]], Any]:
+    function = get_job_kind(job.kind).part
+    if function is None:
+        raise TypeError(f"jobs.register({job.kind!r}) has no part=, so the job has no parts.")
+    return function
 
 
 def _open_parts() -> QuerySet[JobPart]:

@@ -81,7 +81,7 @@ def lease_renewal(held: RenewsLease):
     def renew():
         while not ended.wait(RENEW_SECONDS):
             try:
-                if not progress.renewlease_end():
+                if not held.renew_lease():
                     return
             except (OperationalError, InterfaceError):
                 logger.warning("A lease could not be renewed; the database is not there.")

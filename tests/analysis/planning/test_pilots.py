@@ -11,17 +11,18 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import Http404
 from django.urls import reverse
 
-from analysis.planning import pilots, run
+from analysis.planning import pilot_studies, pilots, run
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
 from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
+from analysis.protocols import REGISTRY, ProtocolAnalysis
 from analysis.stats import planning
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from annotators.participation.simulate import record_simulated_answers
-from studies.models import PilotFile, Study, StudyMember
+from studies.models import Job, PilotFile, Study, StudyMember, StudyPilot
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
-from tests.builders import add_choice, choice_study, draft_study, launched, user
+from tests.builders import add_choice, add_section, add_spa, add_survey, choice_study, draft_study, launched, user
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +43,7 @@ def closed(study, people=0):
 @pytest.fixture
 def pilot(owner, monkeypatch):
     """A closed study of two choices. Robots answered, and count as people here."""
-    monkeypatch.setattr(pilots, "ORIGINS", ("robot",))
+    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
     study = draft_study(
         systems=("alpha", "beta"),
         prompts=20,
@@ -56,7 +57,10 @@ def pilot(owner, monkeypatch):
     return closed(launched(study), 10)
 
 
-def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders):
+def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders, monkeypatch):
+    with pytest.raises(InvalidPlanInputs, match="prior: The answers of this study are not read yet"):
+        pilots.resolve_prior(f"pilot:{pilot.code}", owner)
+    stored = pilot_studies.estimate_study(pilot, owner)
     resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     assert resolved.variation.source == resolved.label
     assert (
@@ -64,8 +68,17 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
         == "study “Pilot”, beta > alpha on naturalness, section 1, better, 10 people, 20 prompts, 100 answers"
     )
     assert len(resolved.draws) == planning.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
-    assert pilots.resolve_prior(f"pilot:{pilot.code}", owner) == resolved, "the draws change"
-    assert list(pilots.pilot_studies(owner)) == [pilot] == list(pilots.pilot_studies(user("root", is_superuser=True)))
+    assert pilot_studies.estimate_study(pilot, None) == stored and stored.by == owner, "it is read once"
+    monkeypatch.setattr(pilot_studies, "VERSION", 99)
+    again = pilot_studies.estimate_study(pilot, owner)
+    assert again != stored and again.estimate == stored.estimate, "the draws change"
+    with pytest.raises(AppendOnlyViolation):
+        StudyPilot.objects.update(comparison="x")
+    assert (
+        list(pilot_studies.pilot_studies(owner))
+        == [pilot]
+        == list(pilot_studies.pilot_studies(user("root", is_superuser=True)))
+    )
     inputs = PlanInputs(
         StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=5), prior=f"pilot:{pilot.code}"
     )
@@ -76,10 +89,10 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
     stranger, coder = user("stranger"), user("coder")
     StudyMember.objects.create(study=pilot, user=coder, role=StudyMember.Role.CODER)
     for other, refusal in ((stranger, Http404), (coder, PermissionDenied)):
-        assert not pilots.pilot_studies(other).exists()
+        assert not pilot_studies.pilot_studies(other).exists()
         with pytest.raises(refusal):
-            pilots.estimate_of_study(pilot, other)
-        with pytest.raises(InvalidPlanInputs, match="prior: No study with this code can be a pilot"):
+            pilot_studies.estimate_study(pilot, other)
+        with pytest.raises(InvalidPlanInputs, match="prior: You can read no study with this code"):
             pilots.resolve_prior(f"pilot:{pilot.code}", other)
 
 
@@ -87,17 +100,17 @@ def test_a_study_that_still_collects_is_no_pilot(owner):
     study = choice_study(by=owner)
     record_simulated_answers(study, 6, {"alpha": 0.0, "beta": 0.4})
     study.assignments.update(origin="live")
-    assert not pilots.pilot_studies(owner).exists()
+    assert not pilot_studies.pilot_studies(owner).exists()
     with pytest.raises(PermissionDenied, match="still collecting"):
-        pilots.estimate_of_study(study, owner)
+        pilot_studies.estimate_study(study, owner)
     lifecycle.unblind(study, owner, "a pilot")
-    assert list(pilots.pilot_studies(owner)) == [study]
+    assert list(pilot_studies.pilot_studies(owner)) == [study]
 
 
 def test_a_study_that_says_too_little_is_refused_with_advice(owner):
     study = closed(choice_study(by=owner))
     with pytest.raises(ActionRefused, match="cannot be a pilot. It has no answers about pairs"):
-        pilots.estimate_of_study(study, owner)
+        pilot_studies.estimate_study(study, owner)
 
 
 def answers(size=None, variation=None):
@@ -203,9 +216,15 @@ def planned_draft(owner):
     return draft
 
 
-def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, page, monkeypatch, same_orders):
+def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, client, page, monkeypatch, same_orders):
     draft = planned_draft(owner)
-    shown = page(draft, pilot=str(pilot.code))
+    waiting = page(draft, pilot=str(pilot.code), people="31")
+    assert waiting.templates[0].name == "admin/studies/job.html"
+    jobs.run_waiting_jobs()
+    job = Job.objects.get()
+    assert (job.kind, job.state) == (pilot_studies.KIND, Job.State.DONE), job.error
+    shown = client.get(job.result["url"])
+    assert shown.context["form"].inputs.size.people == 31
     text = shown.content.decode()
     assert (
         "Standard deviations: people " in text and "The smallest difference that matters stays your decision." in text
@@ -239,13 +258,55 @@ def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
         == 31
     )
     unknown = page(draft, pilot="0")
-    assert unknown.status_code == 422 and "No study with this code can be a pilot." in unknown.content.decode()
+    assert unknown.status_code == 422 and "You can read no study with this code." in unknown.content.decode()
     StudyMember.objects.filter(study=draft).update(role=StudyMember.Role.VIEWER)
     assert page(draft, pilot="0").status_code == 403
 
 
-def test_stated_chances_and_best_worst_choices_are_no_pilots():
-    assert set(PLANNED_AS) - set(pilots.pilot_protocols()) == {"spa", "best_worst"}
+def add_best_worst(study, m):
+    return add_section(study, "best_worst", m=m, settings={"noun": "story"})
+
+
+def test_every_protocol_that_is_planned_can_be_a_pilot():
+    without = ProtocolAnalysis.headline_answers
+    assert not [slug for slug in PLANNED_AS if type(REGISTRY[slug]).headline_answers is without]
+
+
+@pytest.mark.parametrize(
+    ("add", "rows"), [(add_spa, "60 readings"), (add_best_worst, "60 answers")], ids=["stated chances", "best-worst"]
+)
+def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, same_orders, add, rows):
+    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
+    study = draft_study(
+        systems=("alpha", "beta", "gamma"),
+        prompts=10,
+        target_n=30,
+        annotators_per_batch=5,
+        instructions="",
+        owner=owner,
+    )
+    add(study, m=2)
+    study = launched(study)
+    record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.4, "gamma": 0.1})
+    stored = pilot_studies.estimate_study(closed(study), owner)
+    label = pilots.resolve_prior(f"pilot:{study.code}", owner).label
+    assert label.endswith(f"30 people, 10 prompts, {rows}"), label
+    assert len(stored.estimate["draws"]) == planning.DRAWS
+
+
+def test_a_study_that_cannot_be_a_pilot_says_why_and_what_to_do(owner):
+    study = choice_study(by=owner)
+    cases = [(study, "No answers of people are submitted in this study. Wait for them")]
+    survey = draft_study(owner=owner, title="Survey")
+    add_survey(survey, position=1)
+    cases.append((survey, "This study compares no systems"))
+    answered = choice_study(by=owner)
+    record_simulated_answers(answered, 6, {"alpha": 0.0, "beta": 0.4})
+    answered.assignments.update(origin="live")
+    cases.append((answered, "The outcomes of this study are still hidden. Close it, or unblind it"))
+    for one, text in cases:
+        with pytest.raises(InvalidPlanInputs, match=text):
+            pilot_studies.find_pilot_study(str(one.code), owner)
 
 
 def test_a_public_prior_has_no_draws(owner):

@@ -1,5 +1,6 @@
 """Parts of a running job: any process may compute them, and the result is that of one process."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -162,4 +163,24 @@ def test_a_job_that_runs_again_keeps_the_parts_that_are_done(shared):
 
 def test_only_a_kind_with_a_function_for_parts_has_parts(shared):
     jobs.register("whole")(lambda job, progress: jobs.compute_parts(job, progress, [{}]))
-    assert "AssertionError" in ended(jobs.submit("whole", by=None)).error
+    assert "TypeError" in ended(jobs.submit("whole", by=None)).error and not JobPart.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_of_a_long_part_and_of_its_job_is_renewed(shared, monkeypatch):
+    monkeypatch.setattr(jobs.running, "RENEW_SECONDS", 0.02)
+    renewed = []
+
+    def part(n):
+        if n == 0:
+            expire_all()
+            Job.objects.update(leased_until=Now() - timedelta(seconds=1))
+            deadline = time.monotonic() + 5
+            while time.monotonic() < deadline and not renewed:
+                time.sleep(0.02)
+                live = {"leased_until__gt": Now() + timedelta(seconds=30)}
+                if Job.objects.filter(**live).exists() and JobPart.objects.filter(number=0, **live).exists():
+                    renewed.append(n)
+        return n
+
+    assert ended(shared(part)).state == State.DONE and renewed == [0]
