@@ -1,28 +1,38 @@
 """Pilots of plans: a study on the same site, and a file of answers."""
 
 import json
+import time
+from contextlib import suppress
 from dataclasses import replace
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
 from django.http import Http404
 from django.urls import reverse
 
 from analysis.planning import pilot_studies, pilots, run
+from analysis.planning.advice import percent
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
+from analysis.planning.assured import live_power
 from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
 from analysis.protocols import REGISTRY, ProtocolAnalysis
 from analysis.stats import planning
 from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.quick_power import quick_assurance, quick_plan
 from annotators.participation.simulate import record_simulated_answers
 from studies.models import Job, PilotFile, Study, StudyMember, StudyPilot
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
+from tests.analysis.api.rest import api_of, body_of
 from tests.builders import add_choice, add_section, add_spa, add_survey, choice_study, draft_study, launched, user
+
+from .quick import words
 
 pytestmark = pytest.mark.django_db
 
@@ -239,6 +249,69 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, cl
     jobs.run_waiting_jobs()
     ((study, by, inputs, draws),) = computed
     assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
+
+
+def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_orders):
+    draft, prior = planned_draft(owner), f"pilot:{pilot.code}"
+
+    def ask(method, path, body=None, status=200):
+        response = api_of(owner).send(method, f"studies/{draft.code}/plans/{path}", body)
+        assert response.status_code == status, body_of(response)
+        return json.loads(body_of(response))
+
+    for method, path, body in (("GET", f"numbers/?prior={prior}", None), ("POST", "", {"prior": prior})):
+        (error,) = ask(method, path, body, 400)["errors"]
+        assert error["field"] == "prior" and "are not read yet" in error["message"]
+    job = ask("POST", "pilots/", {"pilot": str(pilot.code)}, 202)
+    assert job["kind"] == pilot_studies.KIND and not StudyPilot.objects.exists(), "read in the request"
+    jobs.run_waiting_jobs()
+    found = json.loads(body_of(api_of(owner).send("GET", f"studies/{draft.code}/jobs/{job['code']}/")))
+    assert found["state"] == "done" and found["result"]["prior"] == prior
+    numbers = ask("GET", f"numbers/?prior={prior}&people=40")
+    stored = StudyPilot.objects.get()
+    assert numbers["inputs"]["variation"] == stored.estimate["variation"]
+    assert numbers["power_low"] < numbers["power"] < numbers["power_high"]
+    assert ask("POST", "", {"prior": prior}, 202)["kind"] == run.KIND
+    assert ask("GET", "numbers/")["power_low"] is None
+
+
+def test_the_command_reads_the_pilot_itself(pilot, same_orders):
+    out = StringIO()
+    with suppress(SystemExit):
+        call_command("plan", "--prior", f"pilot:{pilot.code}", "--quick", stdout=out)
+    assert "This power is averaged over what the pilot leaves open" in out.getvalue()
+    assert StudyPilot.objects.get().study == pilot
+    with pytest.raises(CommandError, match="--prior: You can read no study with this code"):
+        call_command("plan", "--prior", "pilot:none", "--quick")
+
+
+def test_the_live_numbers_are_the_assurance_of_the_stored_draws(owner, client):
+    draft = planned_draft(owner)
+    people, prompts, values = answers()
+    data = csv_of((i, j, "x" if v else "y") for i, j, v in zip(people, prompts, values, strict=True))
+    stored = pilots.store_answers_file(draft, owner, "pilot.csv", data)
+    variation, draws = pilots.estimate_from_json(stored.estimate)
+    inputs = PlanInputs(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), variation=variation)
+    shown, all_draws = live_power(inputs, draws), quick_assurance(inputs.size, inputs.target, draws)
+    exact = quick_plan(inputs.size, inputs.target, variation).power
+    assert shown.power == pytest.approx(all_draws.power, abs=0.01) and exact > shown.power + 0.01
+    assert shown.half_width == pytest.approx(all_draws.half_width, rel=0.05)
+    client.force_login(owner)
+    sizes = {"people": 36, "prompts": 60, "prompts_each": 20, "part": "live", "prior": f"file:{stored.sha256}"}
+    page = client.get(reverse("admin:studies_plan", args=[draft.pk]), sizes)
+    text, power = words(page), live_power(page.context["form"].inputs, draws).power
+    assert f"with {percent(power)} power (approximate)" in text
+    assert "This power is averaged over what the pilot leaves open" in text and "Standard deviations: people" in text
+
+
+@pytest.mark.parametrize(("protocol", "points"), [("two_choice", 5), ("relative", 5), ("relative", 21), ("rating", 9)])
+def test_the_live_average_stays_far_below_a_fifth_of_a_second(protocol, points):
+    size = StudySize(protocol=protocol, people=36, prompts=60, prompts_each=20, points=points)
+    draws = [Variation(sd_people=0.01 * n, sd_prompts=0.02 * n) for n in range(100)]
+    live_power(PlanInputs(size), draws)
+    began = time.process_time()
+    live_power(PlanInputs(size), draws)
+    assert time.process_time() - began < 0.15
 
 
 def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
