@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from analysis.stats.plan_inputs import KINDS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -175,7 +174,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if form is not None:
             context |= self._live(request, study, form) | {
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
-                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if KINDS[one[0]] != "chance"],
+                "pilot_protocols": list(PROTOCOL_LABELS.items()),
                 "pilot_problems": pilot_problems,
             }
         elif shown is not None:
