@@ -16,6 +16,7 @@ from analysis.protocols import REGISTRY, HeadlineAnswers
 from analysis.report.parameters import validate_parameters
 from analysis.report.protocol_blocks import analysis_contexts
 from analysis.report.report_data import read_report_data
+from analysis.stats.plan_inputs import KINDS
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404, filter_allowed, get_row
 from studies.models import Job, Section, Study, StudyPilot
@@ -146,7 +147,7 @@ def _headline_answers(study: Study) -> tuple[list[tuple[str, HeadlineAnswers]], 
 
 def _counts(planned_as: str, headline: HeadlineAnswers) -> str:
     people, prompts = len(set(headline.annotators.tolist())), len(set(headline.prompts.tolist()))
-    rows = "readings" if planned_as == "spa" else "answers"
+    rows = "readings" if KINDS[planned_as] == "chance" else "answers"
     return f"{people} people, {prompts} prompts, {len(headline.values)} {rows}"
 
 

@@ -97,7 +97,7 @@ def stated_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt
     >>> people, prompts = np.repeat(np.arange(8), 2), np.array([0, 1] * 2 + [2, 3] * 2 + [4, 5] * 2 + [6, 7] * 2)
     >>> found = stated_components(np.repeat([0.5, 0.7, 0.6, 0.7, 0.4, 0.5, 0.8, 0.7], 2), people, prompts)
     >>> round(found.people, 4), round(found.prompts, 4), found.df_people, found.df_prompts
-    (0.0088, 0.0233, 4, 3)
+    (0.0087, 0.0225, 4, 3)
     """
     stated = vector(values, "values")
     person, n_people = label_codes(people, "people", len(stated))
