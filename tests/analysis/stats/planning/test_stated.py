@@ -60,6 +60,14 @@ def test_the_latent_variation_is_what_was_simulated():
         assert np.ravel(latent) == pytest.approx([difference, variation.sd_people, variation.sd_prompts], abs=0.09)
 
 
+@pytest.mark.parametrize("sd_people", [0.3, 0.9])
+def test_without_a_variation_of_prompts_the_closed_formula_is_inverted(sd_people):
+    size, target = StudySize(protocol="spa", people=80, prompts=60, prompts_each=4), Target(difference=0.7)
+    model = components(size, target, Variation(sd_people=sd_people, sd_prompts=0))
+    latent = latent_of_stated(np.array([model.mean]), np.array([model.total]), np.array([0.0]), 4.0, 8.0)
+    assert np.ravel(latent) == pytest.approx([0.7, sd_people, 0], abs=1e-3)
+
+
 def test_people_who_vary_less_than_the_model_allows_do_not_vary():
     latent = latent_of_stated(np.array([0.6]), np.array([0.001]), np.array([0.0]), 4.0, 8.0)
     assert np.ravel(latent)[1:].tolist() == [0.0, 0.0]
