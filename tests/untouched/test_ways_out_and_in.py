@@ -65,6 +65,7 @@ ASKED_FOR = {
     "api-metrics": "stores scores", "api-metrics-compute": "computes scores", "api-metrics-comparison": "compares with people",
     "api-metric-discard": "discards a metric", "api-judge-check": "compares with people", "api-judge-sample": "draws a sample",
     "api-calibrated": "combines judges with people", "api-plans": "simulates a plan", "api-plan-choose": "chooses a plan",
+    "api-plan-pilots": "reads a pilot",
     "api-attention-checks": "stores attention checks",
 }  # fmt: skip
 
