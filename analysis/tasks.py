@@ -1,5 +1,8 @@
 """Jobs that plan studies, build reports and export files, screen annotators, and compute, compare and combine metrics; periodic tasks."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
@@ -14,9 +17,10 @@ from .metrics import comparison, computed
 from .metrics.calibrated import run as calibrated
 from .metrics.calibrated.options import CalibrationOptions
 from .metrics.judge_check import measuring
+from .planning import pilot_studies, strategies
 from .planning import run as planning
-from .planning import strategies
 from .planning.inputs import InvalidPlanInputs, PlanInputs
+from .planning.pieces import Piece, compute_piece
 from .planning.pilots import draws_of
 from .report import stopping
 from .report.parameters import BadParameters
@@ -64,12 +68,30 @@ def run_analysis_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     return {"number": run.number, "result_sha256": run.result_sha256}
 
 
-@jobs.register(planning.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, InvalidPlanInputs))
+@jobs.register(
+    planning.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused, InvalidPlanInputs), part=compute_piece
+)
 def plan_size_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Simulate the plan of a study's size and store it. After a crash, return the plan that the first run stored."""
     inputs = PlanInputs.from_json(job.arguments["inputs"])
-    plan = planning.compute_plan(job.study, job.by, inputs, progress, draws_of(inputs, job.by))
+
+    def compute(pieces: Sequence[Piece]) -> list[Any]:
+        return jobs.compute_parts(job, progress, pieces, "Simulating studies")
+
+    draws, seed = draws_of(inputs, job.by), planning.seed_of_job(job)
+    plan = planning.compute_plan(job.study, job.by, inputs, draws, seed=seed, compute=compute)
     return {"plan": plan.pk, "url": f"{reverse('admin:studies_plan', args=[job.study_id])}?plan={plan.pk}"}
+
+
+@jobs.register(
+    pilot_studies.KIND,
+    is_one_per_study=True,
+    user_facing_errors=(ActionRefused, InvalidPlanInputs, PermissionDenied),
+)
+def estimate_pilot_job(job: Job, progress: jobs.ProgressReporter) -> dict:
+    """Estimate how much people and prompts vary from the answers of a study, and store it for plans."""
+    progress(0, 1, "Reading the answers of the pilot")
+    return pilot_studies.estimate_for_job(job)
 
 
 @jobs.register(strategies.KIND, is_one_per_study=True, user_facing_errors=(ActionRefused,))

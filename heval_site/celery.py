@@ -48,10 +48,12 @@ def _configure_logging(**kwargs):
 
 @app.task(name="heval.run_job")
 def run_one_job_and_trigger_next() -> None:
-    """Run one waiting job, then send another message if more jobs wait."""
+    """Run one waiting job, then send another message if more jobs wait. If none waits, compute a part of a job that runs."""
     from studies.services import jobs
 
-    if jobs.run_waiting_jobs(limit=1) and jobs.has_waiting_jobs():
+    if not jobs.run_waiting_jobs(limit=1):
+        jobs.compute_open_part()
+    elif jobs.has_waiting_jobs():
         run_one_job_and_trigger_next.apply_async(expires=60)
 
 

@@ -6,9 +6,11 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from analysis.planning import pilot_studies
 from analysis.planning.changes import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import InvalidPlanInputs, PlanInputs
 from analysis.planning.numbers import quick_numbers
+from analysis.planning.pilots import draws_of
 from analysis.planning.run import KIND, choose_plan, request_plan
 from analysis.report.plan_sentences import preregistration_sentences
 from studies.models import SizePlan, Study
@@ -39,6 +41,12 @@ class PlanRequestSerializer(StrictMixin, serializers.Serializer):
         return {name: _field(name) for name in HELP}
 
 
+class PilotRequestSerializer(StrictMixin, serializers.Serializer):
+    pilot = CleanTextField(
+        help_text="Code of a study on this site. Its answers must be submitted, and its outcomes shown to you."
+    )
+
+
 class ChoiceRequestSerializer(StrictMixin, serializers.Serializer):
     sets_target = StrictBooleanField(default=False, help_text="Also set the draft's target and items each.")
 
@@ -65,7 +73,11 @@ class QuickNumbersSerializer(serializers.Serializer):
     inputs = serializers.DictField()
     fingerprint = serializers.CharField()
     is_approximate = serializers.BooleanField(help_text="Always true: closed formulas, without simulation.")
-    power = serializers.FloatField()
+    power = serializers.FloatField(help_text="With a pilot: the mean over what it leaves open.")
+    power_low = serializers.FloatField(
+        allow_null=True, help_text="With a pilot: 80 % of what it leaves open have a power from here,"
+    )
+    power_high = serializers.FloatField(allow_null=True, help_text="to here. null without a pilot.")
     half_width = serializers.FloatField(help_text="Half the width of the expected interval, on the result's scale.")
     value = serializers.FloatField(help_text="The expected result.")
     se = serializers.FloatField()
@@ -145,7 +157,34 @@ class PlanNumbersView(StudyView):
     def get(self, request, code):
         changes = {name: value for name, value in self.values.items() if value is not None}
         inputs = _changed(self.study, changes, request.user)
-        return Response(QuickNumbersSerializer(quick_numbers(inputs, self.study.currency)).data)
+        try:
+            draws = draws_of(inputs, request.user)
+        except InvalidPlanInputs:  # a chosen plan of a pilot that says something else by now, or is away
+            draws = ()
+        return Response(QuickNumbersSerializer(quick_numbers(inputs, self.study.currency, draws)).data)
+
+
+class PlanPilotsView(StudyView):
+    """Read the answers of another study as a pilot. Then its code can be the ``prior`` of a plan: ``pilot:CODE``."""
+
+    @document_operation(
+        "Read a study as a pilot of plans; returns the job to poll",
+        shapes.JobSerializer,
+        request=PilotRequestSerializer,
+        status=202,
+        tag=TAG,
+    )
+    def post(self, request, code):
+        sent = PilotRequestSerializer(data=require_json_object(request))
+        sent.is_valid(raise_exception=True)
+        token = idempotency_token(request, self.study, pilot_studies.KIND)
+        try:
+            job = pilot_studies.request_estimate(
+                self.study, request.user, sent.validated_data["pilot"], request_token=token
+            )
+        except InvalidPlanInputs as refused:
+            raise RowErrors([row_error(None, "pilot", refused.errors["prior"])]) from None
+        return accepted_job_response(job)
 
 
 def _plan_or_404(study: Study, number: int) -> SizePlan:

@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from analysis.stats.plan_inputs import KINDS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -21,17 +20,8 @@ from .answer_files import MAX_FILE_BYTES, AnswersRefused
 from .forms import PROTOCOL_LABELS, PlanForm, form_values
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
-from .pilots import (
-    FILE,
-    PILOT,
-    estimate_as_json,
-    estimate_of_pilot,
-    pilot_sentence,
-    pilot_studies,
-    pilots_to_choose,
-    store_answers_file,
-    with_variation_of_pilot,
-)
+from .pilot_studies import pilot_studies, request_estimate
+from .pilots import FILE, ResolvedPrior, pilot_of, pilot_sentence, pilots_to_choose, store_answers_file
 from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
@@ -80,27 +70,30 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if not form.is_valid():
             return self._render(request, study, form, shown, status=422)
         try:
-            job = request_plan(study, request.user, with_variation_of_pilot(form.inputs, request.user))
-        except (ActionRefused, InvalidPlanInputs) as refused:
+            job = request_plan(study, request.user, form.inputs)
+        except ActionRefused as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(reverse("admin:studies_plan", args=[study.pk]))
         return HttpResponseRedirect(_job_target(study, job))
 
     def pilot_view(self, request, pk):
-        """Estimate the variation from the named study or the uploaded file, and show the plan with it."""
+        """Submit the job that reads the named study, or estimate the variation from the uploaded file and show the plan with it."""
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
+        # What else the form says stays.
+        sent = {name: value for name, value in request.POST.items() if name in (*PlanForm.base_fields, "plan")}
         try:
-            prior, estimate = _sent_pilot(request, study)
+            if not request.FILES and request.GET.get("from") != "file":
+                job = request_estimate(study, request.user, request.POST.get("pilot", ""), sent)
+                return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
+            prior, estimate = _sent_file(request, study)
         except AnswersRefused as refused:
             problems = [str(problem) for problem in refused.problems]
         except (ActionRefused, InvalidPlanInputs) as refused:
             problems = [str(refused).removeprefix("prior: ")]
         else:
             messages.success(request, pilot_sentence(estimate))
-            # What else the form says stays.
-            sent = {name: value for name, value in request.POST.items() if name in (*PlanForm.base_fields, "plan")}
             numbers = {name: estimate["variation"][name] for name in ("sd_people", "sd_prompts")}
             query = urlencode(sent | {"prior": prior} | numbers)
             return HttpResponseRedirect(f"{reverse('admin:studies_plan', args=[study.pk])}?{query}")
@@ -156,7 +149,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         return context | {
             "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
-            **live_context(form.inputs, study.currency, stored),
+            **live_context(form.inputs, study.currency, stored, _pilot(form.inputs, request.user)),
         }
 
     def _render(
@@ -181,7 +174,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if form is not None:
             context |= self._live(request, study, form) | {
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
-                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if KINDS[one[0]] != "chance"],
+                "pilot_protocols": list(PROTOCOL_LABELS.items()),
                 "pilot_problems": pilot_problems,
             }
         elif shown is not None:
@@ -202,14 +195,11 @@ def _form(request: HttpRequest, study: Study, shown: SizePlan | None, sent: Quer
     return PlanForm(start, sent.dict(), pilots_to_choose(study, request.user, sent.get("prior", start.prior)))
 
 
-def _sent_pilot(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
-    """Return the prior that the request names or uploads, and its estimate as JSON."""
+def _sent_file(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
+    """Return the prior that the request uploads, and its estimate as JSON."""
     sent = request.FILES.get("file")
     if sent is None:
-        if request.GET.get("from") == "file":
-            raise ActionRefused("No file is chosen. Choose a file of answers.")
-        prior = f"{PILOT}{request.POST.get('pilot', '')}"
-        return prior, estimate_as_json(estimate_of_pilot(prior, request.user))
+        raise ActionRefused("No file is chosen. Choose a file of answers.")
     if (sent.size or 0) > MAX_FILE_BYTES:
         raise ActionRefused(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
     name = sent.name or "answers.csv"
@@ -224,6 +214,14 @@ def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
         except InvalidPlanInputs:  # a plan of another version of heval
             pass
     return inputs_from_draft(study)
+
+
+def _pilot(inputs: PlanInputs, user: Any) -> ResolvedPrior | None:
+    """Return what the pilot of the inputs says now. A stored plan may have a pilot that says something else, or is away."""
+    try:
+        return pilot_of(inputs, user)
+    except InvalidPlanInputs:
+        return None
 
 
 def _listed_plans(study: Study) -> list[dict[str, Any]]:

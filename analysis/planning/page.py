@@ -21,10 +21,11 @@ from .advice import (
     scale_of,
     size_sentence,
 )
+from .assured import assurance_sentence, live_power
 from .curves import design_curves
 from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
-from .pilots import FILE, PILOT
+from .pilots import ResolvedPrior
 from .results import SHAPES
 
 # A simulated power that differs by more than this from the formulas is said to.
@@ -38,19 +39,25 @@ DESIGN_NAMES = {
 }
 
 
-def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = None) -> dict[str, Any]:
-    """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy."""
+def live_context(
+    inputs: PlanInputs, currency: str, stored: SizePlan | None = None, pilot: ResolvedPrior | None = None
+) -> dict[str, Any]:
+    """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy.
+
+    ``pilot``: where the variation comes from. The power is then averaged over what it leaves open.
+    """
     size, target = inputs.size, inputs.target
     budget = plan_budget(size, inputs.pace, inputs.prices)
-    quick = quick_plan(size, target, inputs.variation)
+    live = live_power(inputs, () if pilot is None else pilot.draws)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
         "size_sentence": size_sentence(size, budget, currency),
-        "finding_sentence": finding_sentence(size, target, quick.power, quick.half_width, "approximate")
+        "finding_sentence": finding_sentence(size, target, live.power, live.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
         "stored": stored_context(stored, currency) if stored else None,
-        "is_pilot": inputs.prior.startswith((PILOT, FILE)),
+        "pilot_sentence": "" if pilot is None else pilot.sentence,
+        "assured": assurance_sentence(live) if stored is None else "",
         "recruits": _recruits(inputs, currency),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",

@@ -21,8 +21,8 @@ MOST_WATCHED_ANSWERS = 200_000
 SHAPES = {"obrien_fleming": "O'Brien and Fleming", "pocock": "Pocock"}
 
 
-def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
-    """Return the stored result of a plan, as JSON-safe values."""
+def describe_plan(plan: "StudyPlan", sequential: dict[str, Any], inputs: PlanInputs) -> dict[str, Any]:
+    """Return the stored result of a plan with the comparison of sequential designs, as JSON-safe values."""
 
     def cost(size: StudySize) -> Budget:
         return plan_budget(size, inputs.pace, inputs.prices)
@@ -44,7 +44,7 @@ def describe_plan(plan: "StudyPlan", inputs: PlanInputs) -> dict[str, Any]:
             "needed_people": one_cost(plan.needed_people),
             "needed_prompts": one_cost(plan.needed_prompts),
         },
-        "sequential": compare_sequential(inputs, seed=plan.settings["seed"]),
+        "sequential": sequential,
         "advice": simulated_advice(inputs, simulated),
     }
 

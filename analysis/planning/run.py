@@ -1,7 +1,7 @@
 """The job that plans the size of a study, and the choice of a plan."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from analysis.stats.plan_inputs import Variation
@@ -12,6 +12,7 @@ from studies.services.drafts import locked_draft, record_edit_and_raise_version,
 from studies.services.lifecycle import ActionRefused
 
 from .inputs import METHOD_VERSION, PlanInputs, items_per_prompt, planned_section
+from .pieces import ComputePieces, compute_here, plan_pieces, simulated_size
 
 KIND = "plan_size"
 FORMAT = "heval.size_plan/1"
@@ -36,15 +37,17 @@ def compute_plan(
     study: Study,
     by,
     inputs: PlanInputs,
-    progress: Callable[..., None] = lambda done, total, doing="": None,
     draws: Sequence[Variation] = (),
+    *,
+    seed: int | None = None,
+    compute: ComputePieces = compute_here,
 ) -> SizePlan:
-    """Simulate the plan and store it, or return the stored plan of the same inputs. ``progress`` may raise to cancel."""
+    """Simulate the plan and store it, or return the stored plan of the same inputs. ``compute`` may raise to cancel."""
     fingerprint = inputs.fingerprint()
     if stored := SizePlan.objects.filter(study=study, fingerprint=fingerprint).first():
         return stored
-    seed = new_seed()
-    result = simulate_plan(inputs, seed, progress, draws)
+    seed = new_seed() if seed is None else seed
+    result = simulate_plan(inputs, seed, draws, compute)
     return SizePlan.objects.get_or_create(
         study=study,
         fingerprint=fingerprint,
@@ -53,27 +56,19 @@ def compute_plan(
 
 
 def simulate_plan(
-    inputs: PlanInputs,
-    seed: int,
-    progress: Callable[..., None] = lambda done, total, doing="": None,
-    draws: Sequence[Variation] = (),
+    inputs: PlanInputs, seed: int, draws: Sequence[Variation] = (), compute: ComputePieces = compute_here
 ) -> dict[str, Any]:
-    """Return what is stored as the result of a plan. ``progress`` may raise to cancel."""
-    from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
+    """Return what is stored as the result of a plan. It does not depend on who computes which piece."""
+    from analysis.stats.planning import assemble_plan
 
     from .results import describe_plan
 
-    parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
-    simulated = []
-    for number, part in enumerate(parts):
-        progress(number, len(parts) + 1, "Simulating studies")
-        simulated.append(simulate_part(part, draws or inputs.variation))
-    progress(len(parts), len(parts) + 1, "Comparing fixed and sequential designs")
+    sequential, *sizes = compute(plan_pieces(inputs, seed, draws))
     plan = assemble_plan(
         inputs.size,
         inputs.target,
         inputs.variation,
-        simulated,
+        [simulated_size(size) for size in sizes],
         settings={
             "seed": seed,
             "n_draws": len(draws),
@@ -81,7 +76,12 @@ def simulate_plan(
             "method_version": METHOD_VERSION,
         },
     )
-    return {"format": FORMAT, **describe_plan(plan, inputs)}
+    return {"format": FORMAT, **describe_plan(plan, sequential, inputs)}
+
+
+def seed_of_job(job: Job) -> int:
+    """Return the seed of a job's plan. A repetition has the same one, so it can go on with the pieces that are done."""
+    return job.code.int >> 66
 
 
 def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) -> list[str]:

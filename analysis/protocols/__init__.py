@@ -98,7 +98,7 @@ class ProtocolAnalysis:
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
         """Return the answers behind the headline of each comparison, planned ones first. Plans of other studies read them.
 
-        A protocol whose answers are not about one prompt, or whose headline is no mean of answers, has none.
+        A protocol that no plan knows has none.
         """
         return []
 

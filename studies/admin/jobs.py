@@ -23,6 +23,7 @@ TITLES = {
     "panel_sync": "Asking the panel",
     "panel_notifications": "Reading a notification of the panel",
     "rehearsal": "Rehearsing with robots",
+    "estimate_pilot": "Reading a study as a pilot",
     "plan_size": "Simulating the planned study",
     "plan_strategies": "Simulating labelling strategies",
 }

@@ -4,11 +4,11 @@ from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement
 from .design import Arm, ArmSystem, Design, Question, Section, SectionArm, System
 from .fields import FIRST_TEST_NUMBER, new_seed
-from .jobs import Job
+from .jobs import Job, JobPart
 from .members import StudyMember
 from .plan import ComparisonFamily, Contrast, ExclusionRule
 from .qualifications import Qualification
-from .size_plans import PilotFile, SizePlan
+from .size_plans import PilotFile, SizePlan, StudyPilot
 from .stimuli import Output, Prompt
 from .study import Study
 
@@ -25,6 +25,7 @@ __all__ = [
     "Exposure",
     "Item",
     "Job",
+    "JobPart",
     "Output",
     "Placement",
     "Prompt",
@@ -36,6 +37,7 @@ __all__ = [
     "SizePlan",
     "Study",
     "StudyMember",
+    "StudyPilot",
     "System",
     "FIRST_TEST_NUMBER",
     "new_seed",

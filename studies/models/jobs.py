@@ -1,4 +1,4 @@
-"""Jobs: long tasks stored as database rows."""
+"""Jobs: long tasks stored as database rows, and the parts of those that several workers share."""
 
 import uuid
 
@@ -61,3 +61,33 @@ class Job(models.Model):
 
     def __str__(self):
         return f"{self.kind} {self.code}"
+
+
+class JobPart(models.Model):
+    """A part of a running job that any worker may compute. The holder of its lease does. Parts are deleted after their job ends."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="parts")
+    number = models.PositiveIntegerField()
+    arguments = models.JSONField()
+    attempts = models.PositiveSmallIntegerField(default=0)
+    leased_until = optional_noneditable_datetime_field()
+    holder = models.CharField(max_length=64, blank=True)
+    is_done = models.BooleanField(default=False)
+    result = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["job", "number"]
+        constraints = [
+            UniqueConstraint(fields=["job", "number"], name="job_part_once_per_number"),
+            CheckConstraint(
+                name="job_part_is_held_under_a_lease",
+                condition=Q(holder="", leased_until=None)
+                | (~Q(holder="") & Q(leased_until__isnull=False, is_done=False)),
+            ),
+            CheckConstraint(
+                name="job_part_has_a_result_when_it_is_done", condition=Q(is_done=True) | Q(result__isnull=True)
+            ),
+        ]
+
+    def __str__(self):
+        return f"part {self.number} of {self.job}"

@@ -54,6 +54,31 @@ class PilotFile(AppendOnlyModel):
         return self.name
 
 
+class StudyPilot(AppendOnlyModel):
+    """What the answers of a study say about how much people and prompts vary, for the plans of other studies.
+
+    ``sha256``: of the answers and of the version of the method. ``comparison``: the one whose answers are read. ``estimate``: as
+    JSON (`analysis.stats.planning.PilotEstimate`).
+    """
+
+    study = protected_foreign_key(Study, "pilot_estimates")
+    sha256 = models.CharField(max_length=64)
+    comparison = models.CharField(max_length=500)
+    estimate = models.JSONField()
+    at = models.DateTimeField(db_default=Now())
+    by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            UniqueConstraint(fields=["study", "sha256"], name="study_pilot_once_per_study_and_answers"),
+            CheckConstraint(name="study_pilot_has_a_hash", condition=~Q(sha256="")),
+        ]
+
+    def __str__(self):
+        return f"pilot {self.pk}"
+
+
 class SizePlan(AppendOnlyModel):
     """A computed plan of a study's size. `Study.size_plan` is the one that the researcher chose.
 

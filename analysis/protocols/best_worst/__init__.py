@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
 from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts
@@ -97,6 +97,34 @@ class BestWorstAnalysis(ProtocolAnalysis):
         for answers, fit in zip(all_answers, fits, strict=True):
             blocks += _section_blocks(answers, fit, context)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Return what each answer says about each pair. The headline is a difference of strengths, so it is not their mean."""
+        items = () if context.claims is None else context.claims.items
+        systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
+        all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
+        return [
+            HeadlineAnswers.from_rows(compared, _pair_scores(answers, compared), "score")
+            for answers in all_answers
+            for compared in _comparisons(answers)
+        ]
+
+
+def _pair_scores(answers: BestWorstAnswers, comparison: Comparison) -> "DataFrame":
+    """Return the answers about outputs of x and y, with the score of x: 1 above y, 0 below, .5 if neither is the best or the worst.
+
+    Left out, such pairs would make annotators look surer than they are; simulations in the documentation of plans compare both.
+    """
+    import numpy as np
+
+    rows = answers.kept("is_kept")
+    if not {comparison.x, comparison.y} <= set(answers.systems):
+        return rows.iloc[:0].assign(score=0.5)
+    x, y = answers.systems.index(comparison.x), answers.systems.index(comparison.y)
+    shown = rows[[{x, y} <= set(systems) for systems in rows["sets"]]]
+    is_above = (shown[BEST] == x) | (shown[WORST] == y)
+    is_below = (shown[BEST] == y) | (shown[WORST] == x)
+    return shown.assign(score=np.select([is_above, is_below], [1.0, 0.0], 0.5))
 
 
 def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str, Sequence[str]]) -> BestWorstAnswers:

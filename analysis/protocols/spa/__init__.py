@@ -6,14 +6,14 @@ Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.spa_and_rating import build_overview
 
-from .. import ComparingAnalysis, ProtocolAnalysis, register
+from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, planned_then_unplanned_comparisons, read_section_answers_by_annotator
 from .coherence_and_ranking import coherence_ranking_and_reliability_blocks
@@ -21,6 +21,10 @@ from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
 from .exposures import stated_chance_by_exposure_blocks
 from .pairs import pair_preference_blocks
+from .prompt_groups import prompts_by_batch
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"
 
@@ -60,6 +64,44 @@ class SPAAnalysis(ProtocolAnalysis):
         if several:
             blocks += stated_chance_by_exposure_blocks(answers, context)
         return [block for block in blocks if block.estimates]
+
+    def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
+        """Return one row for each person and prompt that the person read. The value is the chance that the person stated."""
+        return [found for section in context.sections for found in _stated_chances(context.rows, section)]
+
+
+def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
+    import numpy as np
+
+    from analysis.stats.spa import combine_orders
+
+    kept = read_section_answers_by_annotator(frame, section).kept
+    rows = frame[(frame["section"] == section.position) & frame["annotator"].isin(kept.people["annotator"])]
+    batches = rows[["annotator", "batch"]].drop_duplicates()
+    prompts = prompts_by_batch(section, batches["batch"].tolist())
+    read: dict[Any, set[int]] = {}
+    for annotator, batch in zip(batches["annotator"], batches["batch"], strict=True):
+        read.setdefault(annotator, set()).update(prompts[batch])
+    chances = combine_orders(kept.xy, kept.yx)
+    people = kept.people["annotator"].tolist()
+    found = []
+    for column, compared in enumerate(kept.comparisons):
+        readings = [
+            (chance, annotator, prompt)
+            for chance, annotator in zip(chances[:, column], people, strict=True)
+            if not np.isnan(chance)
+            for prompt in sorted(read[annotator])
+        ]
+        values, annotators, shown = zip(*readings, strict=True) if readings else ((), (), ())
+        found.append(
+            HeadlineAnswers(
+                compared,
+                np.array(values, dtype=float),
+                np.array(annotators, dtype=object),
+                np.array(shown, dtype=object),
+            )
+        )
+    return found
 
 
 def _naming_blocks(answers: SectionAnswers, with_section: bool, context: AnalysisContext) -> list[Block]:

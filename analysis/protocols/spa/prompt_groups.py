@@ -1,6 +1,7 @@
 """Which annotators read some of the same prompts: the second kind of clusters of stated chances."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from studies.design.prompt_groups import group_batches_by_shared_prompts
 
@@ -17,17 +18,22 @@ def read_prompt_groups(answers: SectionAnswers) -> "tuple[np.ndarray | None, int
     """
     import numpy as np
 
-    from studies.models import Placement
-
-    section = answers.section
-    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
     numbers = answers.people["batch"].tolist()
-    prompts: dict[int, set[int]] = {number: set() for number in numbers}
-    for number, prompt in placements.values_list("batch__number", "item__prompt"):
-        if number in prompts:
-            prompts[number].add(prompt)
+    prompts = prompts_by_batch(answers.section, numbers)
     n_unknown = sum(not prompts[number] for number in numbers)
     if n_unknown:
         return None, n_unknown
     groups = group_batches_by_shared_prompts(prompts)
     return np.array([groups[number] for number in numbers], dtype=np.int64), 0
+
+
+def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[int]]:
+    """Return the prompts that are shown in these batches before the section's questions."""
+    from studies.models import Placement
+
+    placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
+    prompts: dict[int, set[int]] = {number: set() for number in numbers}
+    for number, prompt in placements.values_list("batch__number", "item__prompt"):
+        if number in prompts:
+            prompts[number].add(prompt)
+    return prompts

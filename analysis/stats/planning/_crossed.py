@@ -16,7 +16,7 @@ _MOST_RATIO = 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class _Factor:
+class Factor:
     """The squares of a factor after the other one: `squares[k]` has the mean rest + eigenvalues[k] * variance."""
 
     squares: FloatArray
@@ -40,8 +40,8 @@ class CrossedComponents(Record):
     n_answers: int
     n_people: int
     n_prompts: int
-    _of_people: _Factor
-    _of_prompts: _Factor
+    _of_people: Factor
+    _of_prompts: Factor
     # Sums of the squared shares of answers over people and over prompts.
     _people_share: float
     _prompts_share: float
@@ -69,8 +69,8 @@ class CrossedComponents(Record):
         intervals for normal answers.
         """
         rest = self.rest * self.df_rest / rng.chisquare(self.df_rest, count)
-        people = _variances(self._of_people, rest, rng.chisquare(self.df_people, count))
-        prompts = _variances(self._of_prompts, rest, rng.chisquare(self.df_prompts, count))
+        people = variances_at(self._of_people, rest, rng.chisquare(self.df_people, count))
+        prompts = variances_at(self._of_prompts, rest, rng.chisquare(self.df_prompts, count))
         variance = people * self._people_share + prompts * self._prompts_share + rest / self.n_answers
         return self.mean + np.sqrt(variance) * rng.standard_normal(count), people, prompts, rest
 
@@ -164,21 +164,21 @@ def _sums(values: FloatArray, codes: IntArray, count: int) -> FloatArray:
     return np.asarray(np.bincount(codes, weights=values, minlength=count), dtype=np.float64)
 
 
-def _after_other(counts: FloatArray, own: FloatArray, other: FloatArray) -> _Factor:
+def _after_other(counts: FloatArray, own: FloatArray, other: FloatArray) -> Factor:
     """Return the independent squares of a factor (the rows of `counts`) after the means of the other one are removed."""
     of_other = counts.sum(axis=0)
     information = np.diag(counts.sum(axis=1)) - (counts / of_other) @ counts.T
     eigenvalues, vectors = np.linalg.eigh(information)
     is_used = eigenvalues > 1e-8 * max(1.0, float(eigenvalues[-1]))
     projected = vectors[:, is_used].T @ (own - counts @ (other / of_other))
-    return _Factor(np.asarray(projected**2 / eigenvalues[is_used]), np.asarray(eigenvalues[is_used]))
+    return Factor(np.asarray(projected**2 / eigenvalues[is_used]), np.asarray(eigenvalues[is_used]))
 
 
-def _moment(factor: _Factor, rest: float) -> float:
-    return float(_variances(factor, np.array([rest]), np.array([float(len(factor.squares))]))[0])
+def _moment(factor: Factor, rest: float) -> float:
+    return float(variances_at(factor, np.array([rest]), np.array([float(len(factor.squares))]))[0])
 
 
-def _variances(factor: _Factor, rest: FloatArray, pivots: FloatArray) -> FloatArray:
+def variances_at(factor: Factor, rest: FloatArray, pivots: FloatArray) -> FloatArray:
     """Return the variance at which the sum of squares / (rest + eigenvalue * variance) is the pivot, by bisection of its logarithm."""
 
     def is_above(ratio: FloatArray) -> npt.NDArray[np.bool_]:

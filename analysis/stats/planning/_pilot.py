@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.sparse import coo_array, csgraph
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray
-from analysis.stats.plan_inputs import KINDS, StudySize, Variation
+from analysis.stats.arrays import FloatArray, IntArray, label_codes
+from analysis.stats.plan_inputs import StudySize, Variation
 from analysis.stats.planning._crossed import CrossedComponents, crossed_components
+from analysis.stats.planning._stated import StatedComponents, latent_of_stated, stated_components
 from analysis.stats.quick_power import NODES, WEIGHTS, answer_moments
 from analysis.stats.results import Record
 
@@ -32,7 +34,7 @@ class PilotEstimate(Record):
     ----------
     protocol : str
         The protocol of its answers.
-    components : CrossedComponents
+    components : CrossedComponents or StatedComponents
         The mean and the variances of one answer, on the scale of the headline.
     low, high : float or None
         The .95 interval of the mean, as the report computes it. None if it has none.
@@ -46,7 +48,7 @@ class PilotEstimate(Record):
     """
 
     protocol: str
-    components: CrossedComponents
+    components: CrossedComponents | StatedComponents
     low: float | None
     high: float | None
     difference: float
@@ -72,11 +74,12 @@ def estimate_pilot(
     Parameters
     ----------
     values : array_like, shape (n,)
-        Answers about one pair of systems on the scale of the headline (`StudySize.bounds`), none missing.
+        Answers about one pair of systems on the scale of the headline (`StudySize.bounds`), none missing. In spa each row is
+        one person with one prompt that the person read, and all rows of a person have the chance that the person stated.
     people, prompts : array_like, shape (n,)
-        Who answered about what.
+        Who answered about what, or in spa who read what.
     protocol : str
-        One of `PROTOCOLS` except spa.
+        One of `PROTOCOLS`.
     points : int, default 5
         Points of the scale in rating and relative.
     draws : int, default 100
@@ -100,7 +103,8 @@ def estimate_pilot(
     -----
     `crossed_components` on the scale of the headline; then the latent variation is the one at which
     `quick_power.components` has the same standardised mean and the same shares of the variance. The same for each draw
-    of the components. In ratings, the standard deviations of quality stay at the defaults of `Variation`.
+    of the components. In ratings, the standard deviations of quality stay at the defaults of `Variation`. Stated chances
+    have `stated_components` and `latent_of_stated` instead: the answers of one person are about all prompts together.
 
     Examples
     --------
@@ -113,23 +117,20 @@ def estimate_pilot(
     >>> round(found.variation.sd_people, 2), round(found.variation.sd_prompts, 2)
     (0.33, 0.75)
     """
-    if KINDS[protocol] == "chance":
-        raise ValueError(
-            "protocol: stated chances do not tell people from prompts. Use ratings or choices of the same people as the pilot."
-        )
-    found = crossed_components(values, people, prompts)
     size = StudySize(protocol=protocol, people=6, prompts=6, prompts_each=6, points=points)
+    is_stated = size.kind == "chance"
+    found = (stated_components if is_stated else crossed_components)(values, people, prompts)
     low_end, high_end = size.scale_ends
     if not all(low_end <= value <= high_end for value in np.asarray(values, dtype=np.float64)):
         raise ValueError(f"values: an answer is not between {low_end:g} and {high_end:g}, the scale of {protocol}.")
+    rows = _one_row_per_person(values, people, prompts) if is_stated else (values, people, prompts)
     interval = clusters.annotator_prompt_clustered_mean(
-        values, people, prompts, null=size.null, bounds=size.scale_ends, analysis="plan.pilot"
+        *rows, null=size.null, bounds=size.scale_ends, analysis="plan.pilot"
     ).interval
     ends = (None, None) if interval is None else (interval.low, interval.high)
-    means = [found.mean, *(end for end in ends if end is not None)]
-    fixed = [np.full(len(means), value) for value in (found.people, found.prompts, found.rest)]
-    differences, sd_people, sd_prompts = _latent(size, np.array(means), *fixed)
-    drawn = _latent(size, *_inside(found.draws(draws, rng), size))
+    means = np.array([found.mean, *(end for end in ends if end is not None)])
+    differences, sd_people, sd_prompts = _latent_of(found, size, means)
+    drawn = _latent_of(found, size, *_inside(found.draws(draws, rng), size))
     has_ends = interval is not None
     return PilotEstimate(
         protocol=protocol,
@@ -145,6 +146,31 @@ def estimate_pilot(
             for a, p in zip(drawn[1], drawn[2], strict=True)
         ),
     )
+
+
+def _one_row_per_person(
+    values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt.ArrayLike
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return each person's stated chance, the person, and the group of people who share prompts, as the report has them."""
+    stated = np.asarray(values, dtype=np.float64)
+    person, n_people = label_codes(people, "people", len(stated))
+    prompt, n_prompts = label_codes(prompts, "prompts", len(stated))
+    read = coo_array((np.ones(len(stated)), (person, n_people + prompt)), shape=(n_people + n_prompts,) * 2)
+    _, groups = csgraph.connected_components(read, directed=False)
+    _, first = np.unique(person, return_index=True)
+    return stated[first], np.arange(n_people), np.asarray(groups[:n_people], dtype=np.int64)
+
+
+def _latent_of(
+    found: CrossedComponents | StatedComponents, size: StudySize, means: FloatArray, *variances: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the differences and standard deviations for these means, with drawn variances or else the estimated ones."""
+    if isinstance(found, StatedComponents):
+        people, prompts = variances or (np.full(len(means), value) for value in (found.people, found.prompts))
+        return latent_of_stated(means, people, prompts, found.prompts_each, MOST_SD)
+    estimated = (found.people, found.prompts, found.rest)
+    people, prompts, rest = variances or (np.full(len(means), value) for value in estimated)
+    return _latent(size, means, people, prompts, rest)
 
 
 def _inside(drawn: tuple[FloatArray, ...], size: StudySize) -> tuple[FloatArray, ...]:

@@ -11,6 +11,7 @@ from analysis.planning.advice import percent, points_text
 from analysis.planning.changes import HELP, TEXTS, WHOLE, changed_inputs, starting_inputs
 from analysis.planning.inputs import PEOPLE, PROMPTS, PROMPTS_EACH, InvalidPlanInputs, PlanInputs, inputs_from_draft
 from analysis.planning.numbers import quick_numbers
+from analysis.planning.pilot_studies import PREFIX, estimate_study, find_pilot_study
 from analysis.planning.pilots import draws_of
 from analysis.planning.run import compute_plan, simulate_plan
 from analysis.stats.plan_inputs import StudySize, Variation
@@ -53,12 +54,17 @@ class Command(BaseCommand):
         changes = {name: value for name in HELP if (value := options[f"value_{name}"]) is not None}
         found, start, currency = self._start(bundle, study, changes)
         try:
+            prior = changes.get("prior", start.prior)
+            if prior.startswith(PREFIX):
+                estimate_study(find_pilot_study(prior.removeprefix(PREFIX), None), None)
             inputs = changed_inputs(start, changes, None)
-            draws = () if quick else draws_of(inputs, None)
+            draws = draws_of(inputs, None)
+        except ActionRefused as refused:
+            raise CommandError(f"--prior: {refused}", returncode=FAILED) from None
         except InvalidPlanInputs as refused:
             lines = [f"--{FLAGS.get(name, name)}: {_with_flags(text)}" for name, text in refused.errors.items()]
             raise CommandError("\n".join(lines), returncode=FAILED) from None
-        numbers = quick_numbers(inputs, currency)
+        numbers = quick_numbers(inputs, currency, draws)
         if not options["json"]:
             self._print_quick(numbers)
         result = None if quick else self._simulate(found, inputs, draws, seed)

@@ -33,8 +33,15 @@ class Command(BaseCommand):
             daemon=True,
         )
         ticking.start()
-        _repeat(jobs.run_waiting_jobs, POLL_SECONDS)
+        _repeat(_run_all_work, POLL_SECONDS)
         ticking.join(5)
+
+
+def _run_all_work() -> None:
+    """Run what waits, then help with the parts of jobs that other processes run."""
+    jobs.run_waiting_jobs()
+    while not jobs.stop_requested.is_set() and jobs.compute_open_part():
+        jobs.run_waiting_jobs()
 
 
 def _repeat(work, seconds: float) -> None:

@@ -9,10 +9,13 @@ to remember anything. All times come from the database.
         progress(0, 10, "Drawing batches")
         return {"batches": 10}
 
+A job that takes long may ask for its parts (``compute_parts``). Other processes that run jobs then compute some of them.
+
 Each app registers its kinds in its ``tasks`` module. This package imports it when the first job is submitted or run, so a
 ``tasks`` module must import numpy and similar packages inside its functions.
 """
 
+from .parts import compute_open_part, compute_parts
 from .periodic import (
     HEARTBEAT_KEY,
     HEARTBEAT_SECONDS,
@@ -41,6 +44,8 @@ from .running import (
 
 __all__ = [
     "Cancelled",
+    "compute_open_part",
+    "compute_parts",
     "ENDED",
     "HEARTBEAT_KEY",
     "HEARTBEAT_SECONDS",

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from studies.models import Job
 
+from .parts import delete_parts_of_ended_jobs
 from .queue import wake_runners
 from .registry import autodiscover_tasks
 from .running import new_holder_id, stop_requested
@@ -68,7 +69,10 @@ def run_due_functions_and_record_heartbeat() -> int:
 
 @register_periodic(15)
 def requeue_or_fail_expired_jobs() -> int:
-    """Let jobs wait again if their process died; after the third attempt they fail. Return the number of jobs."""
+    """Let jobs wait again if their process died; after the third attempt they fail. Return the number of jobs.
+
+    It also deletes the parts of jobs that have ended.
+    """
     expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
     n = 0
     for pk in list(expired.order_by("pk").values_list("pk", flat=True)[:1000]):
@@ -87,6 +91,7 @@ def requeue_or_fail_expired_jobs() -> int:
     if n:
         logger.warning("%d jobs had lost their runner", n)
         transaction.on_commit(wake_runners, robust=True)
+    delete_parts_of_ended_jobs()
     return n
 
 

@@ -22,6 +22,7 @@ class JobKind:
     work: Callable[..., Any]
     exclusive: bool
     user_facing: tuple[type[Exception], ...]
+    part: Callable[[dict[str, Any]], Any] | None = None
 
 
 _kinds: dict[str, JobKind] = {}
@@ -29,12 +30,17 @@ _is_loaded = False
 
 
 def register(
-    kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()
+    kind: str,
+    *,
+    is_one_per_study: bool = False,
+    user_facing_errors: tuple[type[Exception], ...] = (),
+    part: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
     ``is_one_per_study``: only one job of this kind runs at a time for a study. ``user_facing_errors``: exceptions whose message
-    the researcher sees; other errors appear only in the log. A job runs again after a crash, so the work must be idempotent.
+    the researcher sees; other errors appear only in the log. ``part``: computes a part of the job from its arguments
+    (``jobs.compute_parts``). A job runs again after a crash, so the work must be idempotent.
     """
 
     def registered(work):
@@ -42,7 +48,7 @@ def register(
             raise ValueError(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
-        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors))
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors), part)
         return work
 
     return registered

@@ -7,7 +7,7 @@ import threading
 import uuid
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 from zlib import crc32
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections, transaction
@@ -41,7 +41,7 @@ class LeaseLost(Exception):
 stop_requested = SignalFlag()
 
 
-def _lease():
+def lease_end() -> Any:
     return Now() + timedelta(seconds=LEASE_SECONDS)
 
 
@@ -58,7 +58,7 @@ class ProgressReporter:
     def __call__(self, done: int, total: int, doing: str = "") -> None:
         if stop_requested.is_set():
             raise Interrupted
-        columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": _lease()}
+        columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": lease_end()}
         if doing:
             columns["doing"] = doing[:200]
         if self._own_row.filter(is_cancel_wanted=False).update(**columns):
@@ -66,18 +66,22 @@ class ProgressReporter:
         raise Cancelled if self._own_row.exists() else LeaseLost
 
     def renew_lease(self) -> bool:
-        return bool(self._own_row.update(leased_until=_lease()))
+        return bool(self._own_row.update(leased_until=lease_end()))
+
+
+class RenewsLease(Protocol):
+    def renew_lease(self) -> bool: ...
 
 
 @contextmanager
-def _lease_renewal(progress: ProgressReporter):
-    """Renew the lease of a job that reports no progress for a long time, such as the fit of a model."""
+def lease_renewal(held: RenewsLease):
+    """Renew the lease of work that reports no progress for a long time, such as the fit of a model."""
     ended = threading.Event()
 
     def renew():
         while not ended.wait(RENEW_SECONDS):
             try:
-                if not progress.renew_lease():
+                if not held.renew_lease():
                     return
             except (OperationalError, InterfaceError):
                 logger.warning("A lease could not be renewed; the database is not there.")
@@ -104,7 +108,7 @@ def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
     logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
     try:
         kind = get_job_kind(job.kind)
-        with _lease_renewal(progress):
+        with lease_renewal(progress):
             result = validate_json_value(kind.work(job, progress))
         _end(job, holder, State.DONE, result=result)
     except Cancelled:
@@ -128,7 +132,7 @@ def _claim(job: Job, holder: str) -> bool:
         claimed = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
             state=State.RUNNING,
             holder=holder,
-            leased_until=_lease(),
+            leased_until=lease_end(),
             attempts=F("attempts") + 1,
             started_at=Coalesce(F("started_at"), Now()),
         )

@@ -73,6 +73,7 @@ TABLE = (
     ("GET", "studies/{d}/plans/", None, READ),
     ("POST", "studies/{d}/plans/", {"people": 12}, WRITE),
     ("GET", "studies/{d}/plans/numbers/", None, READ),
+    ("POST", "studies/{d}/plans/pilots/", {"pilot": "none"}, REFUSED),
     ("GET", "studies/{d}/plans/{k}/", None, READ),
     ("POST", "studies/{d}/plans/{k}/choose/", {}, WRITE),
     ("GET", "studies/{s}/metrics/", None, READ),

@@ -1,27 +1,38 @@
 """Pilots of plans: a study on the same site, and a file of answers."""
 
 import json
+import time
+from contextlib import suppress
 from dataclasses import replace
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
 from django.http import Http404
 from django.urls import reverse
 
-from analysis.planning import pilots, run
+from analysis.planning import pilot_studies, pilots, run
+from analysis.planning.advice import percent
 from analysis.planning.answer_files import AnswersRefused, read_answers_file
+from analysis.planning.assured import live_power
 from analysis.planning.inputs import PLANNED_AS, InvalidPlanInputs, PlanInputs
+from analysis.protocols import REGISTRY, ProtocolAnalysis
 from analysis.stats import planning
 from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.quick_power import quick_assurance, quick_plan
 from annotators.participation.simulate import record_simulated_answers
-from studies.models import PilotFile, Study, StudyMember
+from studies.models import Job, PilotFile, Study, StudyMember, StudyPilot
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
-from tests.builders import add_choice, choice_study, draft_study, launched, user
+from tests.analysis.api.rest import api_of, body_of
+from tests.builders import add_choice, add_section, add_spa, add_survey, choice_study, draft_study, launched, user
+
+from .quick import words
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +53,7 @@ def closed(study, people=0):
 @pytest.fixture
 def pilot(owner, monkeypatch):
     """A closed study of two choices. Robots answered, and count as people here."""
-    monkeypatch.setattr(pilots, "ORIGINS", ("robot",))
+    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
     study = draft_study(
         systems=("alpha", "beta"),
         prompts=20,
@@ -56,7 +67,10 @@ def pilot(owner, monkeypatch):
     return closed(launched(study), 10)
 
 
-def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders):
+def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_orders, monkeypatch):
+    with pytest.raises(InvalidPlanInputs, match="prior: The answers of this study are not read yet"):
+        pilots.resolve_prior(f"pilot:{pilot.code}", owner)
+    stored = pilot_studies.estimate_study(pilot, owner)
     resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     assert resolved.variation.source == resolved.label
     assert (
@@ -64,8 +78,19 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
         == "study “Pilot”, beta > alpha on naturalness, section 1, better, 10 people, 20 prompts, 100 answers"
     )
     assert len(resolved.draws) == planning.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
-    assert pilots.resolve_prior(f"pilot:{pilot.code}", owner) == resolved, "the draws change"
-    assert list(pilots.pilot_studies(owner)) == [pilot] == list(pilots.pilot_studies(user("root", is_superuser=True)))
+    with monkeypatch.context() as without_computation:
+        without_computation.setattr(planning, "estimate_pilot", None)
+        assert pilot_studies.estimate_study(pilot, None) == stored and stored.by == owner
+    monkeypatch.setattr(pilot_studies, "VERSION", 99)
+    again = pilot_studies.estimate_study(pilot, owner)
+    assert again != stored and again.estimate == stored.estimate, "the draws change"
+    with pytest.raises(AppendOnlyViolation):
+        StudyPilot.objects.update(comparison="x")
+    assert (
+        list(pilot_studies.pilot_studies(owner))
+        == [pilot]
+        == list(pilot_studies.pilot_studies(user("root", is_superuser=True)))
+    )
     inputs = PlanInputs(
         StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=5), prior=f"pilot:{pilot.code}"
     )
@@ -76,10 +101,10 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
     stranger, coder = user("stranger"), user("coder")
     StudyMember.objects.create(study=pilot, user=coder, role=StudyMember.Role.CODER)
     for other, refusal in ((stranger, Http404), (coder, PermissionDenied)):
-        assert not pilots.pilot_studies(other).exists()
+        assert not pilot_studies.pilot_studies(other).exists()
         with pytest.raises(refusal):
-            pilots.estimate_of_study(pilot, other)
-        with pytest.raises(InvalidPlanInputs, match="prior: No study with this code can be a pilot"):
+            pilot_studies.estimate_study(pilot, other)
+        with pytest.raises(InvalidPlanInputs, match="prior: You can read no study with this code"):
             pilots.resolve_prior(f"pilot:{pilot.code}", other)
 
 
@@ -87,17 +112,17 @@ def test_a_study_that_still_collects_is_no_pilot(owner):
     study = choice_study(by=owner)
     record_simulated_answers(study, 6, {"alpha": 0.0, "beta": 0.4})
     study.assignments.update(origin="live")
-    assert not pilots.pilot_studies(owner).exists()
+    assert not pilot_studies.pilot_studies(owner).exists()
     with pytest.raises(PermissionDenied, match="still collecting"):
-        pilots.estimate_of_study(study, owner)
+        pilot_studies.estimate_study(study, owner)
     lifecycle.unblind(study, owner, "a pilot")
-    assert list(pilots.pilot_studies(owner)) == [study]
+    assert list(pilot_studies.pilot_studies(owner)) == [study]
 
 
 def test_a_study_that_says_too_little_is_refused_with_advice(owner):
     study = closed(choice_study(by=owner))
     with pytest.raises(ActionRefused, match="cannot be a pilot. It has no answers about pairs"):
-        pilots.estimate_of_study(study, owner)
+        pilot_studies.estimate_study(study, owner)
 
 
 def answers(size=None, variation=None):
@@ -203,9 +228,15 @@ def planned_draft(owner):
     return draft
 
 
-def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, page, monkeypatch, same_orders):
+def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, client, page, monkeypatch, same_orders):
     draft = planned_draft(owner)
-    shown = page(draft, pilot=str(pilot.code))
+    waiting = page(draft, pilot=str(pilot.code), people="31")
+    assert waiting.templates[0].name == "admin/studies/job.html"
+    jobs.run_waiting_jobs()
+    job = Job.objects.get()
+    assert (job.kind, job.state) == (pilot_studies.KIND, Job.State.DONE), job.error
+    shown = client.get(job.result["url"])
+    assert shown.context["form"].inputs.size.people == 31
     text = shown.content.decode()
     assert (
         "Standard deviations: people " in text and "The smallest difference that matters stays your decision." in text
@@ -214,12 +245,75 @@ def test_the_page_plans_with_a_study_and_the_job_uses_its_draws(pilot, owner, pa
     form = shown.context["form"]
     assert (form.inputs.prior, form.inputs.variation.sd_people) == (f"pilot:{pilot.code}", estimate.variation.sd_people)
     computed = []
-    monkeypatch.setattr(run, "compute_plan", lambda *given: computed.append(given) or SimpleNamespace(pk=1))
+    monkeypatch.setattr(run, "compute_plan", lambda *given, **options: computed.append(given) or SimpleNamespace(pk=1))
     # Other numbers beside a chosen pilot do not count.
     page(draft, "studies_plan_simulate", **dict(shown.context["hidden"]) | {"sd_people": "2"})
     jobs.run_waiting_jobs()
-    ((study, by, inputs, _, draws),) = computed
+    ((study, by, inputs, draws),) = computed
     assert (study, by, inputs.variation, draws) == (draft, owner, estimate.variation, estimate.draws)
+
+
+def test_rest_reads_a_pilot_as_a_job_and_then_plans_with_it(pilot, owner, same_orders):
+    draft, prior = planned_draft(owner), f"pilot:{pilot.code}"
+
+    def ask(method, path, body=None, status=200):
+        response = api_of(owner).send(method, f"studies/{draft.code}/plans/{path}", body)
+        assert response.status_code == status, body_of(response)
+        return json.loads(body_of(response))
+
+    for method, path, body in (("GET", f"numbers/?prior={prior}", None), ("POST", "", {"prior": prior})):
+        (error,) = ask(method, path, body, 400)["errors"]
+        assert error["field"] == "prior" and "are not read yet" in error["message"]
+    job = ask("POST", "pilots/", {"pilot": str(pilot.code)}, 202)
+    assert job["kind"] == pilot_studies.KIND and not StudyPilot.objects.exists(), "read in the request"
+    jobs.run_waiting_jobs()
+    found = json.loads(body_of(api_of(owner).send("GET", f"studies/{draft.code}/jobs/{job['code']}/")))
+    assert found["state"] == "done" and found["result"]["prior"] == prior
+    numbers = ask("GET", f"numbers/?prior={prior}&people=40")
+    stored = StudyPilot.objects.get()
+    assert numbers["inputs"]["variation"] == stored.estimate["variation"]
+    assert numbers["power_low"] < numbers["power"] < numbers["power_high"]
+    assert ask("POST", "", {"prior": prior}, 202)["kind"] == run.KIND
+    assert ask("GET", "numbers/")["power_low"] is None
+
+
+def test_the_command_reads_the_pilot_itself(pilot, same_orders):
+    out = StringIO()
+    with suppress(SystemExit):
+        call_command("plan", "--prior", f"pilot:{pilot.code}", "--quick", stdout=out)
+    assert "This power is averaged over what the pilot leaves open" in out.getvalue()
+    assert StudyPilot.objects.get().study == pilot
+    with pytest.raises(CommandError, match="--prior: You can read no study with this code"):
+        call_command("plan", "--prior", "pilot:none", "--quick")
+
+
+def test_the_live_numbers_are_the_assurance_of_the_stored_draws(owner, client):
+    draft = planned_draft(owner)
+    people, prompts, values = answers()
+    data = csv_of((i, j, "x" if v else "y") for i, j, v in zip(people, prompts, values, strict=True))
+    stored = pilots.store_answers_file(draft, owner, "pilot.csv", data)
+    variation, draws = pilots.estimate_from_json(stored.estimate)
+    inputs = PlanInputs(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), variation=variation)
+    shown, all_draws = live_power(inputs, draws), quick_assurance(inputs.size, inputs.target, draws)
+    exact = quick_plan(inputs.size, inputs.target, variation).power
+    assert shown.power == pytest.approx(all_draws.power, abs=0.01) and exact > shown.power + 0.01
+    assert shown.half_width == pytest.approx(all_draws.half_width, rel=0.05)
+    client.force_login(owner)
+    sizes = {"people": 36, "prompts": 60, "prompts_each": 20, "part": "live", "prior": f"file:{stored.sha256}"}
+    page = client.get(reverse("admin:studies_plan", args=[draft.pk]), sizes)
+    text, power = words(page), live_power(page.context["form"].inputs, draws).power
+    assert f"with {percent(power)} power (approximate)" in text
+    assert "This power is averaged over what the pilot leaves open" in text and "Standard deviations: people" in text
+
+
+@pytest.mark.parametrize(("protocol", "points"), [("two_choice", 5), ("relative", 5), ("relative", 21), ("rating", 9)])
+def test_the_live_average_stays_far_below_a_fifth_of_a_second(protocol, points):
+    size = StudySize(protocol=protocol, people=36, prompts=60, prompts_each=20, points=points)
+    draws = [Variation(sd_people=0.01 * n, sd_prompts=0.02 * n) for n in range(100)]
+    live_power(PlanInputs(size), draws)
+    began = time.process_time()
+    live_power(PlanInputs(size), draws)
+    assert time.process_time() - began < 0.15
 
 
 def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
@@ -239,13 +333,55 @@ def test_the_page_plans_with_a_file_and_lists_its_faults(owner, page):
         == 31
     )
     unknown = page(draft, pilot="0")
-    assert unknown.status_code == 422 and "No study with this code can be a pilot." in unknown.content.decode()
+    assert unknown.status_code == 422 and "You can read no study with this code." in unknown.content.decode()
     StudyMember.objects.filter(study=draft).update(role=StudyMember.Role.VIEWER)
     assert page(draft, pilot="0").status_code == 403
 
 
-def test_stated_chances_and_best_worst_choices_are_no_pilots():
-    assert set(PLANNED_AS) - set(pilots.pilot_protocols()) == {"spa", "best_worst"}
+def add_best_worst(study, m):
+    return add_section(study, "best_worst", m=m, settings={"noun": "story"})
+
+
+def test_every_protocol_that_is_planned_can_be_a_pilot():
+    without = ProtocolAnalysis.headline_answers
+    assert not [slug for slug in PLANNED_AS if type(REGISTRY[slug]).headline_answers is without]
+
+
+@pytest.mark.parametrize(
+    ("add", "rows"), [(add_spa, "60 readings"), (add_best_worst, "60 answers")], ids=["stated chances", "best-worst"]
+)
+def test_stated_chances_and_best_worst_choices_are_pilots(owner, monkeypatch, same_orders, add, rows):
+    monkeypatch.setattr(pilot_studies, "ORIGINS", ("robot",))
+    study = draft_study(
+        systems=("alpha", "beta", "gamma"),
+        prompts=10,
+        target_n=30,
+        annotators_per_batch=5,
+        instructions="",
+        owner=owner,
+    )
+    add(study, m=2)
+    study = launched(study)
+    record_simulated_answers(study, 30, {"alpha": 0.0, "beta": 0.4, "gamma": 0.1})
+    stored = pilot_studies.estimate_study(closed(study), owner)
+    label = pilots.resolve_prior(f"pilot:{study.code}", owner).label
+    assert label.endswith(f"30 people, 10 prompts, {rows}"), label
+    assert len(stored.estimate["draws"]) == planning.DRAWS
+
+
+def test_a_study_that_cannot_be_a_pilot_says_why_and_what_to_do(owner):
+    study = choice_study(by=owner)
+    cases = [(study, "No answers of people are submitted in this study. Wait for them")]
+    survey = draft_study(owner=owner, title="Survey")
+    add_survey(survey, position=1)
+    cases.append((survey, "This study compares no systems"))
+    answered = choice_study(by=owner)
+    record_simulated_answers(answered, 6, {"alpha": 0.0, "beta": 0.4})
+    answered.assignments.update(origin="live")
+    cases.append((answered, "The outcomes of this study are still hidden. Close it, or unblind it"))
+    for one, text in cases:
+        with pytest.raises(InvalidPlanInputs, match=text):
+            pilot_studies.find_pilot_study(str(one.code), owner)
 
 
 def test_a_public_prior_has_no_draws(owner):

@@ -81,7 +81,8 @@ def test_wrong_values_are_named_over_rest(draft):
         in errors(ask("POST", "", {"prompts_each": 40}))["prompts_each"]
     )
     assert "elsewhere" in errors(ask("POST", "", {"prior": "elsewhere"}))["prior"]
-    assert "No study with this code can be a pilot" in errors(ask("POST", "", {"prior": "pilot:none"}))["prior"]
+    assert "You can read no study with this code" in errors(ask("POST", "", {"prior": "pilot:none"}))["prior"]
+    assert "You can read no study with this code" in errors(ask("POST", "pilots/", {"pilot": "none"}))["pilot"]
     assert "this goal needs a margin" in errors(ask("GET", "numbers/?goal=equivalence"))["margin"]
     assert "decimal number" in errors(ask("GET", "numbers/?difference=nan"))["difference"]
     assert "no such field" in errors(ask("POST", "", {"persons": 3}))["persons"]

@@ -1,14 +1,18 @@
 """The job that plans a study's size, and the choice of a plan."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, connection, transaction
 from django.http import Http404
 
-from analysis.planning.run import choose_plan, compute_plan, request_plan
+from analysis import tasks
+from analysis.planning import pieces
+from analysis.planning.run import KIND, choose_plan, compute_plan, request_plan, seed_of_job, simulate_plan
 from analysis.stats import planning
+from analysis.stats.plan_inputs import Variation
 from studies.models import Job, SizePlan, Study
 from studies.models.guards import AppendOnlyViolation
 from studies.services import copying, jobs
@@ -142,3 +146,31 @@ def test_viewers_do_not_plan(draft):
     StudyMember.objects.create(study=draft, user=viewer, role="viewer")
     with pytest.raises(PermissionDenied):
         request_plan(draft, viewer, inputs())
+
+
+def test_a_shared_plan_has_the_numbers_of_one_process_digit_by_digit(draft, owner, few_runs, monkeypatch):
+    """Another process computes every second piece, and the rows of the database keep all digits."""
+    compute, by_others = pieces.compute_piece, []
+
+    def compute_and_let_another_process_help(piece):
+        if not by_others or by_others[-1] is None:
+            by_others.append(piece)
+            jobs.compute_open_part()
+            by_others.append(None)
+        return compute(piece)
+
+    kind = jobs.kinds()[KIND]
+    shared = replace(kind, part=compute_and_let_another_process_help)
+    monkeypatch.setitem(jobs.registry._kinds, KIND, shared)
+    asked = inputs()
+    draws = [Variation(sd_people=0.1 * n, sd_prompts=1 / (3 + n)) for n in range(3)]
+    monkeypatch.setattr(tasks, "draws_of", lambda *given: draws)
+    job = request_plan(draft, owner, asked)
+    jobs.run_waiting_jobs()
+    plan = draft.size_plans.get()
+    alone = simulate_plan(asked, plan.seed, draws)
+    assert plan.result == json.loads(json.dumps(alone))
+    assert plan.seed == seed_of_job(job) and len(by_others) > 20
+    assert plan.result["plan"]["settings"]["n_draws"] == 3
+    for other in (simulate_plan(asked, plan.seed + 1, draws), simulate_plan(asked, plan.seed)):
+        assert other["plan"]["planned"] != alone["plan"]["planned"]

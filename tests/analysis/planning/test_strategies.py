@@ -46,6 +46,43 @@ def test_the_papers_table_comes_from_the_page(page, client, monkeypatch):
     )
 
 
+def labels_of(share, items, lowest, runs, monkeypatch) -> dict[str, float]:
+    """The mean answers of each strategy with the settings of the page. The three difficulties are 61.25, 55.625 and 52.8125 % in Table 3."""
+    monkeypatch.setattr(strategies, "RUNS", runs)
+    form = strategies.StrategiesForm(PAPER | {"share": share, "items": items, "lowest_capability": lowest})
+    assert form.is_valid(), form.errors
+    rows = strategies.compute_strategies(form.cleaned_data, 1, lambda *done: None)["rows"]
+    assert all(row["right"] > 0.97 and row["wrong_without_difference"] < 0.02 for row in rows)
+    return {row["strategy"]: row["labels"] for row in rows}
+
+
+# Table 8 of the supplement: annotators with a capability of .5 or more. Share for x and most items: published answers, and by how much
+# other draws of items differ. The paper holds one draw fixed; in Table 3 other draws have a standard deviation of 17, 14 and 26 %.
+TABLE_8 = {
+    ("59.375", "3000"): (508, 550, 604, 897, 1051),
+    ("54.6875", "8000"): (1913, 2129, 2560, 3885, 4468),
+    ("52.34375", "20000"): (6563, 7025, 8374, 12750, 15542),
+}
+
+
+@pytest.mark.parametrize(
+    "settings", [next(iter(TABLE_8)), *(pytest.param(one, marks=pytest.mark.slow) for one in [*TABLE_8][1:])]
+)
+def test_table_8_of_the_supplement_comes_from_the_pages_settings(settings, monkeypatch):
+    found = labels_of(*settings, "0.5", 60, monkeypatch)
+    for (name, labels), published in zip(found.items(), TABLE_8[settings], strict=True):
+        assert labels == pytest.approx(published, rel=0.3), name
+    in_order = [found[name] for name in ("one", "max_three", "majority_5", "majority_7")]
+    assert in_order == sorted(in_order)
+
+
+def test_figure_1_comes_from_the_pages_settings(monkeypatch):
+    """The lower bound passes 50 % after about three times as many answers if the difficulty is half as far from 0."""
+    easy = labels_of("55.625", "6000", "0.8", 40, monkeypatch)["one"]
+    hard = labels_of("52.8125", "20000", "0.8", 40, monkeypatch)["one"]
+    assert 1100 < easy < 1800 and 2.5 < hard / easy < 4.5
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

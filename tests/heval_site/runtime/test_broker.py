@@ -122,3 +122,43 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
         while time.monotonic() < deadline and not jobs.is_runner_alive():
             time.sleep(0.1)
         assert jobs.is_runner_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_celery_workers_share_the_parts_of_a_job_and_one_alone_ends_it(redis_url, celery_app, monkeypatch, workers):
+    from celery.contrib.testing.worker import start_worker
+
+    from studies.models import Job
+    from studies.services import jobs
+
+    jobs.autodiscover_tasks()
+    monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
+    monkeypatch.setattr(jobs.parts, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(signals, "jobs_waiting", Signal())
+    signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
+
+    def compute_part(arguments):
+        time.sleep(0.1)
+        return [arguments["n"], threading.get_ident()]
+
+    def compute_all(job, progress):
+        return jobs.compute_parts(job, progress, [{"n": n} for n in range(12)])
+
+    jobs.register("shared", part=compute_part)(compute_all)
+    celery = celery_app(redis_url)
+    with start_worker(
+        celery.app,
+        perform_ping_check=False,
+        pool="threads",
+        concurrency=workers,
+        queues=["jobs"],
+        shutdown_timeout=30,
+    ):
+        job = jobs.submit("shared", by=None)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not Job.objects.filter(pk=job.pk, state="done").exists():
+            time.sleep(0.05)
+    job.refresh_from_db()
+    numbers, threads = zip(*job.result, strict=True)
+    assert numbers == tuple(range(12)) and len(set(threads)) == workers

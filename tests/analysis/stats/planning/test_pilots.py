@@ -133,8 +133,3 @@ def test_a_pilot_that_says_too_little_is_refused_with_advice(data, message):
     values, people, prompts = data
     with pytest.raises(ValueError, match=message):
         planning.estimate_pilot(values, people, prompts, protocol="two_choice", rng=np.random.default_rng(0))
-
-
-def test_stated_chances_are_no_pilot():
-    with pytest.raises(ValueError, match="protocol: stated chances do not tell people from prompts"):
-        planning.estimate_pilot([0.5], [0], [0], protocol="spa", rng=np.random.default_rng(0))
