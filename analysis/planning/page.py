@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.report.plan_sentences import preregistration_sentences
 from analysis.stats.plan_budget import plan_budget
+from analysis.stats.plan_claims import BY_HAND, quick_claims
 from analysis.stats.plan_inputs import StudySize
 from analysis.stats.plan_sizes import other_protocols
 from analysis.stats.priors import OBSERVED_DIFFERENCES, PRIORS
@@ -22,7 +23,7 @@ from .advice import (
     size_sentence,
 )
 from .curves import design_curves
-from .forms import PROTOCOL_LABELS
+from .forms import CORRECTION_LABELS, PROTOCOL_LABELS
 from .inputs import PlanInputs
 from .pilots import FILE, PILOT
 from .results import SHAPES
@@ -56,6 +57,7 @@ def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = No
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
+        "comparisons": _comparison_rows(inputs) if stored is None else [],
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
@@ -93,6 +95,55 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _comparison_rows(inputs: PlanInputs) -> list[dict[str, Any]]:
+    """Return the approximate power of each comparison after the correction. Comparisons that differ only by their name are one row."""
+    claims, families = inputs.comparisons.claims_of(inputs.target)
+    after = {family.name: family.after for family in families}
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for one in quick_claims(inputs.size, inputs.target, inputs.variation, claims, families):
+        claim = one.claim
+        key = (claim.family, claim.goal, claim.margin, claim.significance)
+        row = rows.setdefault(
+            key,
+            {
+                "names": [],
+                "family": _family_text(claim.family, one.method, one.family_size, after.get(claim.family, "")),
+                "level": f"{100 * claim.significance / one.family_size:.3g} %",
+                "power": percent(one.power)
+                if one.method == "bonferroni"
+                else f"{percent(one.power)} to {percent(one.power_at_most)}",
+            },
+        )
+        row["names"].append(claim.name)
+    return list(rows.values())
+
+
+def _family_text(name: str, method: str, size: int, after: str) -> str:
+    waits = f", only if all of {after} is shown" if after else ""
+    return f"{'' if name == BY_HAND else f'{name}: '}{CORRECTION_LABELS[method]}, {counted(size, 'comparison')}{waits}"
+
+
+def _simulated_comparisons(result: Mapping[str, Any], inputs: PlanInputs) -> dict[str, Any] | None:
+    found = result.get("comparisons")
+    if not found:
+        return None
+    after = {family.name: family.after for family in inputs.comparisons.families}
+    return {
+        "runs": found["runs"],
+        "all": _with_error(found["all_shown"], found["all_shown_error"]),
+        "any": _with_error(found["any_shown"], found["any_shown_error"]),
+        "rows": [
+            {
+                "name": one["name"],
+                "family": _family_text(one["family"], one["method"], one["family_size"], after.get(one["family"], "")),
+                "power": _with_error(one["power"], one["power_error"]),
+                "alone": _with_error(one["alone"], one["alone_error"]),
+            }
+            for one in found["claims"]
+        ],
+    }
 
 
 def _protocol_row(size: StudySize, budget: Mapping[str, Any], population: str, currency: str) -> dict[str, Any]:
@@ -165,6 +216,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
         "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "protocols": _simulated_protocols(result, currency),
+        "comparisons": _simulated_comparisons(result, inputs),
         "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
         "looks": _look_rows(result["sequential"]["designs"]),
         "no_designs": result["sequential"]["reason"],

@@ -61,7 +61,7 @@ def simulate_plan(
     """Return what is stored as the result of a plan. ``progress`` may raise to cancel."""
     from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
 
-    from .results import describe_plan
+    from .results import compare_claims, describe_plan
 
     parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
     simulated = []
@@ -81,7 +81,7 @@ def simulate_plan(
             "method_version": METHOD_VERSION,
         },
     )
-    return {"format": FORMAT, **describe_plan(plan, inputs)}
+    return {"format": FORMAT, **describe_plan(plan, inputs), **compare_claims(inputs, draws, seed=seed)}
 
 
 def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) -> list[str]:

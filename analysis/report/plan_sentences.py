@@ -9,7 +9,11 @@ from analysis.stats.priors import PRIORS
 from studies.models import SizePlan
 
 # Kinds of answers whose headline is no probability: how a distance is shown.
-SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
+SCALES = {
+    "point": (1.0, "scale points", 2),
+    "score": (1.0, "score points", 1),
+    "sensitivity": (1.0, "units of d'", 2),
+}
 
 
 def percent(share: float) -> str:
@@ -70,9 +74,12 @@ def times_text(times: float) -> str:
 
 def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
+    who = counted(size.people, "person")
+    if size.is_between_conditions:
+        who = f"{who} in {size.conditions} conditions"
     most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
-        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
+        f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
         f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
     )
 
@@ -82,8 +89,12 @@ def goal_text(size: StudySize, target: Target) -> str:
     right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.goal == "difference":
-        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
+        there = " in another condition" if size.is_between_conditions else ""
+        return f"Finds {assumed} {right} against {100 * target.baseline:.4g} %{there}".replace("  ", " ")
     margin = points_text(target.margin or 0.0, size.protocol)
+    if size.is_between_conditions:
+        rights = f"{assumed} and {100 * target.baseline:.4g} % of answers are right"
+        return f"Shows that two conditions differ by less than {margin}, if {rights},"
     if target.goal == EQUIVALENCE:
         claim = f"Shows that x and y differ by less than {margin}"
     elif target.goal == NONINFERIORITY:
@@ -96,10 +107,11 @@ def goal_text(size: StudySize, target: Target) -> str:
 def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
     """Return what a result without a claim would mean."""
     width = points_text(half_width, size.protocol)
+    compared = "conditions" if size.is_between_conditions else "systems"
     if target.goal == EQUIVALENCE:
-        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
+        return f"If equivalence is not shown, the {compared} need not differ: the interval reaches {width} to both sides of the estimate."
     # An interval that holds the null has one end at least half its width away from it.
-    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
+    return f"An inconclusive result would not mean that the {compared} are equal: a difference of {width} would still be possible."
 
 
 def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:

@@ -45,7 +45,7 @@ def components_of_difference(x: "Components", y: "Components", kind: str) -> "Co
         slopes, values = [2 / _NORMAL.pdf(z) for z in places], [2 * z for z in places]
 
     def mean_of(name: str) -> float:
-        return sum(slope**2 * getattr(one, name) for slope, one in zip(slopes, (x, y), strict=True)) / 2
+        return float(sum(slope**2 * getattr(one, name) for slope, one in zip(slopes, (x, y), strict=True)) / 2)
 
     return replace(
         x, mean=values[0] - values[1], people=mean_of("people"), prompts=mean_of("prompts"), rest=mean_of("rest")
