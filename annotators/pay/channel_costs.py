@@ -46,7 +46,7 @@ class ChannelCost:
 
 
 def channel_costs(studies: QuerySet[Study], currency: str) -> dict[str, ChannelCost]:
-    """Return what live people of these studies were paid in this currency, by channel. Two queries, whatever their number."""
+    """Return what live people of these studies were paid in this currency, by channel. As many queries with many links as with one."""
     links = Recruitment.objects.filter(study__in=studies).order_by("-pk")
     channel_by_link = dict(links.values_list("pk", "channel")[:MOST_LINKS])
     is_screened = Q(assignment__released_reason=Assignment.Released.SCREENED_OUT)
