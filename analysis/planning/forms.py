@@ -6,8 +6,9 @@ from typing import Any
 
 from django import forms
 
+from analysis.report.plan_sentences import CORRECTION_LABELS, comparisons_text
 from analysis.stats.plan_budget import Pace, Prices
-from analysis.stats.plan_claims import CORRECTIONS, Comparisons, families_in_order
+from analysis.stats.plan_claims import CORRECTIONS, Comparisons
 from analysis.stats.plan_inputs import EQUIVALENCE, MOST_PEOPLE, MOST_PROMPTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS, prior_of
 
@@ -24,7 +25,6 @@ PROTOCOL_LABELS = {
     "accuracy_between_conditions": "human or machine, between conditions: right answers",
     "sensitivity_between_conditions": "human or machine, between conditions: d'",
 }
-CORRECTION_LABELS = {"bonferroni": "Bonferroni", "holm": "Holm", "hommel": "Hommel"}
 # Takes the comparisons, families and corrections of the draft, or of the plan that is shown.
 DECLARED, OF_PLAN = "declared", "plan"
 GOALS = [
@@ -203,7 +203,7 @@ class PlanForm(forms.Form):
         names = [(key, variation.source if variation else "the pilot study") for key, variation in self.pilots.items()]
         self._offer("prior", [*((prior.key, prior.label) for prior in PRIORS), *names, (BY_HAND, "entered by hand")])
         labels = {DECLARED: "as declared", OF_PLAN: "as in this plan"}
-        taken = [(key, f"{labels[key]}: {_comparisons_text(found)}") for key, found in self.declared.items()]
+        taken = [(key, f"{labels[key]}: {comparisons_text(found)}") for key, found in self.declared.items()]
         self._offer("correction", [*taken, *((method, CORRECTION_LABELS[method]) for method in CORRECTIONS)])
         self.start = start
         for name, bound in self.fields.items():
@@ -291,18 +291,3 @@ def _shown(name: str, value: Any) -> Any:
     if name in PERCENT:
         value = round(100 * value, 6)
     return int(value) if isinstance(value, float) and value == int(value) else value
-
-
-def _comparisons_text(comparisons: Comparisons) -> str:
-    """Return how many comparisons there are, and how their families are corrected.
-
-    >>> from analysis.stats.plan_claims import PlannedClaim
-    >>> _comparisons_text(Comparisons(claims=(PlannedClaim(name="a > b", x="a", y="b", family="primary"),)))
-    '1 in primary (Bonferroni)'
-    """
-    ordered = families_in_order(comparisons.claims, comparisons.families)
-    return ", ".join(
-        f"{sum(claim.family == family.name for claim in comparisons.claims)} in {family.name} ({CORRECTION_LABELS[family.method]}"
-        f"{f', after {family.after}' if family.after else ''})"
-        for family in ordered
-    )

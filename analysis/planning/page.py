@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.report.plan_sentences import preregistration_sentences
+from analysis.report.plan_sentences import CORRECTION_LABELS, preregistration_sentences
 from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_claims import BY_HAND, quick_claims
 from analysis.stats.plan_inputs import StudySize
@@ -23,7 +23,7 @@ from .advice import (
     size_sentence,
 )
 from .curves import design_curves
-from .forms import CORRECTION_LABELS, PROTOCOL_LABELS
+from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
 from .pilots import FILE, PILOT
 from .results import SHAPES

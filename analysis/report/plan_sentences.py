@@ -4,6 +4,7 @@ from typing import Any
 
 from analysis.stats.margin_names import NONINFERIORITY
 from analysis.stats.plan_budget import Budget
+from analysis.stats.plan_claims import Comparisons, families_in_order
 from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, OF_SINGLE_OUTPUTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
 from studies.models import SizePlan
@@ -14,6 +15,7 @@ SCALES = {
     "score": (1.0, "score points", 1),
     "sensitivity": (1.0, "units of d'", 2),
 }
+CORRECTION_LABELS = {"bonferroni": "Bonferroni", "holm": "Holm", "hommel": "Hommel"}
 
 
 def percent(share: float) -> str:
@@ -123,6 +125,7 @@ def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
         f"There are {counted(size.prompts, 'prompt')}.",
         f"{goal_text(size, target)} with a power of {power_text(planned['power'])}: the share of {planned['runs']:,} simulated studies, with "
         f"a Monte-Carlo error of {_decimals(planned['power_error'], 2)}. {_level_text(target)}",
+        *_comparisons_sentences(Comparisons.from_dict(inputs.get("comparisons", {})), target, plan.result),
         _variation_sentence(Variation(**inputs["variation"]), inputs["prior"], plan.result["plan"]["settings"]),
     ]
     if planned["half_width"] is not None:
@@ -136,6 +139,31 @@ def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
 def _level_text(target: Target) -> str:
     level = f"The significance level is {_decimals(target.significance, 2)}"
     return f"{level}." if target.tests == 1 else f"{level}, divided by {target.tests} comparisons."
+
+
+def comparisons_text(comparisons: Comparisons) -> str:
+    """Return how many comparisons there are, and how their families are corrected.
+
+    >>> from analysis.stats.plan_claims import PlannedClaim
+    >>> comparisons_text(Comparisons(claims=(PlannedClaim(name="a > b", x="a", y="b", family="primary"),)))
+    '1 in primary (Bonferroni)'
+    """
+    return ", ".join(
+        f"{sum(claim.family == family.name for claim in comparisons.claims)} in {family.name} ({CORRECTION_LABELS[family.method]}"
+        f"{f', after {family.after}' if family.after else ''})"
+        for family in families_in_order(comparisons.claims, comparisons.families)
+    )
+
+
+def _comparisons_sentences(comparisons: Comparisons, target: Target, result: dict[str, Any]) -> list[str]:
+    found = result.get("comparisons")
+    if not found:  # one comparison, or a plan from before comparisons were simulated together
+        return []
+    declared = comparisons_text(comparisons) or f"{target.tests} ({CORRECTION_LABELS[comparisons.method]})"
+    return [
+        f"With the correction of several comparisons, {declared}, at least one is shown with a power of {power_text(found['any_shown'])} and all "
+        f"are with a power of {power_text(found['all_shown'])}."
+    ]
 
 
 def _variation_sentence(variation: Variation, prior: str, settings: dict[str, Any]) -> str:

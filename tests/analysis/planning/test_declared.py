@@ -89,6 +89,10 @@ def test_the_page_shows_each_comparison_before_and_after_the_simulation(draft, c
     assert [one["family_size"] for one in found["claims"]] == [2, 2, 1]
     assert found["all_shown"] <= min(one["power"] for one in found["claims"]) <= found["any_shown"]
     said = words(client.get(address, {"plan": plan.pk}))
+    assert (
+        "With the correction of several comparisons, 2 in primary (Holm), 1 in secondary (Hommel, after primary), at least"
+        in said
+    )
     assert "Several comparisons, corrected At least one is shown in" in said and "beta > alpha on naturalness" in said
 
 
@@ -99,7 +103,7 @@ def test_a_correction_over_rest_and_on_the_command_line(draft):
     assert changed.comparisons == Comparisons(method="holm") and changed.target.tests == 3
     numbers = quick_numbers(changed, "USD")
     assert len(numbers["comparisons"]) == 3 and numbers["comparisons"][0]["power"] == numbers["power"]
-    for start, sent, field, advice in (
+    for before, sent, field, advice in (
         (inputs(), {"correction": "declared"}, "correction", "declares no several comparisons"),
         (start, {"tests": 3}, "tests", "Leave tests out, or give a correction"),
         (start, {"correction": "scheffe"}, "comparisons", "is not one of bonferroni, holm, hommel"),
@@ -108,7 +112,7 @@ def test_a_correction_over_rest_and_on_the_command_line(draft):
         (start, {"protocol": "accuracy_between_conditions"}, "conditions", "Enter a number from 2 to"),
     ):
         with pytest.raises(InvalidPlanInputs) as refused:
-            changed_inputs(start, sent, None)
+            changed_inputs(before, sent, None)
         assert advice in refused.value.errors[field]
 
 
@@ -118,14 +122,19 @@ def test_the_checklist_says_if_the_correction_is_another(draft):
             one.text for one in find_plan_problems(Study, Study.objects.get(pk=draft.pk)) if one.field == "contrasts"
         ]
 
-    def chosen(comparisons: Comparisons) -> None:
-        choose(draft, planned_size(draft, target=inputs_from_draft(draft).target, comparisons=comparisons))
+    def chosen(comparisons: Comparisons, **size) -> None:
+        choose(draft, planned_size(draft, target=inputs_from_draft(draft).target, comparisons=comparisons, **size))
 
     chosen(inputs_from_draft(draft).comparisons)
     assert texts() == []
     for method in ("holm", "bonferroni"):
         chosen(Comparisons(method=method))
         assert "comparisons or their correction" in texts()[0]
+    draft.contrasts.filter(role="secondary").delete()
+    draft.comparison_families.filter(name="secondary").delete()
+    for method, is_warned in (("holm", False), ("bonferroni", True)):
+        chosen(Comparisons(method=method), people=50)
+        assert bool(texts()) == is_warned
 
 
 def test_a_draft_that_compares_conditions_is_planned_between_them(few_runs):
