@@ -167,8 +167,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
                 site_costs(request.user, study.currency),
                 set(study.recruitments.values_list("channel", flat=True)),
             ),
-            "is_without_fees": form.cleaned_data["fee_rate"] is None,
-            **live_context(form.inputs, study.currency, stored),
+            **live_context(form.inputs, study.currency, stored, knows_fees=form.cleaned_data["fee_rate"] is not None),
         }
 
     def _render(

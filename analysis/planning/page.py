@@ -39,20 +39,22 @@ DESIGN_NAMES = {
 }
 
 
-def live_context(inputs: PlanInputs, currency: str, stored: SizePlan | None = None) -> dict[str, Any]:
+def live_context(
+    inputs: PlanInputs, currency: str, stored: SizePlan | None = None, *, knows_fees: bool = True
+) -> dict[str, Any]:
     """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy."""
     size, target = inputs.size, inputs.target
     budget = plan_budget(size, inputs.pace, inputs.prices)
     quick = quick_plan(size, target, inputs.variation)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
-        "size_sentence": size_sentence(size, budget, currency),
+        "size_sentence": size_sentence(size, budget, currency, knows_fees=knows_fees),
         "finding_sentence": finding_sentence(size, target, quick.power, quick.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
         "stored": stored_context(stored, currency) if stored else None,
         "is_pilot": inputs.prior.startswith((PILOT, FILE)),
-        "recruits": _recruits(inputs, currency),
+        "recruits": _recruits(inputs, currency, knows_fees),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
@@ -68,14 +70,14 @@ def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
     return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
 
 
-def _recruits(inputs: PlanInputs, currency: str) -> str:
+def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
     budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
     arriving = f" of {counted(budget.arriving, 'person')} who arrive" if budget.arriving > budget.starting else ""
     screened = f", screened-out people {money_text(budget.screen_outs, currency)}" if budget.screen_outs else ""
     return (
         f"{counted(budget.starting, 'person')}{arriving} start, {budget.finishing} finish and are paid, {inputs.size.people} count. "
         f"Each gets {budget.reward:.2f} {currency}. Pay {money_text(budget.pay, currency)}{screened}, "
-        f"fees {money_text(budget.fees, currency)}."
+        f"fees {money_text(budget.fees, currency) if knows_fees else 'not known and not counted'}."
     )
 
 

@@ -74,7 +74,7 @@ def times_text(times: float) -> str:
     return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
 
 
-def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
+def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees: bool = True) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
     who = counted(size.people, "person")
     if size.is_between_conditions:
@@ -82,7 +82,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
     most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
+        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} {'with' if knows_fees else 'without'} fees."
     )
 
 

@@ -122,7 +122,8 @@ def test_the_page_compares_panels_and_its_button_fills_in_fees(paid, draft, clie
     assert "SONA not known" in said and "without fees SONA gives course credits." in said
     page = client.get(address, {"use_panel": "site:prolific"}).content.decode()
     assert 'name="fee_rate" value="38.82' in page and 'name="screen_out_pay" value="0.5"' in page
-    assert "Fees of the panel are not known and not counted." in words(client.get(address, {"use_panel": "generic"}))
+    said = words(client.get(address, {"use_panel": "generic"}))
+    assert " USD without fees. Finds" in said and "fees not known and not counted." in said
 
 
 def test_costs_take_as_many_queries_with_many_links(paid, django_assert_max_num_queries):
