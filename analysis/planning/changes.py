@@ -82,7 +82,7 @@ def changed_inputs(start: PlanInputs, changes: Mapping[str, Any], user: Any) -> 
     errors: dict[str, str] = {}
     if "panel" in changes:
         try:
-            data["prices"] = data["prices"] | {"fee_rate": documented_rate(changes["panel"]) or 0.0}
+            data["prices"] = data["prices"] | {"fee_rate": documented_rate(changes["panel"])}
         except ValueError as refused:
             errors["panel"] = str(refused)
     correction = changes.get("correction")

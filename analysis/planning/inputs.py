@@ -60,8 +60,8 @@ class InvalidPlanInputs(ValueError):
 class PlanInputs:
     """The size of a study, what it is to find, how much people and prompts vary, and what the work takes and costs.
 
-    ``comparisons``: what the study declares, or how ``target.tests`` comparisons are corrected. ``prior``: where the variation comes from. The key of a public prior, ``pilot:<code of a study>``, ``file:<sha256>``, or '' if
-    a person entered it.
+    ``comparisons``: what the study declares, or how ``target.tests`` comparisons are corrected. ``prior``: where the variation
+    comes from. The key of a public prior, ``pilot:<code of a study>``, ``file:<sha256>``, or '' if a person entered it.
     """
 
     size: StudySize

@@ -49,21 +49,25 @@ DOCUMENTED = (
     PanelFees("connect_academic", "connect", "universities and non-profits", 0.25, _CONNECT),
     PanelFees("connect_other", "connect", "others", 0.40, _CONNECT),
     PanelFees("sona", "sona", "", None, "SONA gives course credits. heval knows no fees."),
-    PanelFees("external_question", "external_question", "", None, _NOT_KNOWN),
-    PanelFees("generic", "generic", "", None, _NOT_KNOWN),
     PanelFees("invitation", "invitation", "", 0.0, _NO_PANEL),
     PanelFees("open_link", "open_link", "", 0.0, _NO_PANEL),
 )
-_PLACES = {panel.channel: place for place, panel in enumerate(DOCUMENTED)}
-DOCUMENTED_KEYS = tuple(panel.key for panel in DOCUMENTED)
+DOCUMENTED_KEYS = tuple(panel.key for panel in DOCUMENTED if panel.rate is not None)
 
 
-def documented_rate(key: str) -> float | None:
-    """Return the fee of a panel as a share of the pay, or None if it is not known. Raise ValueError for an unknown panel."""
-    for panel in DOCUMENTED:
-        if panel.key == key:
-            return panel.rate
-    raise ValueError(f"{key!r} is not one of {', '.join(DOCUMENTED_KEYS)}.")
+def all_panels() -> list[PanelFees]:
+    """Return the documented panels, and every other channel that takes new links, without fees."""
+    known = {panel.channel for panel in DOCUMENTED}
+    others = [slug for slug, channel in REGISTRY.items() if channel.takes_new_links and slug not in known]
+    return [*DOCUMENTED, *(PanelFees(slug, slug, "", None, _NOT_KNOWN) for slug in others)]
+
+
+def documented_rate(key: str) -> float:
+    """Return the fee of a panel as a share of the pay. Raise ValueError if it is not known."""
+    rates = {panel.key: panel.rate for panel in DOCUMENTED if panel.rate is not None}
+    if key not in rates:
+        raise ValueError(f"{key!r} is not one of {', '.join(rates)}. Give fee_rate.")
+    return rates[key]
 
 
 def site_costs(user: Any, currency: str) -> dict[str, ChannelCost]:
@@ -80,7 +84,7 @@ def panel_values(key: str, currency: str, own: Mapping[str, ChannelCost]) -> dic
     if cost is not None:
         values: dict[str, float | None] = {"fee_rate": cost.fee_rate}
         return values if cost.screen_out_pay is None else values | {"screen_out_pay": round(cost.screen_out_pay, 2)}
-    panel = next((one for one in DOCUMENTED if one.key == key), None)
+    panel = next((one for one in all_panels() if one.key == key), None)
     if panel is None:
         return {}
     least = (panel.screen_out_pay or {}).get(currency)
@@ -96,7 +100,9 @@ def panel_rows(
         for channel, cost in own.items()
         if channel in REGISTRY
     }
-    panels = sorted([*by_site.values(), *DOCUMENTED], key=lambda panel: _PLACES.get(panel.channel, len(_PLACES)))
+    panels = all_panels()
+    places = {panel.channel: place for place, panel in reversed(list(enumerate(panels)))}
+    panels = sorted([*by_site.values(), *panels], key=lambda panel: places.get(panel.channel, len(places)))
     return [_row(panel, inputs, currency, own, panel.channel in linked) for panel in panels]
 
 

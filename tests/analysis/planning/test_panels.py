@@ -7,7 +7,7 @@ from django.core.cache import cache
 from django.urls import reverse
 
 from analysis.planning.forms import PlanForm
-from analysis.planning.panels import DOCUMENTED, panel_rows, panel_values, site_costs
+from analysis.planning.panels import all_panels, documented_rate, panel_rows, panel_values, site_costs
 from annotators.models import Assignment, Payment, Recruitment
 from annotators.pay.channel_costs import channel_costs
 from annotators.recruitment.channels import REGISTRY
@@ -74,9 +74,13 @@ def draft(owner):
 
 
 def test_every_panel_that_takes_new_links_is_offered_with_a_source():
-    offered = {panel.channel for panel in DOCUMENTED}
-    assert offered == {slug for slug, channel in REGISTRY.items() if channel.takes_new_links}
-    assert all(panel.source for panel in DOCUMENTED) and len({panel.key for panel in DOCUMENTED}) == len(DOCUMENTED)
+    offered = all_panels()
+    assert {panel.channel for panel in offered} == {slug for slug, one in REGISTRY.items() if one.takes_new_links}
+    assert all(panel.source for panel in offered) and len({panel.key for panel in offered}) == len(offered)
+    assert documented_rate("prolific_other") == 0.428
+    for unknown in ("sona", "generic", "nobody"):
+        with pytest.raises(ValueError, match="Give fee_rate"):
+            documented_rate(unknown)
 
 
 def test_published_fees_fill_the_form_and_can_be_changed():
