@@ -3,6 +3,7 @@
 from analysis.planning.inputs import METHOD_VERSION, PlanInputs
 from analysis.planning.run import FORMAT
 from analysis.stats.plan_budget import Pace, Prices, plan_budget
+from analysis.stats.plan_claims import Comparisons
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from analysis.stats.planning import SimulatedSize, assemble_plan
 from studies.models import SizePlan, Study
@@ -23,13 +24,21 @@ PLANNED = {
 }  # fmt: skip - one line of numbers
 
 
-def planned_size(study: Study, *, target: Target | None = None, prices: Prices | None = None, **size) -> SizePlan:
+def planned_size(
+    study: Study,
+    *,
+    target: Target | None = None,
+    prices: Prices | None = None,
+    comparisons: Comparisons | None = None,
+    variation: Variation | None = None,
+    **size,
+) -> SizePlan:
     """Store a plan as the job would, with made-up power."""
     size = StudySize(**({"protocol": "two_choice", "people": 36, "prompts": 60, "prompts_each": 20} | size))
-    target, prices, variation, pace = target or Target(), prices or Prices(), Variation(), Pace()
+    target, prices, variation, pace = target or Target(), prices or Prices(), variation or Variation(), Pace()
     planned = SimulatedSize(kind="planned", size=size, difference=target.difference, **PLANNED)
     null = SimulatedSize(kind="null", size=size, difference=0.5, **PLANNED | {"power": 0.05, "wrong_direction": None})
-    inputs = PlanInputs(size, target, variation, pace, prices)
+    inputs = PlanInputs(size, target, variation, pace, prices, comparisons=comparisons or Comparisons())
     settings = {"seed": 1, "n_draws": 0, "prior": "", "method_version": METHOD_VERSION}
     return SizePlan.objects.create(
         study=study,

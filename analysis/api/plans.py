@@ -58,7 +58,9 @@ class PlanSerializer(serializers.Serializer):
     fingerprint = serializers.CharField(help_text="SHA-256 of the inputs and of the version of the method.")
     seed = serializers.CharField(help_text="Seed of all simulations.")
     is_chosen = serializers.BooleanField(help_text="true: the plan is a part of the design.")
-    inputs = serializers.DictField(help_text="`size`, `target`, `variation`, `pace`, `prices` and `prior`.")
+    inputs = serializers.DictField(
+        help_text="`size`, `target`, `variation`, `pace`, `prices`, `prior`, and `comparisons` if there are several."
+    )
     result = serializers.DictField(
         help_text="`plan` has the simulated numbers with their Monte-Carlo errors; `budget` people, time and money."
     )
@@ -86,8 +88,16 @@ class QuickNumbersSerializer(serializers.Serializer):
     smallest_difference = serializers.FloatField(
         allow_null=True, help_text="Found with the wanted power; null if none is, or for another goal than difference."
     )
+    comparisons = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Several comparisons: `power` at the level divided by the size of the family, `power_at_most` at the whole level.",
+    )
     currency = serializers.CharField()
     budget = serializers.DictField()
+    panels = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="The money at each panel: `total`, with the published fees (`rate`, null if not known) and their source.",
+    )
     sentences = serializers.ListField(child=serializers.CharField())
     advice = serializers.ListField(child=serializers.CharField())
 

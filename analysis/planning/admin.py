@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from analysis.stats.plan_inputs import PROTOCOLS
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed, parse_row_id
@@ -17,15 +18,18 @@ from studies.services.lifecycle import ActionRefused
 
 from . import strategies
 from .answer_files import MAX_FILE_BYTES, AnswersRefused
-from .forms import PROTOCOL_LABELS, PlanForm, form_values
+from .forms import PROTOCOL_LABELS, PlanForm
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
+from .panels import OWN, panel_rows, panel_values, site_costs
 from .pilot_studies import pilot_studies, request_estimate
 from .pilots import FILE, ResolvedPrior, pilot_of, pilot_sentence, pilots_to_choose, store_answers_file
 from .run import FORMAT, KIND, choose_plan, request_plan
 
 # Stored plans that the page lists.
 MOST_LISTED = 20
+# The button of a row of the panels' table sends this.
+USE_PANEL = "use_panel"
 
 
 @admin.register(SizePlan)
@@ -147,9 +151,21 @@ class SizePlanAdmin(ReadOnlyAdmin):
             return context
         stored = study.size_plans.filter(fingerprint=form.inputs.fingerprint(), result__format=FORMAT).first()
         return context | {
-            "hidden": [(name, "" if value is None else value) for name, value in form_values(form.inputs).items()],
+            "hidden": [(name, "" if value is None else value) for name, value in form.sent_again().items()],
             "may_plan": study.is_draft and is_request_allowed(request, Action.EDIT, study.pk),
-            **live_context(form.inputs, study.currency, stored, _pilot(form.inputs, request.user)),
+            "panels": panel_rows(
+                form.inputs,
+                study.currency,
+                site_costs(request.user, study.currency),
+                set(study.recruitments.values_list("channel", flat=True)),
+            ),
+            **live_context(
+                form.inputs,
+                study.currency,
+                stored,
+                _pilot(form.inputs, request.user),
+                knows_fees=form.cleaned_data["fee_rate"] is not None,
+            ),
         }
 
     def _render(
@@ -174,7 +190,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
         if form is not None:
             context |= self._live(request, study, form) | {
                 "pilot_studies": pilot_studies(request.user).exclude(pk=study.pk)[:MOST_LISTED],
-                "pilot_protocols": list(PROTOCOL_LABELS.items()),
+                "pilot_protocols": [one for one in PROTOCOL_LABELS.items() if one[0] in PROTOCOLS],
                 "pilot_problems": pilot_problems,
             }
         elif shown is not None:
@@ -191,8 +207,16 @@ def _asked_plan(request: HttpRequest, study: Study) -> SizePlan | None:
 
 
 def _form(request: HttpRequest, study: Study, shown: SizePlan | None, sent: QueryDict) -> PlanForm:
-    start = _start(study, shown)
-    return PlanForm(start, sent.dict(), pilots_to_choose(study, request.user, sent.get("prior", start.prior)))
+    drafted = inputs_from_draft(study)
+    start, panel = _start(drafted, shown), sent.get(USE_PANEL, "")
+    own = site_costs(request.user, study.currency) if panel.startswith(OWN) else {}
+    return PlanForm(
+        start,
+        sent.dict(),
+        pilots_to_choose(study, request.user, sent.get("prior", start.prior)),
+        drafted.comparisons,
+        panel_values(panel, study.currency, own),
+    )
 
 
 def _sent_file(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]:
@@ -207,13 +231,13 @@ def _sent_file(request: HttpRequest, study: Study) -> tuple[str, dict[str, Any]]
     return f"{FILE}{stored.sha256}", stored.estimate
 
 
-def _start(study: Study, shown: SizePlan | None) -> PlanInputs:
+def _start(drafted: PlanInputs, shown: SizePlan | None) -> PlanInputs:
     if shown is not None:
         try:
             return PlanInputs.from_json(shown.inputs)
         except InvalidPlanInputs:  # a plan of another version of heval
             pass
-    return inputs_from_draft(study)
+    return drafted
 
 
 def _pilot(inputs: PlanInputs, user: Any) -> ResolvedPrior | None:

@@ -212,7 +212,7 @@ def _smallest_factor(is_enough: Callable[[float], bool], most: float) -> float |
 def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     """Compare one label on more items with the planned labels per item, at the same money."""
     size = inputs.size
-    if size.kind == "chance" or size.labels_per_prompt < 1.5:
+    if size.kind == "chance" or size.is_between_conditions or size.labels_per_prompt < 1.5:
         return []
     most = replace(size, prompts=min(MOST_PROMPTS, size.answers))
     other = quick_plan(most, inputs.target, inputs.variation)

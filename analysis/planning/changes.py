@@ -5,25 +5,31 @@ from dataclasses import fields
 from typing import Any
 
 from analysis.stats.plan_budget import Pace, Prices
-from analysis.stats.plan_inputs import GOALS, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.plan_claims import CORRECTIONS
+from analysis.stats.plan_inputs import GOALS, KINDS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
 from studies.models import Study
 
-from .inputs import PlanInputs, inputs_from_draft
+from .forms import DECLARED
+from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
+from .panels import DOCUMENTED_KEYS, documented_rate
 from .pilots import resolve_prior
 
 # Every value that can be sent > what it is. Shares and probabilities are from 0 to 1.
 HELP = {
-    "protocol": f"one of {', '.join(PROTOCOLS)}",
+    "protocol": f"one of {', '.join(KINDS)}",
     "people": "annotators whose answers count",
     "prompts": "prompts that are shown in all",
     "prompts_each": "prompts that each person answers about",
+    "conditions": "conditions over which people are spread, to compare two of them",
     "points": "points of the scale in rating and relative points",
     "goal": f"one of {', '.join(GOALS)}",
     "difference": "smallest difference that matters: how often x is preferred, such as 0.6",
+    "baseline": "between conditions: the share of right answers in the other condition",
     "margin": "margin of the goal, on the scale of the result",
     "significance": "two-sided significance level of all comparisons together",
-    "tests": "comparisons by which the level is divided",
+    "correction": f"one of {', '.join((*CORRECTIONS, DECLARED))}: of as many comparisons as tests, or those of the draft",
+    "tests": "comparisons of one family; the approximate power divides the level by it",
     "wanted": "wanted power",
     "population": "people_and_prompts, or people for exactly these prompts",
     "prior": f"source of the variation: {', '.join(prior.key for prior in PRIORS)}, or pilot:CODE of a study",
@@ -39,6 +45,7 @@ HELP = {
     "other_minutes": "minutes before and after the work",
     "wage_per_hour": "pay for an hour",
     "reward": "pay for one annotator, instead of by the hour",
+    "panel": f"fills in the published fees of one of {', '.join(DOCUMENTED_KEYS)}",
     "fee_rate": "fees of the panel with tax, as a share of the pay",
     "dropped_out_share": "share of people who start and do not finish",
     "excluded_share": "share of people who finish and do not count",
@@ -49,8 +56,8 @@ HELP = {
 _KINDS = {"size": StudySize, "target": Target, "variation": Variation, "pace": Pace, "prices": Prices}
 RECORD_OF = {one.name: record for record, kind in _KINDS.items() for one in fields(kind) if one.name in HELP}
 # Values that are whole numbers or texts. All others are numbers.
-WHOLE = frozenset({"people", "prompts", "prompts_each", "points", "tests"})
-TEXTS = frozenset({"protocol", "goal", "population", "prior"})
+WHOLE = frozenset({"people", "prompts", "prompts_each", "points", "conditions", "tests"})
+TEXTS = frozenset({"protocol", "goal", "population", "prior", "correction", "panel"})
 
 
 def starting_inputs(study: Study) -> PlanInputs:
@@ -72,7 +79,22 @@ def changed_inputs(start: PlanInputs, changes: Mapping[str, Any], user: Any) -> 
     if any(name.startswith("sd_") for name in changes):
         data["prior"] = ""
         data["variation"] = data["variation"] | {"source": "entered by hand"}
+    errors: dict[str, str] = {}
+    if "panel" in changes:
+        try:
+            data["prices"] = data["prices"] | {"fee_rate": documented_rate(changes["panel"])}
+        except ValueError as refused:
+            errors["panel"] = str(refused)
+    correction = changes.get("correction")
+    if correction == DECLARED and not start.comparisons.claims:
+        errors["correction"] = "The draft declares no several comparisons. Give tests and a correction."
+    elif "tests" in changes and correction in (None, DECLARED) and start.comparisons.claims:
+        errors["tests"] = "The draft declares its comparisons. Leave tests out, or give a correction for them."
+    elif correction not in (None, DECLARED):
+        data["comparisons"] = {"method": correction}
+    if errors:
+        raise InvalidPlanInputs(errors)
     for name, value in changes.items():
-        if name != "prior":
+        if name not in ("prior", "panel", "correction"):
             data.setdefault(RECORD_OF.get(name, name), {})[name] = value
     return PlanInputs.from_json(data)

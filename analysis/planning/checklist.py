@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from analysis.stats.plan_claims import families_in_order
 from studies.models import SizePlan, Study
 from studies.protocols import Problem
 
@@ -37,15 +38,24 @@ def find_plan_problems(sender: Any, study: Study, **_: Any) -> Iterator[Problem]
         )
         return
     yield from _size_problems(study, plan, planned, drafted)
-    if differing := [
-        name for key, name in DECLARED.items() if getattr(planned.target, key) != getattr(drafted.target, key)
-    ]:
+    differing = [name for key, name in DECLARED.items() if getattr(planned.target, key) != getattr(drafted.target, key)]
+    if "tests" not in differing and _are_corrected_otherwise(planned, drafted):
+        differing.append("comparisons or their correction")
+    if differing:
         yield Problem(
             f"The planned comparisons differ from the plan of the size in: {', '.join(differing)}. Plan again, or change them.",
             "contrasts",
             False,
             "plan_has_other_comparisons",
         )
+
+
+def _are_corrected_otherwise(planned: PlanInputs, drafted: PlanInputs) -> bool:
+    own, now = planned.comparisons, drafted.comparisons
+    if own.claims:
+        return own != now
+    methods = {family.method for family in families_in_order(now.claims, now.families)}
+    return bool(methods - {own.method}) or any(family.after for family in now.families)
 
 
 def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: PlanInputs) -> Iterator[Problem]:

@@ -53,7 +53,7 @@ def design_curves(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
                 [prompts],
                 inputs,
                 currency,
-            )  # fmt: skip
+            )
         )
     lines = [_line("people", [_with_people(size, factor) for factor in FACTORS], inputs, lambda point: point.total)]
     if size.kind != "chance":
@@ -131,9 +131,16 @@ def _row(label: str, point: Point, inputs: PlanInputs, currency: str) -> dict[st
 
 
 def _panel(
-    key: str, label: str, unit: str, lines: Sequence[Line], planned: StudySize, name: str, scale: float,
-    shown: list[float], wanted: float | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    key: str,
+    label: str,
+    unit: str,
+    lines: Sequence[Line],
+    planned: StudySize,
+    name: str,
+    scale: float,
+    shown: list[float],
+    wanted: float | None = None,
+) -> dict[str, Any]:
     xs = [point.x for line in lines for point in line.points]
     ys = [scale * getattr(point, name) for line in lines for point in line.points]
     across, upwards = Axis([0.0, *xs], LEFT, RIGHT), Axis([*shown, *ys], BOTTOM, TOP)

@@ -6,11 +6,13 @@ from typing import Any
 
 from django import forms
 
+from analysis.report.plan_sentences import CORRECTION_LABELS, comparisons_text
 from analysis.stats.plan_budget import Pace, Prices
+from analysis.stats.plan_claims import CORRECTIONS, Comparisons
 from analysis.stats.plan_inputs import EQUIVALENCE, MOST_PEOPLE, MOST_PROMPTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS, prior_of
 
-from .inputs import PlanInputs, build_record, margin_problem
+from .inputs import PlanInputs, build_record, target_problems
 
 PROTOCOL_LABELS = {
     "two_choice": "two choices",
@@ -20,7 +22,11 @@ PROTOCOL_LABELS = {
     "spa": "stated chances (SPA)",
     "humanlike": "human or machine",
     "marks": "error marks",
+    "accuracy_between_conditions": "human or machine, between conditions: right answers",
+    "sensitivity_between_conditions": "human or machine, between conditions: d'",
 }
+# Takes the comparisons, families and corrections of the draft, or of the plan that is shown.
+DECLARED, OF_PLAN = "declared", "plan"
 GOALS = [
     ("difference", "x and y differ"),
     ("noninferiority", "x is not worse than y by more than the margin"),
@@ -29,8 +35,18 @@ GOALS = [
 ]
 # Fields that show percent of what the records hold as shares.
 PERCENT = frozenset(
-    {"difference", "significance", "wanted", "fee_rate", "dropped_out_share", "excluded_share", "screened_out_share", "test_share"}
-)  # fmt: skip
+    (
+        "difference",
+        "baseline",
+        "significance",
+        "wanted",
+        "fee_rate",
+        "dropped_out_share",
+        "excluded_share",
+        "screened_out_share",
+        "test_share",
+    )
+)
 BY_HAND = ""
 
 
@@ -38,7 +54,7 @@ def _whole(label: str, most: int, help_text: str = "") -> forms.IntegerField:
     return forms.IntegerField(label=label, min_value=1, max_value=most, help_text=help_text)
 
 
-def _number(
+def number_field(
     label: str, help_text: str = "", *, low: float = 0, high: float | None = None, **more: Any
 ) -> forms.FloatField:
     widget = forms.NumberInput(attrs={"step": "any"})
@@ -46,61 +62,82 @@ def _number(
 
 
 def _share(label: str, help_text: str = "") -> forms.FloatField:
-    return _number(label, help_text, high=99)
+    return number_field(label, help_text, high=99)
 
 
 class PlanForm(forms.Form):
-    """``sections`` are the groups of fields as the page shows them: heading, names, whether the group is open."""
+    """``sections`` are the groups of fields as the page shows them: heading and names. The first is open."""
 
     sections = (
-        ("Size", ("protocol", "people", "prompts", "prompts_each", "points"), True),
-        ("What to find", ("goal", "difference", "margin", "wanted"), True),
-        ("How much people and prompts vary", ("prior", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"), False),
-        ("Comparisons and claim", ("tests", "significance", "population"), False),
-        ("People who do not count, and test questions", ("dropped_out_share", "excluded_share", "screened_out_share", "test_share"), False),
-        ("Time", ("words_per_prompt", "words_per_output", "words_per_minute", "seconds_per_answer", "other_minutes"), False),
-        ("Pay and fees", ("wage_per_hour", "reward", "fee_rate", "screen_out_pay"), False),
-    )  # fmt: skip
+        ("Three numbers that matter", ("people", "prompts", "difference")),
+        ("What one person does", ("protocol", "prompts_each", "points", "conditions")),
+        ("Goal and power", ("goal", "margin", "baseline", "wanted")),
+        ("Comparisons and claim", ("correction", "tests", "significance", "population")),
+        (
+            "How much people and prompts vary",
+            ("prior", "sd_people", "sd_prompts", "sd_quality_people", "sd_quality_prompts", "sd_quality"),
+        ),
+        (
+            "People who do not count, and test questions",
+            ("dropped_out_share", "excluded_share", "screened_out_share", "test_share"),
+        ),
+        (
+            "Time",
+            ("words_per_prompt", "words_per_output", "words_per_minute", "seconds_per_answer", "other_minutes"),
+        ),
+        ("Pay and fees", ("wage_per_hour", "reward", "fee_rate", "screen_out_pay")),
+    )
 
     protocol = forms.ChoiceField(label="Protocol", choices=list(PROTOCOL_LABELS.items()))
     people = _whole("People", MOST_PEOPLE, "Annotators whose answers count.")
     prompts = _whole("Prompts", MOST_PROMPTS)
     prompts_each = _whole("Prompts each", MOST_PROMPTS, "Prompts about which one person compares x and y.")
-    points = _number("Points of the scale", "Only for rating and relative points.", low=2, high=100)
+    points = number_field("Points of the scale", "Only for rating and relative points.", low=2, high=100)
+    conditions = _whole(
+        "Conditions", 100, "Between conditions: people are spread over this many, and two are compared."
+    )
 
     goal = forms.ChoiceField(label="Goal", choices=GOALS)
-    difference = _number(
+    difference = number_field(
         "Smallest difference that matters, %",
-        "How often a random person prefers x for a random prompt; 50 is no difference.",
+        "How often a random person prefers x for a random prompt; 50 is no difference. Human or machine: right answers.",
         low=1,
         high=99,
     )
-    margin = _number(
+    margin = number_field(
         "Margin",
         "On the scale of the result: .05 is 5 points of a probability. Not for the first goal.",
         required=False,
     )
-    wanted = _number("Wanted power, %", low=1, high=99.9)
+    baseline = number_field(
+        "Right answers in the other condition, %",
+        "Only between conditions. The smallest difference is then the share in the first one.",
+        low=1,
+        high=99,
+    )
+    wanted = number_field("Wanted power, %", low=1, high=99.9)
 
     prior = forms.ChoiceField(
         label="Taken from",
         required=False,
         help_text="With another choice than “entered by hand”, heval ignores the five numbers below.",
     )
-    sd_people = _number("Standard deviation of people", "Relative to one person's answer about one prompt.", high=10)
-    sd_prompts = _number("Standard deviation of prompts", high=10)
-    sd_quality_people = _number(
+    sd_people = number_field(
+        "Standard deviation of people", "Relative to one person's answer about one prompt.", high=10
+    )
+    sd_prompts = number_field("Standard deviation of prompts", high=10)
+    sd_quality_people = number_field(
         "Quality: people", "The last three are only for ratings: how much the quality of both outputs varies.", high=10
     )
-    sd_quality_prompts = _number("Quality: prompts", high=10)
-    sd_quality = _number("Quality: answers", high=10)
+    sd_quality_prompts = number_field("Quality: prompts", high=10)
+    sd_quality = number_field("Quality: answers", high=10)
 
-    tests = _whole(
-        "Comparisons",
-        10_000,
-        "Primary ones. heval divides the level by their number, as Bonferroni's correction and the first step of Holm's do.",
+    correction = forms.ChoiceField(
+        label="Correction",
+        help_text="“As declared” takes the comparisons, families and their order from the draft, and ignores the number below.",
     )
-    significance = _number("Significance level, %", low=0.01, high=49)
+    tests = _whole("Comparisons", 10_000, "Of one family. The approximate power divides the level by their number.")
+    significance = number_field("Significance level, %", low=0.01, high=49)
     population = forms.ChoiceField(
         label="The claim is about",
         choices=[
@@ -114,48 +151,69 @@ class PlanForm(forms.Form):
     screened_out_share = _share("Screened out, %")
     test_share = _share("Test questions, % of all items")
 
-    words_per_prompt = _number("Words of a prompt")
-    words_per_output = _number("Words of an output")
-    words_per_minute = _number("Words read in a minute", low=1)
-    seconds_per_answer = _number("Seconds for an answer")
-    other_minutes = _number("Minutes before and after")
+    words_per_prompt = number_field("Words of a prompt")
+    words_per_output = number_field("Words of an output")
+    words_per_minute = number_field("Words read in a minute", low=1)
+    seconds_per_answer = number_field("Seconds for an answer")
+    other_minutes = number_field("Minutes before and after")
 
-    wage_per_hour = _number("Pay for an hour")
-    reward = _number("Pay for one annotator", "Empty: by the hour.", required=False)
-    fee_rate = _number("Fees and tax of the panel, %", "Percent of the pay.")
-    screen_out_pay = _number("Pay of a screened-out person")
+    wage_per_hour = number_field("Pay for an hour")
+    reward = number_field("Pay for one annotator", "Empty: by the hour.", required=False)
+    fee_rate = number_field(
+        "Fees and tax of the panel, %",
+        "Percent of the pay. The table “Cost by panel” fills it in. Empty: not known, and not counted.",
+        required=False,
+    )
+    screen_out_pay = number_field("Pay of a screened-out person")
 
     def __init__(
         self,
         start: PlanInputs,
         data: Mapping[str, Any] | None = None,
         pilots: Mapping[str, Variation | None] | None = None,
+        declared: Comparisons | None = None,
+        fees: Mapping[str, float | None] | None = None,
     ):
         """``data``: what was sent. A field that it lacks has the value of ``start``, so that a link may name only some.
 
-        ``pilots``: those that may be chosen, with their variation. None: the sent numbers are the pilot's.
+        ``pilots``: those that may be chosen, with their variation. None: the sent numbers are the pilot's. ``declared``: the
+        comparisons of the draft. ``fees``: values that a chosen panel puts in their fields, None for one that is not known.
         """
-        initial = form_values(start)
+        own = start.comparisons
+        self.declared = {DECLARED: declared} if declared is not None and declared.claims else {}
+        if own.claims and own != declared:
+            self.declared[OF_PLAN] = own
+        correction = next((key for key, found in self.declared.items() if found == own), own.method)
+        initial = form_values(start) | {"correction": correction}
         sent = None
         if data is not None:
             sent = {name: "" if value is None else value for name, value in initial.items()}
             sent |= {name: value for name, value in data.items() if name in self.base_fields}
+            # The fields show the numbers that count.
             known = {**(pilots or {}), **{prior.key: prior.variation for prior in PRIORS}}
-            if variation := known.get(sent["prior"]):  # the fields show the numbers that count
+            if variation := known.get(sent["prior"]):
                 sent |= {name: value for name, value in variation.as_dict().items() if name in self.base_fields}
+            if found := self.declared.get(sent["correction"]):
+                sent["tests"] = found.first_family_size
+            sent |= {name: "" if value is None else _shown(name, value) for name, value in (fees or {}).items()}
         super().__init__(sent, initial=initial)
         self.pilots = dict(pilots or {})
         if start.prior not in {"", *(prior.key for prior in PRIORS)}:
             self.pilots.setdefault(start.prior, start.variation)
-        own = [(key, variation.source if variation else "the pilot study") for key, variation in self.pilots.items()]
-        choices = [*((prior.key, prior.label) for prior in PRIORS), *own, (BY_HAND, "entered by hand")]
-        self.fields["prior"].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
+        names = [(key, variation.source if variation else "the pilot study") for key, variation in self.pilots.items()]
+        self._offer("prior", [*((prior.key, prior.label) for prior in PRIORS), *names, (BY_HAND, "entered by hand")])
+        labels = {DECLARED: "as declared", OF_PLAN: "as in this plan"}
+        taken = [(key, f"{labels[key]}: {comparisons_text(found)}") for key, found in self.declared.items()]
+        self._offer("correction", [*taken, *((method, CORRECTION_LABELS[method]) for method in CORRECTIONS)])
         self.start = start
         for name, bound in self.fields.items():
             # Names such as "margin" must not meet those of the frame's own inputs.
             bound.widget.attrs["id"] = f"plan-{name}"
             if bound.help_text:
                 bound.widget.attrs["aria-describedby"] = f"plan-{name}-help"
+
+    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+        self.fields[name].choices = choices  # type: ignore[attr-defined]  # a choice field of this form
 
     def clean_points(self) -> int:
         points = self.cleaned_data["points"]
@@ -178,12 +236,14 @@ class PlanForm(forms.Form):
             own = {one.name: values[one.name] for one in fields(kind) if one.name in values}
             records[name] = build_record(kind, own, errors)
         records["variation"] = self._variation(cleaned["prior"], values, errors)
-        if not errors and (problem := margin_problem(records["size"], records["target"])):
-            errors["margin"] = problem
+        chosen = cleaned["correction"]
+        comparisons = self.declared.get(chosen) or Comparisons(method=chosen)
+        if not errors:
+            errors |= target_problems(records["size"], records["target"])
         for name, text in errors.items():
             self.add_error(name if name in self.fields else None, text)
         if not errors:
-            self.inputs = PlanInputs(**records, prior=cleaned["prior"])
+            self.inputs = PlanInputs(**records, prior=cleaned["prior"], comparisons=comparisons)
         return cleaned
 
     def _variation(self, prior: str, values: Mapping[str, Any], errors: dict[str, str]) -> Variation | None:
@@ -201,21 +261,25 @@ class PlanForm(forms.Form):
             return build_record(Variation, own | {"source": source}, errors)
         return prior_of(prior).variation
 
+    def sent_again(self) -> dict[str, Any]:
+        """Return the values of the fields of a valid form, as a hidden form sends them."""
+        return form_values(self.inputs) | {"correction": self.cleaned_data["correction"]}
+
     def groups(self) -> list[dict[str, Any]]:
         """Return the fields in their groups. A group with an error is open."""
         return [
             {
                 "heading": heading,
                 "fields": [self[name] for name in names],
-                "is_open": is_open or any(self[name].errors for name in names),
-                "is_basic": is_open,
+                "is_open": any(self[name].errors for name in names),
+                "is_basic": place == 0,
             }
-            for heading, names, is_open in self.sections
+            for place, (heading, names) in enumerate(self.sections)
         ]
 
 
 def form_values(inputs: PlanInputs) -> dict[str, Any]:
-    """Return the values of the form's fields."""
+    """Return the values of the form's fields, but for the correction, which also depends on the draft."""
     values: dict[str, Any] = {"prior": inputs.prior}
     for record in (inputs.size, inputs.target, inputs.variation, inputs.pace, inputs.prices):
         values |= record.as_dict()

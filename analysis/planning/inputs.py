@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from analysis.stats.margin_names import NONINFERIORITY, SUPERIORITY_BY_MARGIN
+from analysis.stats.margin_names import HYPOTHESES, NONINFERIORITY, SUPERIORITY_BY_MARGIN
 from analysis.stats.plan_budget import Pace, Prices
+from analysis.stats.plan_claims import Comparisons
 from analysis.stats.plan_inputs import (
     EQUIVALENCE,
     MOST_ANSWERS,
@@ -22,6 +23,8 @@ from studies.models import Contrast, Item, Output, Section, Study
 from studies.protocols import REGISTRY
 from studies.stimuli.texts import word_count
 
+from .declared import declared_comparisons, planned_between_conditions
+
 # Raise it if the same inputs give other numbers. Stored plans are then computed again.
 METHOD_VERSION = 1
 # Protocols of a section > the protocol of `plan_inputs` with the same headline. Best-worst choices are planned as rankings.
@@ -35,6 +38,8 @@ PLANNED_AS = {
     "humanlike": "humanlike",
     "marks": "marks",
 }
+# Fields that came later. With these values they are not stored, so that a plan from before keeps its fingerprint.
+USUAL = {"conditions": 1, "baseline": 0.5}
 # What an empty draft starts with.
 PEOPLE, PROMPTS, PROMPTS_EACH = 36, 60, 20
 # Texts of which the words are counted: enough for a mean.
@@ -55,8 +60,8 @@ class InvalidPlanInputs(ValueError):
 class PlanInputs:
     """The size of a study, what it is to find, how much people and prompts vary, and what the work takes and costs.
 
-    ``prior``: where the variation comes from. The key of a public prior, ``pilot:<code of a study>``, ``file:<sha256>``, or '' if
-    a person entered it.
+    ``comparisons``: what the study declares, or how ``target.tests`` comparisons are corrected. ``prior``: where the variation
+    comes from. The key of a public prior, ``pilot:<code of a study>``, ``file:<sha256>``, or '' if a person entered it.
     """
 
     size: StudySize
@@ -65,29 +70,36 @@ class PlanInputs:
     pace: Pace = field(default_factory=Pace)
     prices: Prices = field(default_factory=Prices)
     prior: str = ""
+    comparisons: Comparisons = field(default_factory=Comparisons)
 
     def as_json(self) -> dict[str, Any]:
-        return {name: _record_as_json(getattr(self, name)) for name in _RECORDS} | {"prior": self.prior}
+        data: dict[str, Any] = {name: _record_as_json(getattr(self, name)) for name in _RECORDS} | {"prior": self.prior}
+        # Plans from before there were corrections keep their fingerprint.
+        return data if self.comparisons == Comparisons() else data | {"comparisons": self.comparisons.as_dict()}
 
     @classmethod
     def from_json(cls, data: Any) -> "PlanInputs":
         """Return the inputs. Raise InvalidPlanInputs with the faults of all fields."""
         if not isinstance(data, Mapping):
             raise InvalidPlanInputs(
-                {"inputs": "must be an object with size, target, variation, pace, prices and prior."}
+                {"inputs": "must be an object with size, target, variation, pace, prices, prior and comparisons."}
             )
         errors: dict[str, str] = {}
-        if unknown := set(data) - {*_RECORDS, "prior"}:
-            errors[min(unknown)] = f"is not known. Use {', '.join(_RECORDS)} or prior."
+        if unknown := set(data) - {*_RECORDS, "prior", "comparisons"}:
+            errors[min(unknown)] = f"is not known. Use {', '.join(_RECORDS)}, prior or comparisons."
         prior = data.get("prior", "")
         if not isinstance(prior, str) or len(prior) > 200:
             errors["prior"] = "must be a text of at most 200 characters."
         records = {name: _read_record(name, kind, data.get(name, {}), errors) for name, kind in _RECORDS.items()}
+        try:
+            comparisons = Comparisons.from_dict(data.get("comparisons", {}))
+        except ValueError as refused:
+            name, _, errors["comparisons"] = str(refused).partition(": ")
         if errors:
             raise InvalidPlanInputs(errors)
-        inputs = cls(**records, prior=prior)  # type: ignore[arg-type]  # without errors, each is a record
-        if problem := margin_problem(inputs.size, inputs.target):
-            raise InvalidPlanInputs({"margin": problem})
+        inputs = cls(**records, prior=prior, comparisons=comparisons)  # type: ignore[arg-type]  # without errors, each is a record
+        if problems := target_problems(inputs.size, inputs.target):
+            raise InvalidPlanInputs(problems)
         return inputs
 
     def fingerprint(self) -> str:
@@ -105,13 +117,20 @@ _RECORDS: dict[str, Any] = {
 }
 
 
-def margin_problem(size: StudySize, target: Target) -> str:
-    """Return why no study of this protocol can have the margin, or ''."""
+def target_problems(size: StudySize, target: Target) -> dict[str, str]:
+    """Return why no study of this protocol can have the target, by field."""
     low, high = size.scale_ends
     reach = (high - low) / 2
+    problems = {}
     if target.margin is not None and target.margin >= reach:
-        return f"{target.margin:g} is as large as the largest difference of this protocol, {reach:g}. Enter less."
-    return ""
+        problems["margin"] = (
+            f"{target.margin:g} is as large as the largest difference of this protocol, {reach:g}. Enter less."
+        )
+    if target.baseline != 0.5 and not size.is_between_conditions:
+        problems["baseline"] = "Only comparisons between conditions have a baseline. Enter 50 % here."
+    if size.is_between_conditions and target.goal in HYPOTHESES:
+        problems["goal"] = "Between conditions a study shows a difference or equivalence. Choose one of these."
+    return problems
 
 
 def build_record(kind: type[_Record], values: Mapping[str, Any], errors: dict[str, str]) -> _Record | None:
@@ -148,7 +167,8 @@ def _read_record(name: str, kind: type[_Record], data: Any, errors: dict[str, st
 
 def _record_as_json(record: Any) -> dict[str, Any]:
     """Return the values in the types of their fields, so that 1 and 1.0 have one fingerprint."""
-    return {one.name: _read_value(getattr(record, one.name), one.type) for one in fields(record)}
+    values = {one.name: _read_value(getattr(record, one.name), one.type) for one in fields(record)}
+    return {name: value for name, value in values.items() if USUAL.get(name) != value}
 
 
 def _read_value(value: Any, wanted: Any) -> Any:
@@ -172,8 +192,17 @@ def inputs_from_draft(study: Study) -> PlanInputs:
     """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything."""
     section = planned_section(study)
     size = _size(study, section)
+    declared = declared_comparisons(study, size)
     prior = DEFAULT_PRIOR
-    return PlanInputs(size, _target(study, size), prior.variation, _pace(study), _prices(study, section), prior.key)
+    return PlanInputs(
+        size,
+        _target(study, size, declared.tests),
+        prior.variation,
+        _pace(study),
+        _prices(study, section),
+        prior.key,
+        declared.comparisons,
+    )
 
 
 def planned_section(study: Study) -> Section | None:
@@ -205,9 +234,12 @@ def _size(study: Study, section: Section | None) -> StudySize:
     each = min(each, prompts)
     people = min(max(1, study.target_n or PEOPLE), MOST_PEOPLE, MOST_ANSWERS // each)
     scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})
+    between = planned_between_conditions(study, section)
+    conditions = len(set(study.arms.values_list("condition", flat=True))) if between else 1
     return StudySize(
-        protocol=PLANNED_AS[section.protocol],
-        people=people,
+        protocol=between or PLANNED_AS[section.protocol],
+        people=max(people, 2) if between else people,
+        conditions=min(max(2, conditions), max(people, 2)) if between else 1,
         # People who see few prompts leave the others out.
         prompts=min(prompts, people * each),
         prompts_each=each,
@@ -215,10 +247,9 @@ def _size(study: Study, section: Section | None) -> StudySize:
     )
 
 
-def _target(study: Study, size: StudySize) -> Target:
-    primary = list(study.contrasts.filter(role=Contrast.Role.PRIMARY))
-    first = primary[0] if primary else None
-    target = Target(tests=max(1, len(primary)))
+def _target(study: Study, size: StudySize, tests: int) -> Target:
+    first = study.contrasts.filter(role=Contrast.Role.PRIMARY).first()
+    target = Target(tests=tests)
     if first is None:
         return target
     target = replace(target, significance=first.level, population=first.population or target.population)
@@ -230,7 +261,7 @@ def _target(study: Study, size: StudySize) -> Target:
     wanted = replace(target, goal=goal, margin=first.margin, difference=difference)
     if goal == SUPERIORITY_BY_MARGIN and size.null == 0.5:
         wanted = replace(wanted, difference=min(0.95, max(difference, 0.6 + first.margin)))
-    return target if margin_problem(size, wanted) else wanted
+    return target if target_problems(size, wanted) else wanted
 
 
 def _pace(study: Study) -> Pace:

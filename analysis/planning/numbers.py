@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.stats.plan_budget import plan_budget
+from analysis.stats.plan_claims import quick_claims
 from analysis.stats.plan_inputs import Variation
 from analysis.stats.quick_power import quick_plan, smallest_difference
 
 from .advice import advice_sentences, finding_sentence, size_sentence
 from .assured import assurance_sentence, live_power
 from .inputs import PlanInputs
+from .panels import panel_rows
 
 
 def quick_numbers(inputs: PlanInputs, currency: str, draws: Sequence[Variation] = ()) -> dict[str, Any]:
@@ -27,8 +29,23 @@ def quick_numbers(inputs: PlanInputs, currency: str, draws: Sequence[Variation] 
         **quick.as_dict(),
         **live.as_dict(),
         "smallest_difference": smallest_difference(size, target, variation) if target.goal == "difference" else None,
+        "comparisons": [
+            {
+                "name": one.claim.name,
+                "family": one.claim.family,
+                "method": one.method,
+                "family_size": one.family_size,
+                "power": one.power,
+                "power_at_most": one.power_at_most,
+            }
+            for one in quick_claims(size, target, variation, *inputs.comparisons.claims_of(target))
+        ],
         "currency": currency,
         "budget": budget.as_dict(),
+        "panels": [
+            {name: row[name] for name in ("key", "label", "rate", "total", "source")}
+            for row in panel_rows(inputs, currency, {})
+        ],
         "sentences": [
             size_sentence(size, budget, currency),
             finding_sentence(size, target, live.power, live.half_width, "approximate"),

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.report.plan_sentences import preregistration_sentences
+from analysis.report.plan_sentences import CORRECTION_LABELS, preregistration_sentences
 from analysis.stats.plan_budget import plan_budget
+from analysis.stats.plan_claims import BY_HAND, quick_claims
 from analysis.stats.plan_inputs import StudySize
 from analysis.stats.plan_sizes import other_protocols
 from analysis.stats.priors import OBSERVED_DIFFERENCES, PRIORS
@@ -40,7 +41,12 @@ DESIGN_NAMES = {
 
 
 def live_context(
-    inputs: PlanInputs, currency: str, stored: SizePlan | None = None, pilot: ResolvedPrior | None = None
+    inputs: PlanInputs,
+    currency: str,
+    stored: SizePlan | None = None,
+    pilot: ResolvedPrior | None = None,
+    *,
+    knows_fees: bool = True,
 ) -> dict[str, Any]:
     """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy.
 
@@ -51,18 +57,19 @@ def live_context(
     live = live_power(inputs, () if pilot is None else pilot.draws)
     found = smallest_difference(size, target, inputs.variation) if target.goal == "difference" else None
     return {
-        "size_sentence": size_sentence(size, budget, currency),
+        "size_sentence": size_sentence(size, budget, currency, knows_fees=knows_fees),
         "finding_sentence": finding_sentence(size, target, live.power, live.half_width, "approximate")
         if stored is None
         else _simulated_sentence(inputs, stored),
         "stored": stored_context(stored, currency) if stored else None,
         "pilot_sentence": "" if pilot is None else pilot.sentence,
         "assured": assurance_sentence(live) if stored is None else "",
-        "recruits": _recruits(inputs, currency),
+        "recruits": _recruits(inputs, currency, knows_fees),
         "is_difference": target.goal == "difference",
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
+        "comparisons": _comparison_rows(inputs) if stored is None else [],
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
@@ -73,14 +80,14 @@ def _simulated_sentence(inputs: PlanInputs, stored: SizePlan) -> str:
     return finding_sentence(inputs.size, inputs.target, planned["power"], planned["half_width"], "simulated")
 
 
-def _recruits(inputs: PlanInputs, currency: str) -> str:
+def _recruits(inputs: PlanInputs, currency: str, knows_fees: bool) -> str:
     budget = plan_budget(inputs.size, inputs.pace, inputs.prices)
     arriving = f" of {counted(budget.arriving, 'person')} who arrive" if budget.arriving > budget.starting else ""
     screened = f", screened-out people {money_text(budget.screen_outs, currency)}" if budget.screen_outs else ""
     return (
         f"{counted(budget.starting, 'person')}{arriving} start, {budget.finishing} finish and are paid, {inputs.size.people} count. "
         f"Each gets {budget.reward:.2f} {currency}. Pay {money_text(budget.pay, currency)}{screened}, "
-        f"fees {money_text(budget.fees, currency)}."
+        f"fees {money_text(budget.fees, currency) if knows_fees else 'not known and not counted'}."
     )
 
 
@@ -100,6 +107,55 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _comparison_rows(inputs: PlanInputs) -> list[dict[str, Any]]:
+    """Return the approximate power of each comparison after the correction. Comparisons that differ only by their name are one row."""
+    claims, families = inputs.comparisons.claims_of(inputs.target)
+    after = {family.name: family.after for family in families}
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for one in quick_claims(inputs.size, inputs.target, inputs.variation, claims, families):
+        claim = one.claim
+        key = (claim.family, claim.goal, claim.margin, claim.significance)
+        row = rows.setdefault(
+            key,
+            {
+                "names": [],
+                "family": _family_text(claim.family, one.method, one.family_size, after.get(claim.family, "")),
+                "level": f"{100 * claim.significance / one.family_size:.3g} %",
+                "power": percent(one.power)
+                if one.method == "bonferroni"
+                else f"{percent(one.power)} to {percent(one.power_at_most)}",
+            },
+        )
+        row["names"].append(claim.name)
+    return list(rows.values())
+
+
+def _family_text(name: str, method: str, size: int, after: str) -> str:
+    waits = f", only if all of {after} is shown" if after else ""
+    return f"{'' if name == BY_HAND else f'{name}: '}{CORRECTION_LABELS[method]}, {counted(size, 'comparison')}{waits}"
+
+
+def _simulated_comparisons(result: Mapping[str, Any], inputs: PlanInputs) -> dict[str, Any] | None:
+    found = result.get("comparisons")
+    if not found:
+        return None
+    after = {family.name: family.after for family in inputs.comparisons.families}
+    return {
+        "runs": found["runs"],
+        "all": _with_error(found["all_shown"], found["all_shown_error"]),
+        "any": _with_error(found["any_shown"], found["any_shown_error"]),
+        "rows": [
+            {
+                "name": one["name"],
+                "family": _family_text(one["family"], one["method"], one["family_size"], after.get(one["family"], "")),
+                "power": _with_error(one["power"], one["power_error"]),
+                "alone": _with_error(one["alone"], one["alone_error"]),
+            }
+            for one in found["claims"]
+        ],
+    }
 
 
 def _protocol_row(size: StudySize, budget: Mapping[str, Any], population: str, currency: str) -> dict[str, Any]:
@@ -172,6 +228,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
         "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "protocols": _simulated_protocols(result, currency),
+        "comparisons": _simulated_comparisons(result, inputs),
         "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
         "looks": _look_rows(result["sequential"]["designs"]),
         "no_designs": result["sequential"]["reason"],

@@ -1,11 +1,11 @@
 """What is stored of a simulated plan: its numbers, what each size costs, sequential designs and the advice."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.stats.plan_budget import Budget, plan_budget
-from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
+from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
 from analysis.stats.quick_power import Components, components
 
 from .advice import simulated_advice
@@ -49,6 +49,17 @@ def describe_plan(plan: "StudyPlan", sequential: dict[str, Any], inputs: PlanInp
     }
 
 
+def compare_claims(inputs: PlanInputs, draws: Sequence[Variation] = (), *, seed: int) -> dict[str, Any]:
+    """Return the power of each comparison after the declared correction, as ``comparisons``. Empty with one comparison."""
+    claims, families = inputs.comparisons.claims_of(inputs.target)
+    if not claims:
+        return {}
+    from analysis.stats.planning import simulate_claims
+
+    found = simulate_claims(inputs.size, inputs.target, draws or inputs.variation, claims, families, seed=seed)
+    return {"comparisons": found.as_dict()}
+
+
 def sd_of_person(parts: Components, size: StudySize) -> float:
     """Return the standard deviation of people's means about exactly these prompts. People who see other prompts differ more."""
     each = 1 if size.kind == "chance" else size.prompts_each
@@ -72,6 +83,8 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
     looks = sorted({max(2, round(size.people * k / LOOKS)) for k in range(1, LOOKS + 1)})
     if target.goal == EQUIVALENCE:
         return {"reason": "A study of equivalence has a fixed size: it needs all of its people.", "designs": []}
+    if size.is_between_conditions:
+        return {"reason": "A comparison between conditions has a fixed size: heval looks at it once.", "designs": []}
     if size.people < 6 or len(looks) < 2:
         return {"reason": "With fewer than six people there is nothing to stop early.", "designs": []}
     from analysis.stats.group_sequential import group_sequential_design

@@ -63,7 +63,7 @@ def simulate_plan(
 
     from .results import describe_plan
 
-    sequential, *sizes = compute(plan_pieces(inputs, seed, draws))
+    sequential, claims, *sizes = compute(plan_pieces(inputs, seed, draws))
     plan = assemble_plan(
         inputs.size,
         inputs.target,
@@ -76,7 +76,7 @@ def simulate_plan(
             "method_version": METHOD_VERSION,
         },
     )
-    return {"format": FORMAT, **describe_plan(plan, sequential, inputs)}
+    return {"format": FORMAT, **describe_plan(plan, sequential, inputs), **claims}
 
 
 def seed_of_job(job: Job) -> int:

@@ -9,6 +9,8 @@ from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
+from .forms import number_field
+
 KIND = "plan_strategies"
 RUNS, MOST_ITEMS = 400, 20_000
 LABELS = {
@@ -31,13 +33,8 @@ READINGS = [
 class StrategiesForm(forms.Form):
     """What the simulation needs. The first values are those of the paper's Table 3 with the least difficulty."""
 
-    share = forms.FloatField(
-        label="Answers for x, %",
-        min_value=50,
-        max_value=99,
-        initial=61.25,
-        help_text="On average over items. 50 is no difference.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
+    share = number_field(
+        "Answers for x, %", "On average over items. 50 is no difference.", low=50, high=99, initial=61.25
     )
     items = forms.IntegerField(
         label="Most items",
@@ -46,41 +43,23 @@ class StrategiesForm(forms.Form):
         initial=1500,
         help_text="Where the study ends undecided.",
     )
-    spread = forms.FloatField(
-        label="Standard deviation of items",
-        min_value=0,
-        max_value=1,
+    spread = number_field(
+        "Standard deviation of items",
+        "Of their difficulty, from −1 (everybody prefers y) to 1.",
+        high=1,
         initial=0.316,
-        help_text="Of their difficulty, from −1 (everybody prefers y) to 1.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    lowest_capability = forms.FloatField(
-        label="Lowest capability of an annotator",
-        min_value=0,
-        max_value=1,
+    lowest_capability = number_field(
+        "Lowest capability of an annotator",
+        "0 answers at random, 1 follows the item. Capabilities are spread evenly from here to the highest.",
+        high=1,
         initial=0.8,
-        help_text="0 answers at random, 1 follows the item. Capabilities are spread evenly from here to the highest.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    highest_capability = forms.FloatField(
-        label="Highest capability", min_value=0, max_value=1, initial=1, widget=forms.NumberInput(attrs={"step": "any"})
-    )
+    highest_capability = number_field("Highest capability", high=1, initial=1)
     rule = forms.ChoiceField(label="Stopping rule", choices=RULES)
-    confidence = forms.FloatField(
-        label="Confidence, %",
-        min_value=50,
-        max_value=99.9999,
-        initial=99.9,
-        widget=forms.NumberInput(attrs={"step": "any"}),
-    )
+    confidence = number_field("Confidence, %", low=50, high=99.9999, initial=99.9)
     reading = forms.ChoiceField(label="The study ends at", choices=READINGS)
-    price = forms.FloatField(
-        label="Price of an answer, with fees",
-        min_value=0,
-        required=False,
-        help_text="In the currency of the study.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
-    )
+    price = number_field("Price of an answer, with fees", "In the currency of the study.", required=False)
 
     def clean(self):
         cleaned = super().clean() or {}

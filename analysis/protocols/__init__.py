@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
+from analysis.stats.plan_inputs import BETWEEN_CONDITIONS
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
@@ -145,6 +146,12 @@ def register(cls) -> type[ProtocolAnalysis]:
         raise ValueError(f"The analysis of {cls.slug!r} has no slug or is registered twice.")
     REGISTRY[cls.slug] = cls()
     return cls
+
+
+def planned_block(planned_as: str) -> str:
+    """Return the block with the estimates that a plan is about, by the plan's name of the protocol."""
+    estimand = BETWEEN_CONDITIONS.get(planned_as)
+    return REGISTRY[planned_as].headline_block if estimand is None else f"humanlike.{estimand}"
 
 
 def load_analyses() -> None:

@@ -4,12 +4,18 @@ from typing import Any
 
 from analysis.stats.margin_names import NONINFERIORITY
 from analysis.stats.plan_budget import Budget
+from analysis.stats.plan_claims import Comparisons, families_in_order
 from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, OF_SINGLE_OUTPUTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
 from studies.models import SizePlan
 
 # Kinds of answers whose headline is no probability: how a distance is shown.
-SCALES = {"point": (1.0, "scale points", 2), "score": (1.0, "score points", 1)}
+SCALES = {
+    "point": (1.0, "scale points", 2),
+    "score": (1.0, "score points", 1),
+    "sensitivity": (1.0, "units of d'", 2),
+}
+CORRECTION_LABELS = {"bonferroni": "Bonferroni", "holm": "Holm", "hommel": "Hommel"}
 
 
 def percent(share: float) -> str:
@@ -68,12 +74,15 @@ def times_text(times: float) -> str:
     return "once" if times == 1 else f"{times:.1f}".removesuffix(".0") + " times"
 
 
-def size_sentence(size: StudySize, budget: Budget, currency: str) -> str:
+def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees: bool = True) -> str:
     """Return people, prompts, labels, minutes and money in a sentence."""
+    who = counted(size.people, "person")
+    if size.is_between_conditions:
+        who = f"{who} in {size.conditions} conditions"
     most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
-        f"{counted(size.people, 'person')}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} with fees."
+        f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
+        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} {'with' if knows_fees else 'without'} fees."
     )
 
 
@@ -82,8 +91,12 @@ def goal_text(size: StudySize, target: Target) -> str:
     right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
     if target.goal == "difference":
-        return f"Finds {assumed} {right} against 50 %".replace("  ", " ")
+        there = " in another condition" if size.is_between_conditions else ""
+        return f"Finds {assumed} {right} against {100 * target.baseline:.4g} %{there}".replace("  ", " ")
     margin = points_text(target.margin or 0.0, size.protocol)
+    if size.is_between_conditions:
+        rights = f"{assumed} and {100 * target.baseline:.4g} % of answers are right"
+        return f"Shows that two conditions differ by less than {margin}, if {rights},"
     if target.goal == EQUIVALENCE:
         claim = f"Shows that x and y differ by less than {margin}"
     elif target.goal == NONINFERIORITY:
@@ -96,10 +109,11 @@ def goal_text(size: StudySize, target: Target) -> str:
 def inconclusive_sentence(size: StudySize, target: Target, half_width: float) -> str:
     """Return what a result without a claim would mean."""
     width = points_text(half_width, size.protocol)
+    compared = "conditions" if size.is_between_conditions else "systems"
     if target.goal == EQUIVALENCE:
-        return f"If equivalence is not shown, the systems need not differ: the interval reaches {width} to both sides of the estimate."
+        return f"If equivalence is not shown, the {compared} need not differ: the interval reaches {width} to both sides of the estimate."
     # An interval that holds the null has one end at least half its width away from it.
-    return f"An inconclusive result would not mean that the systems are equal: a difference of {width} would still be possible."
+    return f"An inconclusive result would not mean that the {compared} are equal: a difference of {width} would still be possible."
 
 
 def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
@@ -111,6 +125,7 @@ def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
         f"There are {counted(size.prompts, 'prompt')}.",
         f"{goal_text(size, target)} with a power of {power_text(planned['power'])}: the share of {planned['runs']:,} simulated studies, with "
         f"a Monte-Carlo error of {_decimals(planned['power_error'], 2)}. {_level_text(target)}",
+        *_comparisons_sentences(Comparisons.from_dict(inputs.get("comparisons", {})), target, plan.result),
         _variation_sentence(Variation(**inputs["variation"]), inputs["prior"], plan.result["plan"]["settings"]),
     ]
     if planned["half_width"] is not None:
@@ -124,6 +139,31 @@ def preregistration_sentences(plan: SizePlan, currency: str) -> list[str]:
 def _level_text(target: Target) -> str:
     level = f"The significance level is {_decimals(target.significance, 2)}"
     return f"{level}." if target.tests == 1 else f"{level}, divided by {target.tests} comparisons."
+
+
+def comparisons_text(comparisons: Comparisons) -> str:
+    """Return how many comparisons there are, and how their families are corrected.
+
+    >>> from analysis.stats.plan_claims import PlannedClaim
+    >>> comparisons_text(Comparisons(claims=(PlannedClaim(name="a > b", x="a", y="b", family="primary"),)))
+    '1 in primary (Bonferroni)'
+    """
+    return ", ".join(
+        f"{sum(claim.family == family.name for claim in comparisons.claims)} in {family.name} ({CORRECTION_LABELS[family.method]}"
+        f"{f', after {family.after}' if family.after else ''})"
+        for family in families_in_order(comparisons.claims, comparisons.families)
+    )
+
+
+def _comparisons_sentences(comparisons: Comparisons, target: Target, result: dict[str, Any]) -> list[str]:
+    found = result.get("comparisons")
+    if not found:  # one comparison, or a plan from before comparisons were simulated together
+        return []
+    declared = comparisons_text(comparisons) or f"{target.tests} ({CORRECTION_LABELS[comparisons.method]})"
+    return [
+        f"With the correction of several comparisons, {declared}, at least one is shown with a power of {power_text(found['any_shown'])} and all "
+        f"are with a power of {power_text(found['all_shown'])}."
+    ]
 
 
 def _variation_sentence(variation: Variation, prior: str, settings: dict[str, Any]) -> str:

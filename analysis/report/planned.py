@@ -1,11 +1,12 @@
 """The plan of the study's size beside what the study reached, for each primary comparison."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Sum
 
-from analysis.protocols import REGISTRY
+from analysis.protocols import planned_block
 from analysis.protocols.blocks import Block, apa
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
 from analysis.protocols.blocks.tables import Table, build_table
@@ -46,6 +47,8 @@ def compare_plan_with_study(study: Study, blocks: Sequence[Block]) -> dict[str, 
         "power_error": planned["power_error"],
         "detectable": result["detectable"],
     }
+    if size.is_between_conditions:
+        promised["baseline"] = target.baseline
     pay = _pay(study)
     return {
         "fingerprint": plan.fingerprint,
@@ -65,7 +68,7 @@ def compare_plan_with_study(study: Study, blocks: Sequence[Block]) -> dict[str, 
 
 def _headlines(blocks: Sequence[Block], size: StudySize) -> "Iterator[Estimate]":
     for block in blocks:
-        if block.mode != "recommended" or block.name != REGISTRY[size.protocol].headline_block:
+        if block.mode != "recommended" or block.name != planned_block(size.protocol):
             continue
         for estimate in block.estimates:
             contrast = contrast_of(estimate)
@@ -119,16 +122,16 @@ def _detectable(
     people: int, prompts: int | None, answers: int | None, size: StudySize, target: Target, variation: Variation
 ) -> float | None:
     """Return the smallest difference that the reached size finds with the wanted power, if people and prompts vary as planned."""
-    if target.goal != "difference" or not people:
+    if target.goal != "difference" or people < (2 if size.is_between_conditions else 1):
         return None
     each = size.prompts_each if answers is None else max(1, round(answers / people))
     prompts = max(1, min(prompts or size.prompts, people * each))
-    reached = StudySize(
-        protocol=size.protocol,
+    reached = replace(
+        size,
         people=people,
         prompts=prompts,
         prompts_each=min(each, prompts),
-        points=size.points,
+        conditions=2 if size.is_between_conditions else 1,
     )
     return smallest_difference(reached, target, variation)
 
@@ -173,8 +176,8 @@ def _quantities(one: dict[str, Any], compared: dict[str, Any]) -> Iterator[tuple
     )
     yield (
         f"Smallest difference found with power {power_text(compared['wanted_power'])}",
-        _against_half(planned["detectable"]),
-        _against_half(reached["detectable"]),
+        _against_baseline(planned["detectable"], planned),
+        _against_baseline(reached["detectable"], planned),
     )
 
 
@@ -182,5 +185,6 @@ def _number(value: float | None, digits: int = 2) -> str:
     return apa.format_number(value, digits)
 
 
-def _against_half(difference: float | None) -> str:
-    return "none" if difference is None else f"{percent(difference)} against 50 %"
+def _against_baseline(difference: float | None, planned: dict[str, Any]) -> str:
+    baseline = planned.get("baseline", 0.5)
+    return "none" if difference is None else f"{percent(difference)} against {percent(baseline)}"

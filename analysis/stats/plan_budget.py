@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.stats.plain_records import PlainRecord
-from analysis.stats.plan_inputs import StudySize
+from analysis.stats.plan_inputs import OF_SINGLE_OUTPUTS, StudySize
 
 # Outputs that one page shows, and answers that it asks for, about one prompt. In SPA the answers come at the end: both orders.
-_OUTPUTS = {"humanlike": 1}
-_ANSWERS = {"rating": 2, "two_choice": 1, "ranking": 1, "relative": 1, "spa": 0, "humanlike": 1, "marks": 4}
+_OUTPUTS = dict.fromkeys(OF_SINGLE_OUTPUTS, 1)
+_ANSWERS = {"rating": 2, "spa": 0, "marks": 4}
 _ANSWERS_AT_THE_END = {"spa": 2}
 
 
@@ -119,7 +119,7 @@ def minutes_each(size: StudySize, pace: Pace, *, test_share: float = 0.0) -> flo
     35.3
     """
     words = pace.words_per_prompt + _OUTPUTS.get(size.protocol, 2) * pace.words_per_output
-    each = words / pace.words_per_minute + _ANSWERS[size.protocol] * pace.seconds_per_answer / 60
+    each = words / pace.words_per_minute + _ANSWERS.get(size.protocol, 1) * pace.seconds_per_answer / 60
     at_the_end = _ANSWERS_AT_THE_END.get(size.protocol, 0) * pace.seconds_per_answer / 60
     return math.ceil(round(size.prompts_each / (1 - test_share), 6)) * each + at_the_end + pace.other_minutes
 

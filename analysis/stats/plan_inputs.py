@@ -28,8 +28,14 @@ KINDS = {
     "marks": "score",
 }
 PROTOCOLS = tuple(KINDS)
+# What a comparison of people in different conditions is about, when they say who wrote each text: the share of right answers, or d'.
+BETWEEN_CONDITIONS = {
+    "accuracy_between_conditions": "accuracy",
+    "sensitivity_between_conditions": "sensitivity",
+}
+KINDS |= BETWEEN_CONDITIONS
 # Protocols that show one output at a time, so that they compare no pair.
-OF_SINGLE_OUTPUTS = frozenset({"humanlike"})
+OF_SINGLE_OUTPUTS = frozenset({"humanlike", *BETWEEN_CONDITIONS})
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
 # Fewest people and prompts of the headline (clusters.TOO_FEW_CLUSTERS, TOO_FEW_ITEMS).
@@ -86,9 +92,9 @@ class StudySize(PlainRecord):
     Attributes
     ----------
     protocol : str
-        One of `PROTOCOLS`.
+        One of `PROTOCOLS` or `BETWEEN_CONDITIONS`.
     people : int
-        Annotators whose answers count.
+        Annotators whose answers count, in all conditions together.
     prompts : int
         Prompts that are shown in all.
     prompts_each : int
@@ -96,6 +102,8 @@ class StudySize(PlainRecord):
         and then states chances; in humanlike each is one text.
     points : int, default 5
         Points of the scale in rating and relative.
+    conditions : int, default 1
+        Conditions over which the people are spread evenly, two or more in `BETWEEN_CONDITIONS`. Two of them are compared.
 
     Raises
     ------
@@ -108,10 +116,11 @@ class StudySize(PlainRecord):
     prompts: int
     prompts_each: int
     points: int = 5
+    conditions: int = 1
 
     def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOLS:
-            raise ValueError(f"protocol: {self.protocol!r} is not one of {', '.join(PROTOCOLS)}.")
+        if self.protocol not in KINDS:
+            raise ValueError(f"protocol: {self.protocol!r} is not one of {', '.join(KINDS)}.")
         for name, most in (("people", MOST_PEOPLE), ("prompts", MOST_PROMPTS), ("prompts_each", MOST_PROMPTS)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -133,6 +142,19 @@ class StudySize(PlainRecord):
             )
         if not 2 <= self.points <= 100:
             raise ValueError(f"points: {self.points} is not a number of points from 2 to 100.")
+        fewest, most = (2, self.people) if self.is_between_conditions else (1, 1)
+        if not fewest <= self.conditions <= most:
+            raise ValueError(f"conditions: {self.conditions} is not possible here. Enter {_range_text(fewest, most)}.")
+
+    @property
+    def is_between_conditions(self) -> bool:
+        """Return whether people in one condition are compared with people in another."""
+        return self.protocol in BETWEEN_CONDITIONS
+
+    @property
+    def people_each(self) -> int:
+        """Return how many people are in one condition."""
+        return self.people // self.conditions
 
     @property
     def kind(self) -> str:
@@ -154,17 +176,17 @@ class StudySize(PlainRecord):
         """Return the smallest and the largest possible headline."""
         if self.kind == "point":
             return (-(self.points - 1) / 2, (self.points - 1) / 2)
-        return (-100.0, 100.0) if self.kind == "score" else (0.0, 1.0)
+        return _SCALE_ENDS.get(self.kind, (0.0, 1.0))
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Return the ends of the scale as the report gives them to its analysis: None for scores, which it compares by t alone."""
-        return None if self.kind == "score" else self.scale_ends
+        """Return the ends of the scale as the report gives them to its analysis: None for scores and d', which it compares by t alone."""
+        return None if self.kind in ("score", "sensitivity") else self.scale_ends
 
     @property
     def null(self) -> float:
         """Return the value of the headline without a difference."""
-        return 0.0 if self.kind in ("point", "score") else 0.5
+        return 0.0 if self.kind in ("point", "score") or self.is_between_conditions else 0.5
 
     def is_about_prompts(self, population: str) -> bool:
         """Return whether the report's claim is about prompts like these, if that is declared.
@@ -174,7 +196,17 @@ class StudySize(PlainRecord):
         """
         if self.kind == "chance":
             return population == "people_and_prompts" and self.answers <= self.prompts
+        if self.is_between_conditions:
+            return self.prompts >= FEWEST_PROMPTS  # whatever is declared, as in the report
         return population == "people_and_prompts" and self.prompts >= FEWEST_PROMPTS
+
+
+# The ends of the scale of a headline, where it is no probability. A difference of d' has none.
+_SCALE_ENDS = {"score": (-100.0, 100.0), "accuracy": (-1.0, 1.0), "sensitivity": (-math.inf, math.inf)}
+
+
+def _range_text(fewest: int, most: int) -> str:
+    return str(most) if fewest == most else f"a number from {fewest} to {most}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +216,10 @@ class Target(PlainRecord):
     Attributes
     ----------
     difference : float, default 0.6
-        Probability that a random person prefers x to y for a random prompt; .5 is no difference. In humanlike: the
-        probability of a right answer.
+        Probability that a random person prefers x to y for a random prompt; .5 is no difference. In humanlike and
+        between conditions: the probability of a right answer, under condition x.
+    baseline : float, default 0.5
+        Between conditions: the probability of a right answer under condition y. Elsewhere .5.
     goal : str, default "difference"
         One of `GOALS`: x and y differ; they are equivalent; x is not worse, or is better, by more than the margin.
     margin : float or None
@@ -212,10 +246,12 @@ class Target(PlainRecord):
     tests: int = 1
     wanted: float = 0.8
     population: str = "people_and_prompts"
+    baseline: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.difference) and 0 < self.difference < 1):
-            raise ValueError(f"difference: {self.difference!r} is not a probability between 0 and 1, such as 0.6.")
+        for name in ("difference", "baseline"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is not a probability between 0 and 1, such as 0.6.")
         if self.goal not in GOALS:
             raise ValueError(f"goal: {self.goal!r} is not one of {', '.join(GOALS)}.")
         if self.goal != "difference" and self.margin is None:

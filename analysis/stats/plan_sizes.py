@@ -41,7 +41,7 @@ def wrong_target(size: StudySize, target: Target, variation: Variation) -> Targe
     0.55
     """
     if target.goal == "difference":
-        return replace(target, difference=0.5)
+        return replace(target, difference=target.baseline)
     margin = target.margin or 0.0
     limit = size.null + (-margin if target.goal == "noninferiority" else margin)
     low, high = 1e-6, 1 - 1e-6
@@ -131,12 +131,13 @@ def other_differences(size: StudySize, target: Target, variation: Variation) -> 
     [0.52, 0.55, 0.57, 0.59, 0.62, 0.64]
     """
     found = smallest_difference(size, replace(target, wanted=target.wanted), variation)
-    middle = 0.9 if found is None else found
-    spread = (middle - 0.5) / (_NORMAL.inv_cdf(1 - target.level / 2) + _NORMAL.inv_cdf(target.wanted))
-    critical = 0.5 + spread * _NORMAL.inv_cdf(1 - target.level / 2)
-    sign = 1 if target.difference >= 0.5 else -1
+    middle = max(0.9, (1 + target.baseline) / 2) if found is None else found
+    none = target.baseline
+    spread = (middle - none) / (_NORMAL.inv_cdf(1 - target.level / 2) + _NORMAL.inv_cdf(target.wanted))
+    critical = none + spread * _NORMAL.inv_cdf(1 - target.level / 2)
+    sign = 1 if target.difference >= none else -1
     wanted = [critical + spread * _NORMAL.inv_cdf(q) for q in DIFFERENCE_QUANTILES]
-    return [round(0.5 + sign * (d - 0.5), 4) for d in wanted if 0.5 < d < 0.99]
+    return [round(none + sign * (d - none), 4) for d in wanted if none < d < min(0.99, 0.99 if sign > 0 else 2 * none)]
 
 
 def other_people(size: StudySize) -> list[StudySize]:

@@ -26,6 +26,8 @@ _POINTS = (
     "Standard deviations of the difference between two neighbouring systems in points (penalties cut at 0, 1, 5 and 10), "
     "divided by that of one answer, {residual} points. Those of quality are of the mean of both systems, likewise."
 )
+_MARKED = "Professional translators marked errors, three for each segment; penalties as five points."
+_CHOSEN = "Crowd workers chose the better of two sentences."
 _AS_PRINTED = "As published: the mean of the stated chances that one system is better."
 _SHARE = "The share of labels for one system."
 _HALF_TIES = "The probability that one system has the lower penalty for a segment, ties as half."
@@ -107,7 +109,7 @@ PRIORS = (
         sds=(0.20, 0.75),
         source=f"{_DYNAMIC}, V2 and CGA, first round",
         conversion=_PROBIT.format(pairs="1.27", people=".33", latent=".70 and .18"),
-        what="Crowd workers chose the better of two sentences.",
+        what=_CHOSEN,
         answers=5000,
         people=73,
         prompts=500,
@@ -118,7 +120,7 @@ PRIORS = (
         sds=(0.59, 1.03),
         source=f"{_DYNAMIC}, V1 and CGA",
         conversion=_PROBIT.format(pairs="1.89", people="1.07", latent="1.04 and .59"),
-        what="Crowd workers chose the better of two sentences.",
+        what=_CHOSEN,
         answers=5000,
         people=69,
         prompts=500,
@@ -129,7 +131,7 @@ PRIORS = (
         sds=(0.04, 0.53, 0.58, 0.81, 0.71),
         source=f"{_WMT}, Chinese to English",
         conversion=_POINTS.format(residual="1.00"),
-        what="Professional translators marked errors, three for each segment; penalties as five points.",
+        what=_MARKED,
         answers=11_310,
         people=8,
         prompts=377,
@@ -140,7 +142,7 @@ PRIORS = (
         sds=(0.16, 0.56, 0.62, 0.95, 0.67),
         source=f"{_WMT}, English to German",
         conversion=_POINTS.format(residual=".93"),
-        what="Professional translators marked errors, three for each segment; penalties as five points.",
+        what=_MARKED,
         answers=3120,
         people=10,
         prompts=104,

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plain_records import PlainRecord
 from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, KINDS, StudySize, Target, Variation
+from analysis.stats.quick_conditions import components_of_difference, variances_of_difference
 from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
 # With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
@@ -108,6 +109,8 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
     >>> round(found.mean, 3), round(found.total, 3)
     (0.6, 0.24)
     """
+    if size.is_between_conditions:
+        return _between_conditions(size, target, variation)
     shift = shift_of(target.difference, variation)
     if size.kind == "chance":
         return _stated_chances(size, shift, variation)
@@ -162,7 +165,11 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
     """
     people, prompts, answers = size.people, size.prompts, size.answers
     is_about_prompts = size.is_about_prompts(target.population)
-    if not is_about_prompts or size.kind == "chance":
+    too_wide = 1.0
+    if size.is_between_conditions:
+        variance, reported, df = variances_of_difference(parts, size)
+        too_wide = math.sqrt(reported / variance)
+    elif not is_about_prompts or size.kind == "chance":
         # People see different prompts, so the differences between these prompts remain in people's means.
         answers_each = 1 if size.kind == "chance" else size.prompts_each
         shared = size.prompts_each / prompts
@@ -178,8 +185,9 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
             variance**2 / (over_people**2 / max(1.0, people - 1.0) + over_prompts**2 / max(1.0, prompts - 1.0)),
         )
     se = math.sqrt(variance)
-    half_width = t_quantile(1 - target.level / 2, df) * se
-    power = 0.0 if people < FEWEST_PEOPLE else _power(parts.mean, se, df, size, target)
+    half_width = t_quantile(1 - target.level / 2, df) * se * too_wide
+    compared = 2 * size.people_each if size.is_between_conditions else people
+    power = 0.0 if compared < FEWEST_PEOPLE else _power(parts.mean, se, df, size, target, too_wide)
     return QuickPlan(
         power=power,
         half_width=half_width,
@@ -187,19 +195,24 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
         se=se,
         df=df,
         population="people_and_prompts" if is_about_prompts else "people",
-        is_rough=size.bounds is not None and (people < ROUGH_BELOW or (is_about_prompts and prompts < ROUGH_BELOW)),
+        is_rough=size.bounds is not None
+        and not size.is_between_conditions
+        and (people < ROUGH_BELOW or (is_about_prompts and prompts < ROUGH_BELOW)),
     )
 
 
-def _power(mean: float, se: float, df: float, size: StudySize, target: Target) -> float:
-    """Return the probability of the goal by the noncentral t distribution."""
-    critical = t_quantile(1 - target.level / 2, df)
+def _power(mean: float, se: float, df: float, size: StudySize, target: Target, too_wide: float) -> float:
+    """Return the probability of the goal by the noncentral t distribution.
+
+    `too_wide`: the standard error that the report finds, as a multiple of the true one.
+    """
+    critical = too_wide * t_quantile(1 - target.level / 2, df)
     if target.goal == "difference":
         distance = (mean - size.null) / se
         return noncentral_t_above(critical, distance, df) + noncentral_t_above(critical, -distance, df)
     margin = target.margin or 0.0
     if target.goal == EQUIVALENCE:
-        reach = t_quantile(1 - target.level, df)
+        reach = too_wide * t_quantile(1 - target.level, df)
         above = noncentral_t_above(reach, (mean - size.null + margin) / se, df)
         below = noncentral_t_above(reach, (size.null + margin - mean) / se, df)
         return max(0.0, above + below - 1)
@@ -253,7 +266,7 @@ def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation])
 
 
 def smallest_difference(size: StudySize, target: Target, variation: Variation) -> float | None:
-    """Return the smallest probability above .5 that the design finds with the wanted power, or None if there is none.
+    """Return the smallest probability above the baseline that the design finds with the wanted power, or None if there is none.
 
     Examples
     --------
@@ -261,8 +274,8 @@ def smallest_difference(size: StudySize, target: Target, variation: Variation) -
     >>> round(smallest_difference(size, Target(), Variation()), 3)
     0.602
     """
-    low, high = 0.5, 0.99
-    if quick_plan(size, replace(target, difference=high), variation).power < target.wanted:
+    low, high = target.baseline, 0.99
+    if low >= high or quick_plan(size, replace(target, difference=high), variation).power < target.wanted:
         return None
     for _ in range(12):
         middle = (low + high) / 2
@@ -295,6 +308,15 @@ def _normal_mean(function: Callable[[float], float], mean: float, sd: float) -> 
 
 def _variance(values: list[float], mean: float) -> float:
     return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, WEIGHTS, strict=True)))
+
+
+def _between_conditions(size: StudySize, target: Target, variation: Variation) -> Components:
+    alone = replace(size, protocol="humanlike", conditions=1)
+    x, y = (
+        components(alone, replace(target, difference=share, baseline=0.5), variation)
+        for share in (target.difference, target.baseline)
+    )
+    return components_of_difference(x, y, size.kind)
 
 
 def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Components:

@@ -9,9 +9,11 @@ A plan depends on assumptions about annotators before the study. It is not obser
 
 from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
+from analysis.stats.planning._comparisons import SimulatedClaim, SimulatedClaims, shown_claims, simulate_claims
 from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.planning._group_sequential import compute_group_sequential_power
 from analysis.stats.planning._headline import Headlines, headlines
+from analysis.stats.planning._judge import headlines_between_conditions, judge_studies
 from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
 from analysis.stats.planning._pilot import DRAWS, PilotEstimate, estimate_pilot
 from analysis.stats.planning._plan import Plan, PlanOptions
@@ -29,6 +31,8 @@ __all__ = [
     "Plan",
     "PlanOptions",
     "PlanPart",
+    "SimulatedClaim",
+    "SimulatedClaims",
     "SimulatedSize",
     "SimulationCancelled",
     "StrategyPlan",
@@ -37,13 +41,17 @@ __all__ = [
     "assign_prompts",
     "compute_group_sequential_power",
     "headlines",
+    "headlines_between_conditions",
+    "judge_studies",
     "most_power_by_people",
     "needed_people",
     "needed_prompts",
     "plan_labelling_strategies",
     "plan_parts",
     "plan_study",
+    "shown_claims",
     "simulate_answers",
+    "simulate_claims",
     "simulate_part",
     "wrong_target",
 ]

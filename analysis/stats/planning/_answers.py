@@ -14,7 +14,8 @@ def assign_prompts(size: StudySize, rng: np.random.Generator) -> tuple[IntArray,
     """Return the annotator and the prompt of each answer, as the site draws batches.
 
     All prompts are shuffled; each annotator takes the next ones, passing over those that they have already. Then the
-    prompts are shuffled again. So prompts are shown equally often, up to one.
+    prompts are shuffled again. So prompts are shown equally often, up to one. Of several conditions only the two that
+    are compared have annotators here, first all of x; each shows the prompts equally often.
 
     Parameters
     ----------
@@ -35,20 +36,20 @@ def assign_prompts(size: StudySize, rng: np.random.Generator) -> tuple[IntArray,
     >>> np.bincount(prompts).tolist(), sorted(prompts[:3].tolist()) == sorted(set(prompts[:3].tolist()))
     ([2, 2, 2, 2, 2, 2, 2, 2, 2], True)
     """
-    people = np.repeat(np.arange(size.people), size.prompts_each)
-    waiting: list[int] = []
     given = []
-    for _ in range(size.people):
-        own: list[int] = []
-        passed_over: list[int] = []
-        while len(own) < size.prompts_each:
-            if not waiting:
-                waiting = rng.permutation(size.prompts).tolist()
-            prompt = waiting.pop()
-            (passed_over if prompt in own else own).append(prompt)
-        waiting += passed_over[::-1]
-        given.append(own)
-    return people, np.array(given, dtype=np.int64).ravel()
+    for _ in range(min(2, size.conditions)):
+        waiting: list[int] = []
+        for _ in range(size.people_each):
+            own: list[int] = []
+            passed_over: list[int] = []
+            while len(own) < size.prompts_each:
+                if not waiting:
+                    waiting = rng.permutation(size.prompts).tolist()
+                prompt = waiting.pop()
+                (passed_over if prompt in own else own).append(prompt)
+            waiting += passed_over[::-1]
+            given.append(own)
+    return np.repeat(np.arange(len(given)), size.prompts_each), np.array(given, dtype=np.int64).ravel()
 
 
 def simulate_answers(
@@ -97,12 +98,22 @@ def simulate_answers(
         of_prompts -= of_prompts.mean(axis=1, keepdims=True)
     shift = shift_of(target.difference, variation)
     if size.kind == "chance":
-        return _stated_chances(size, shift, variation, of_people, of_prompts, prompts, rng)
+        return stated_chances(size, shift, variation, of_people, of_prompts, prompts, rng)
     d = rng.standard_normal((runs, len(people)))
     d += shift
+    if size.is_between_conditions:
+        d[:, people >= size.people_each] += shift_of(target.baseline, variation) - shift
     d += of_people[:, people]
     d += of_prompts[:, prompts]
-    if size.kind == "preference":
+    return answers_of_differences(d, size, variation, people, prompts, rng)
+
+
+def answers_of_differences(
+    d: FloatArray, size: StudySize, variation: Variation, people: IntArray, prompts: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return the answers to perceived differences of shape (runs, answers), as the protocol asks for them. Not for SPA."""
+    runs = len(d)
+    if size.kind == "preference" or size.is_between_conditions:
         return np.asarray(d > 0, dtype=np.float64)
     if size.kind == "score":
         return np.asarray(np.clip(5 * np.rint(MARK_POINTS * d / 5), -100.0, 100.0), dtype=np.float64)
@@ -116,7 +127,7 @@ def simulate_answers(
     return np.asarray((above + 1) / 2, dtype=np.float64)
 
 
-def _stated_chances(
+def stated_chances(
     size: StudySize,
     shift: float,
     variation: Variation,

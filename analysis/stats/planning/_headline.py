@@ -10,7 +10,7 @@ from analysis.stats import clusters, equivalence, margins
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
-from analysis.stats.results import Record
+from analysis.stats.results import Estimate, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Headlines(Record):
     """What the report of each run says: arrays of shape (runs,).
 
     `low` and `high` are NaN without an interval. `is_difference`: the report claims a difference, `is_reached`: it claims
-    the goal of the plan. `by_bets`: bets replace the t test.
+    the goal of the plan. `by_bets`: bets replace the t test. `pvalue`: that of the test which decides the goal, 1 without
+    a test. `larger`: with a margin of equivalence, the larger of the p-values of difference and of equivalence.
     """
 
     estimate: FloatArray
@@ -27,6 +28,8 @@ class Headlines(Record):
     is_difference: BoolArray
     is_reached: BoolArray
     by_bets: BoolArray
+    pvalue: FloatArray
+    larger: FloatArray
 
 
 def headlines(
@@ -75,14 +78,20 @@ def headlines(
     if n_people < 2:
         nothing = np.full(len(values), np.nan)
         no = np.zeros(len(values), dtype=np.bool_)
-        return Headlines(mean, nothing, nothing, no, no, no)
+        ones = np.ones(len(values))
+        return Headlines(mean, nothing, nothing, no, no, no, ones, ones)
     residuals = values - mean[:, None]
     variance, df_people, skewness = _jackknife(residuals, person_codes, n_people)
     df = np.full(len(values), df_people)
     if is_two_way:
         by_prompt, df_prompts, skew_of_prompts = _jackknife(residuals, prompt_codes, n_prompts)
         pairs, n_pairs = label_codes(person_codes * n_prompts + prompt_codes, "pairs", len(people))
-        by_pair = n_pairs / (n_pairs - 1) * (_sums(residuals, pairs, n_pairs) ** 2).sum(axis=1) / values.shape[1] ** 2
+        by_pair = (
+            n_pairs
+            / (n_pairs - 1)
+            * (sums_of_groups(residuals, pairs, n_pairs) ** 2).sum(axis=1)
+            / values.shape[1] ** 2
+        )
         combined, largest = variance + by_prompt - by_pair, np.maximum(variance, by_prompt)
         with np.errstate(invalid="ignore", divide="ignore"):
             satterthwaite = combined**2 / (variance**2 / df_people + by_prompt**2 / df_prompts)
@@ -95,20 +104,37 @@ def headlines(
     has_test = n_people >= clusters.TOO_FEW_CLUSTERS
     if is_two_way and not has_test:
         is_plain[:] = False
-    found = _by_t(mean, np.where(is_plain, se, 1.0), np.maximum(1.0, np.where(is_plain, df, 1.0)), size, target)
+    found = headlines_by_t(
+        mean, np.where(is_plain, se, 1.0), np.maximum(1.0, np.where(is_plain, df, 1.0)), size, target
+    )
     if not has_test:
-        found.is_difference[:] = found.is_reached[:] = False
+        claim_nothing(found)
     for row in np.flatnonzero(~is_plain):
         _put_report_of_one_run(found, int(row), values[row], people, prompts if is_two_way else None, size, target)
     return found
 
 
-def _by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, target: Target) -> Headlines:
+def claim_nothing(found: Headlines, runs: BoolArray | slice = slice(None)) -> None:
+    """Let these runs have no test."""
+    found.is_difference[runs] = found.is_reached[runs] = False
+    found.pvalue[runs] = found.larger[runs] = 1.0
+
+
+def headlines_by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, target: Target) -> Headlines:
     """Return what `confidence.TCurve` says in each run; only plain runs are of use."""
+
+    def two_sided(value: float) -> FloatArray:
+        return np.asarray(np.minimum(1.0, 2 * special.stdtr(df, -np.abs(mean - value) / se)))
+
     half = special.stdtrit(df, 1 - target.level / 2) * se
     low, high = mean - half, mean + half
     is_difference = (low > size.null) | (high < size.null)
     margin = target.margin or 0.0
+    pvalue = larger = two_sided(size.null)
+    if target.margin is not None and target.goal in ("difference", EQUIVALENCE):
+        ends = ((mean - size.null + margin) / se, (size.null + margin - mean) / se)
+        equivalent = np.maximum(*(special.stdtr(df, -distance) for distance in ends))
+        pvalue, larger = (equivalent if target.goal == EQUIVALENCE else pvalue), np.maximum(pvalue, equivalent)
     if target.goal == "difference":
         is_reached = is_difference.copy()
     elif target.goal == EQUIVALENCE:
@@ -117,12 +143,15 @@ def _by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, tar
     else:
         limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
         is_reached = low > limit
+        pvalue = np.where(mean > limit, two_sided(limit), 1.0)
         if size.bounds is not None and not size.bounds[0] < limit < size.bounds[1]:
             is_reached[:] = False
+            pvalue[:] = 1.0
+        larger = pvalue
     no = np.zeros(len(mean), dtype=np.bool_)
     if size.bounds is not None:
         low, high = np.maximum(low, size.bounds[0]), np.minimum(high, size.bounds[1])
-    return Headlines(mean, low, high, is_difference, is_reached, no)
+    return Headlines(mean, low, high, is_difference, is_reached, no, pvalue.copy(), larger.copy())
 
 
 def _put_report_of_one_run(
@@ -145,17 +174,26 @@ def _put_report_of_one_run(
     found.low[row], found.high[row] = ends
     found.is_difference[row] = one.pvalue is not None and one.pvalue < target.level
     found.is_reached[row] = found.is_difference[row]
+    found.pvalue[row] = found.larger[row] = _pvalue(one)
     margin = target.margin or 0.0
-    if target.goal == EQUIVALENCE:
+    if target.margin is not None and target.goal in ("difference", EQUIVALENCE):
         tost = equivalence.equivalence_test_of_estimate(one, null=size.null, margin=margin, significance=target.level)
-        found.is_reached[row] = tost is not None and bool(tost.detail.get("is_equivalent"))
+        found.larger[row] = max(_pvalue(one), _pvalue(tost))
+        if target.goal == EQUIVALENCE:
+            found.pvalue[row] = _pvalue(tost)
+            found.is_reached[row] = tost is not None and bool(tost.detail.get("is_equivalent"))
     elif target.goal != "difference":
         claim = margins.MarginHypothesis(target.goal, null=size.null, margin=margin)
         tested = margins.margin_test(replace(one, sensitivity=()), claim, significance=target.level)
         found.is_reached[row] = tested.pvalue is not None and tested.pvalue < target.level
+        found.pvalue[row] = found.larger[row] = _pvalue(tested)
 
 
-def _sums(residuals: FloatArray, codes: IntArray, count: int) -> FloatArray:
+def _pvalue(estimate: Estimate | None) -> float:
+    return 1.0 if estimate is None or estimate.pvalue is None else estimate.pvalue
+
+
+def sums_of_groups(residuals: FloatArray, codes: IntArray, count: int) -> FloatArray:
     """Return the sum of each group in each run, shape (runs, count)."""
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(count))
@@ -164,7 +202,7 @@ def _sums(residuals: FloatArray, codes: IntArray, count: int) -> FloatArray:
 
 def _jackknife(residuals: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, float, FloatArray]:
     """Return `clusters.cv3_variance`, its degrees of freedom, and the skewness of the clusters' sums in each run."""
-    sums, sizes = _sums(residuals, codes, count), np.bincount(codes, minlength=count).astype(np.float64)
+    sums, sizes = sums_of_groups(residuals, codes, count), np.bincount(codes, minlength=count).astype(np.float64)
     variance = (count - 1) / count * ((sums / (residuals.shape[1] - sizes)) ** 2).sum(axis=1)
     spread = np.sqrt(np.mean(sums**2, axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):

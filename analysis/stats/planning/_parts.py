@@ -18,7 +18,8 @@ from analysis.stats.plan_sizes import (
     wrong_target,
 )
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
-from analysis.stats.planning._headline import Headlines, headlines
+from analysis.stats.planning._headline import Headlines
+from analysis.stats.planning._judge import judge_studies
 from analysis.stats.results import Record
 
 # Runs of the planned size, and of each other size. The Monte-Carlo errors of a power of .8 are .009 and .018.
@@ -185,17 +186,15 @@ def simulate_part(part: PlanPart, variations: Variation | Sequence[Variation]) -
             break
         people, prompts = assign_prompts(size, rng)
         values = simulate_answers(size, target, draws[number % len(draws)], people, prompts, runs=runs, rng=rng)
-        if size.kind == "chance":
-            found.append(headlines(values, np.arange(size.people), None, size, target))
-        else:
-            found.append(headlines(values, people, prompts, size, target))
+        found.append(judge_studies(values, people, prompts, size, target))
         n_bets += int(found[-1].by_bets.sum())
     estimate, low, high = (
         np.concatenate([getattr(one, name) for one in found]) for name in ("estimate", "low", "high")
     )
     is_difference = np.concatenate([one.is_difference for one in found])
     is_reached = np.concatenate([one.is_reached for one in found])
-    true_sign = math.copysign(1.0, target.difference - 0.5) if abs(target.difference - 0.5) > 1e-9 else 0.0
+    beyond = target.difference - target.baseline
+    true_sign = math.copysign(1.0, beyond) if abs(beyond) > 1e-9 else 0.0
     wrong = float(np.mean(is_difference & ((estimate - size.null) * true_sign < 0))) if true_sign else None
     half = (high - low)[~np.isnan(low)] / 2
     power, decided, runs = float(np.mean(is_reached)), float(np.mean(is_reached | is_difference)), len(estimate)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.stats.plan_inputs import EQUIVALENCE, PROTOCOLS, StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, StudySize, Target, Variation
 from analysis.stats.plan_sizes import most_power_by_people
 from analysis.stats.planning._parts import (
     OTHER_RUNS,
@@ -20,6 +20,7 @@ from analysis.stats.planning._parts import (
 from analysis.stats.results import Record
 
 _NORMAL = NormalDist()
+_ORDER = tuple(KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,9 @@ def assemble_plan(
         raise ValueError("simulated: the planned size is not among the results.")
     planned = by_kind["planned"][0]
     curve = tuple(sorted([*by_kind.get("difference", []), planned], key=lambda one: one.difference))
-    detectable, error = (None, None) if target.goal == EQUIVALENCE else _detectable(curve, target.wanted)
+    detectable, error = (
+        (None, None) if target.goal == EQUIVALENCE else _detectable(curve, target.wanted, target.baseline)
+    )
 
     def in_order(kind: str, key: Callable[[SimulatedSize], Any]) -> tuple[SimulatedSize, ...]:
         return tuple(sorted([*by_kind.get(kind, []), planned], key=key))
@@ -114,7 +117,7 @@ def assemble_plan(
         differences=curve,
         people=in_order("people", lambda one: one.size.people),
         prompts=in_order("prompts", lambda one: one.size.prompts),
-        protocols=in_order("protocol", lambda one: PROTOCOLS.index(one.size.protocol)),
+        protocols=in_order("protocol", lambda one: _ORDER.index(one.size.protocol)),
         detectable=detectable,
         detectable_error=error,
         false_decision=by_kind["margin" if target.goal == EQUIVALENCE else "null"][0],
@@ -187,9 +190,9 @@ def plan_study(
     return assemble_plan(size, target, variation, simulated, settings={"seed": seed, "n_draws": len(draws)})
 
 
-def _detectable(curve: Sequence[SimulatedSize], wanted: float) -> tuple[float | None, float | None]:
+def _detectable(curve: Sequence[SimulatedSize], wanted: float, baseline: float) -> tuple[float | None, float | None]:
     """Return where the curve crosses the wanted power, with its Monte-Carlo error: weighted least squares of probits near it."""
-    points = [one for one in curve if 0.02 < one.power < 0.98 and one.difference != 0.5]
+    points = [one for one in curve if 0.02 < one.power < 0.98 and one.difference != baseline]
     if len(points) < 2 or not min(one.power for one in points) < wanted < max(one.power for one in curve):
         return None, None
     x = np.array([one.difference for one in points])

@@ -164,21 +164,27 @@ def refresh_cached_fees(recruitment: Recruitment, service: PanelService, tasks: 
         return
     sums = (sum(getattr(fee, name) for fee in known_fees) for name in ("rewards", "bonuses", "tax"))
     cache.set(
-        _cost_key(recruitment), (*map(str, sums), currencies.pop(), timezone.now().isoformat()), FEES_CACHE_SECONDS
+        _cost_key(recruitment.pk), (*map(str, sums), currencies.pop(), timezone.now().isoformat()), FEES_CACHE_SECONDS
     )
 
 
-def _cost_key(recruitment: Recruitment) -> str:
-    return f"heval:panel:cost:{recruitment.pk}"
+def _cost_key(link: int) -> str:
+    return f"heval:panel:cost:{link}"
 
 
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
     """Return the panel's last figure and its time; None if it gave no figure."""
-    cached = cache.get(_cost_key(recruitment))
-    if not cached:
-        return None
-    rewards, bonuses, tax = map(Decimal, cached[:3])
-    return ChargedFees(rewards, bonuses, tax, cached[3]), datetime.fromisoformat(cached[4])
+    return cached_fees_by_link([recruitment.pk]).get(recruitment.pk)
+
+
+def cached_fees_by_link(links: Iterable[int]) -> dict[int, tuple[ChargedFees, datetime]]:
+    """Return the last figure and its time for each of these links whose panel gave one."""
+    links_by_key = {_cost_key(link): link for link in links}
+    found = {}
+    for key, (rewards, bonuses, tax, currency, at) in cache.get_many(links_by_key).items():
+        fees = ChargedFees(Decimal(rewards), Decimal(bonuses), Decimal(tax), currency)
+        found[links_by_key[key]] = fees, datetime.fromisoformat(at)
+    return found
 
 
 def waiting_bonus_and_screen_out_total(recruitment: Recruitment) -> Decimal:

@@ -157,28 +157,37 @@ def _describe_population(
             "the more, the narrower its interval."
         )
     differences = shown.count_differences(contrast) * section.study.annotators_per_batch * n_wanted / n_read
-    width = _interval_width(people, prompts, differences)
+    variation = _variation(section)
+    width = _interval_width(people, prompts, differences, variation)
     if contrast.population == Contrast.Population.PEOPLE:
-        for_people = _interval_width(people, prompts, differences, population="people")
+        for_people = _interval_width(people, prompts, differences, variation, population="people")
         return (
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
             f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
         )
-    more_people = _interval_width(2 * people, prompts, 2 * differences) / width
+    more_people = _interval_width(2 * people, prompts, 2 * differences, variation) / width
     if differences < 2 * prompts:
         return (
             f"{seen}. The result can be about people and prompts like these. With {2 * people} people who each answer as much, its "
             f"interval would be {_narrower(more_people)}."
         )
-    more_prompts = _interval_width(people, 2 * prompts, differences) / width
+    more_prompts = _interval_width(people, 2 * prompts, differences, variation) / width
     return (
         f"{seen}. The result can be about people and prompts like these. With {2 * prompts} prompts and as many answers, its interval would "
         f"be {_narrower(more_prompts)}; with {2 * people} people who each answer as much, {_narrower(more_people)}."
     )
 
 
-def _interval_width(people: int, prompts: int, differences: float, population: str = "people_and_prompts") -> float:
-    """Return the expected half-width of the interval of a choice between two systems, if people and prompts vary as usual.
+def _variation(section: Section) -> Variation:
+    """Return how much people and prompts vary: as in the chosen plan of the study's size, or as usual."""
+    plan = section.study.size_plan
+    return Variation(**plan.inputs["variation"]) if plan else Variation()
+
+
+def _interval_width(
+    people: int, prompts: int, differences: float, variation: Variation, population: str = "people_and_prompts"
+) -> float:
+    """Return the expected half-width of the interval of a choice between two systems.
 
     Only ratios of such widths are shown. They are nearly those of other protocols.
     """
@@ -187,7 +196,7 @@ def _interval_width(people: int, prompts: int, differences: float, population: s
     # More prompts than answers cannot be seen, and nobody answers twice about a prompt.
     prompts = min(prompts, answering * each)
     size = StudySize(protocol="two_choice", people=answering, prompts=prompts, prompts_each=min(each, prompts))
-    return quick_plan(size, Target(population=population), Variation()).half_width
+    return quick_plan(size, Target(population=population), variation).half_width
 
 
 def _narrower(ratio: float) -> str:

@@ -153,9 +153,14 @@ def test_live_numbers_load_no_numpy():
     code = (
         "import sys, django; django.setup()\n"
         "from analysis.planning.page import live_context\n"
+        "from analysis.planning.panels import panel_rows\n"
         "from analysis.planning.inputs import PlanInputs\n"
-        "from analysis.stats.plan_inputs import StudySize\n"
-        "live_context(PlanInputs(StudySize(protocol='rating', people=12, prompts=20, prompts_each=5)), 'USD')\n"
+        "from analysis.stats.plan_claims import Comparisons\n"
+        "from analysis.stats.plan_inputs import StudySize, Target\n"
+        "size = StudySize(protocol='rating', people=12, prompts=20, prompts_each=5)\n"
+        "inputs = PlanInputs(size, Target(tests=3), comparisons=Comparisons(method='holm'))\n"
+        "live_context(inputs, 'USD')\n"
+        "panel_rows(inputs, 'USD', {})\n"
         "print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

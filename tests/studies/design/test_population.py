@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from analysis.stats.plan_inputs import Variation
 from studies.design.checklist import batches, check_design
 from studies.design.checklist.populations import SectionPrompts
 from studies.design.draw import draw_batches, store_drawn_batches
@@ -16,6 +17,7 @@ from studies.services import questions
 from studies.services.copying import clone_study
 from tests.admin_pages import study_url
 from tests.builders import add_choice, add_ranking, draft_study, launched, spa_draft, user, warnings_of
+from tests.size_plans import choose, planned_size
 
 pytestmark = pytest.mark.django_db
 BOTH, PEOPLE = Contrast.Population.PEOPLE_AND_PROMPTS, Contrast.Population.PEOPLE
@@ -201,6 +203,14 @@ def test_the_checklist_says_what_each_comparison_can_be_about_and_what_more_prom
     ]
     (declared,) = populations(ranking_of(12, population=PEOPLE))
     assert "exactly these prompts, as declared" in declared and "about 20\u00a0% wider" in declared
+
+
+def test_the_chosen_plan_says_how_much_people_and_prompts_vary():
+    study = ranking_of(12)
+    choose(study, planned_size(study, variation=Variation(sd_people=0.1, sd_prompts=2.0)))
+    assert (
+        "With 24 prompts and as many answers, its interval would be about 20\u00a0% narrower" in populations(study)[0]
+    )
 
 
 def test_what_people_alone_are_counted_for_is_about_exactly_these_prompts():

@@ -1,0 +1,64 @@
+"""Planning results of two papers, from the curves of the page Plan. The docs name the settings."""
+
+import pytest
+
+from analysis.planning.curves import design_curves
+from analysis.planning.inputs import PlanInputs
+from analysis.stats import power
+from analysis.stats.plan_budget import Pace, Prices
+from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.plan_sizes import needed_people
+from analysis.stats.quick_power import components
+
+
+def rows_of(inputs: PlanInputs, key: str) -> list[dict]:
+    return next(curve["rows"] for curve in design_curves(inputs, "USD") if curve["key"] == key)
+
+
+def spa(difference: float, sd_people: float, **target) -> PlanInputs:
+    """The stories of Figure 2: 90 people who read five prompts each, tested at the level .001."""
+    size = StudySize(protocol="spa", people=90, prompts=450, prompts_each=5)
+    return PlanInputs(
+        size,
+        Target(difference=difference, significance=0.001, population="people", **target),
+        Variation(sd_people=sd_people, sd_prompts=0.7),
+    )
+
+
+@pytest.mark.parametrize("difference, sd_people", [(0.575, 0.5), (0.688, 0.7), (0.544, 0.9)])
+def test_the_people_curve_of_spa_is_the_exact_power_of_figure_2(difference, sd_people):
+    inputs = spa(difference, sd_people)
+    parts = components(inputs.size, inputs.target, inputs.variation)
+    effect = (parts.mean - 0.5) / parts.total**0.5
+    rows = rows_of(inputs, "people")
+    assert len(rows) > 3
+    for row in rows:
+        exact = power.t_test_power(effect, row["people"], significance=0.001)
+        assert row["power"] == ("more than 99 %" if exact > 0.99 else f"{100 * exact:.0f} %")
+
+
+def test_a_just_significant_difference_has_no_power_near_one():
+    """The figure says about 1 for all tests. With a p of .05 and 90 people the effect is .21 standard deviations."""
+    found = spa(0.55, 0.5, wanted=0.99)
+    parts = components(found.size, found.target, found.variation)
+    assert (parts.mean - 0.5) / parts.total**0.5 == pytest.approx(0.21, abs=0.002)
+    planned = next(row for row in rows_of(found, "people") if row["is_planned"])
+    assert planned["power"] in ("8 %", "9 %")
+    assert 690 < needed_people(found.size, found.target, found.variation).people < 760
+
+
+@pytest.mark.parametrize("items, dollars, error", [(800, 600, 1.77), (300, 350, 2.89)])
+def test_cost_against_standard_error_as_genie_prints_it(items, dollars, error):
+    """One label on each item, a score of one half, which has the largest standard error; fees of 20 %."""
+    size = StudySize(protocol="two_choice", people=items, prompts=items, prompts_each=1)
+    prices = Prices(reward=dollars / items / 1.2, fee_rate=0.2, dropped_out_share=0, excluded_share=0)
+    inputs = PlanInputs(size, Target(difference=0.5), Variation(sd_people=0, sd_prompts=0), Pace(), prices)
+    rows = [row for row in rows_of(inputs, "money") if row["label"] == "people and prompts"]
+    planned = next(row for row in rows if row["is_planned"])
+    assert planned["money"] == f"{dollars} USD"
+    half_width = float(planned["width"].split()[1])
+    assert half_width / 1.96 == pytest.approx(error, abs=0.03)
+    dear = next(row for row in rows if row["people"] == 4 * items)
+    assert float(dear["width"].split()[1]) == pytest.approx(half_width / 2, abs=0.1), (
+        "four times the money, half the error"
+    )
