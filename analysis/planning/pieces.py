@@ -18,7 +18,7 @@ ComputePieces = Callable[[Sequence[Piece]], list[Any]]
 
 
 def plan_pieces(inputs: PlanInputs, seed: int, draws: Sequence[Variation] = ()) -> list[Piece]:
-    """Return the pieces: the comparison with sequential designs, which takes longest, and then each simulated size."""
+    """Return the pieces: sequential designs, several comparisons, and each simulated size. The longest come first."""
     from analysis.stats.planning import plan_parts
 
     parts = plan_parts(inputs.size, inputs.target, inputs.variation, seed=seed)
@@ -29,6 +29,7 @@ def plan_pieces(inputs: PlanInputs, seed: int, draws: Sequence[Variation] = ()) 
     }
     return [
         {"sequential": {"inputs": inputs.as_json(), "seed": seed}},
+        {"claims": {"inputs": inputs.as_json(), "seed": seed}} | shared,
         *({"size": part.as_dict()} | shared for part in parts),
     ]
 
@@ -37,13 +38,15 @@ def compute_piece(piece: Piece) -> Any:
     """Return the result of a piece."""
     from analysis.stats.planning import PlanPart, simulate_part
 
-    from .results import compare_sequential
+    from .results import compare_claims, compare_sequential
 
     if asked := piece.get("sequential"):
         return compare_sequential(PlanInputs.from_json(asked["inputs"]), seed=asked["seed"])
-    part = piece["size"]
     variation = Variation(**piece["variation"])
     draws = [replace(variation, sd_people=people, sd_prompts=prompts) for people, prompts in piece["draws"]]
+    if asked := piece.get("claims"):
+        return compare_claims(PlanInputs.from_json(asked["inputs"]), draws, seed=asked["seed"])
+    part = piece["size"]
     return simulate_part(
         PlanPart(
             kind=part["kind"],

@@ -1,7 +1,7 @@
 """Power, interval width and smallest finding of a comparison in closed form, before the first answer.
 
 The formulas are approximate and take a few milliseconds without numpy, so a page can show them while somebody moves a
-slider. `planning.plan_study` simulates the same design with the analysis of the report; only its numbers go on record. The model is that of `plan_inputs`.
+slider. `planning.simulate_part` simulates the same design with the analysis of the report; only its numbers go on record. The model is that of `plan_inputs`.
 """
 
 import math

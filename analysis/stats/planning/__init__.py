@@ -1,7 +1,7 @@
 """Planning before the first answer: what a study of this size can and cannot find.
 
-`plan_study` simulates whole studies (`plan_inputs`: size, target, variation) and judges each with the analysis of the
-report, over people and prompts. `quick_power` has the same numbers in closed form, approximately. Classical tests
+`plan_parts` are the sizes to simulate. `simulate_part` simulates whole studies of one (`plan_inputs`: size, target,
+variation) and judges each with the analysis of the report, over people and prompts. `assemble_plan` makes the plan. `quick_power` has the same numbers in closed form, approximately. Classical tests
 have their exact power in `power`. A simulated power has the Monte-Carlo error sqrt(p (1 - p) / R).
 
 A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about data.
@@ -14,11 +14,11 @@ from analysis.stats.planning._crossed import CrossedComponents, crossed_componen
 from analysis.stats.planning._group_sequential import compute_group_sequential_power
 from analysis.stats.planning._headline import Headlines, headlines
 from analysis.stats.planning._judge import headlines_between_conditions, judge_studies
-from analysis.stats.planning._parts import PlanPart, SimulatedSize, SimulationCancelled, plan_parts, simulate_part
+from analysis.stats.planning._parts import PlanPart, SimulatedSize, plan_parts, simulate_part
 from analysis.stats.planning._pilot import DRAWS, PilotEstimate, estimate_pilot
 from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._strategies import STRATEGIES, StrategyPlan, plan_labelling_strategies
-from analysis.stats.planning._study import StudyPlan, assemble_plan, plan_study
+from analysis.stats.planning._study import StudyPlan, assemble_plan
 
 __all__ = [
     "DRAWS",
@@ -34,7 +34,6 @@ __all__ = [
     "SimulatedClaim",
     "SimulatedClaims",
     "SimulatedSize",
-    "SimulationCancelled",
     "StrategyPlan",
     "StudyPlan",
     "assemble_plan",
@@ -48,7 +47,6 @@ __all__ = [
     "needed_prompts",
     "plan_labelling_strategies",
     "plan_parts",
-    "plan_study",
     "shown_claims",
     "simulate_answers",
     "simulate_claims",

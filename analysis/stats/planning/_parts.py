@@ -33,10 +33,6 @@ MOST_BETS = 150
 LAYOUTS = 20
 
 
-class SimulationCancelled(Exception):
-    """The simulation was cancelled. Its results are discarded."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPart(Record):
     """One size to simulate: an independent piece of work with a seed of its own.

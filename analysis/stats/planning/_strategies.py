@@ -8,7 +8,6 @@ import numpy as np
 
 from analysis.stats import choice, choice_simulation
 from analysis.stats.bootstrap import monte_carlo_error
-from analysis.stats.planning._parts import SimulationCancelled
 from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries
 
@@ -66,7 +65,6 @@ def plan_labelling_strategies(
     strategies: Sequence[str] = tuple(STRATEGIES),
     runs: int = 400,
     progress: Callable[[int, int], None] | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
     **agent_options: Any,
 ) -> tuple[StrategyPlan, ...]:
     """Plan labelling strategies of two choices with one stopping rule, by simulation.
@@ -86,9 +84,7 @@ def plan_labelling_strategies(
     runs : int, default 400
         Simulated studies of each strategy.
     progress : callable[[int, int], None], optional
-        Called with (done, total) after each strategy.
-    is_cancelled : callable[[], bool], optional
-        Called before each strategy.
+        Called with (done, total) after each strategy. It may raise to cancel.
     **agent_options : Any
         `spread`, `spread_kind`, `capability` and `reading` of `choice_simulation.simulate_effort_of_new_agents`, which
         draws annotators and requests again in every study.
@@ -102,8 +98,6 @@ def plan_labelling_strategies(
     ------
     ValueError
         If a strategy is unknown, the rule is for another number of requests, or an argument is outside its range.
-    SimulationCancelled
-        If `is_cancelled` returns True.
 
     References
     ----------
@@ -123,8 +117,6 @@ def plan_labelling_strategies(
         raise ValueError(f"strategies: {unknown[0]!r} is not one of {', '.join(STRATEGIES)}.")
     plans = []
     for number, name in enumerate(strategies):
-        if is_cancelled is not None and is_cancelled():
-            raise SimulationCancelled(f"after {number} of {len(strategies)} strategies")
         effort = choice_simulation.simulate_effort_of_new_agents(
             mean_difficulty, n_requests, STRATEGIES[name], rule=rule, runs=runs, rng=rng, **agent_options
         )

@@ -9,14 +9,7 @@ import numpy as np
 
 from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, StudySize, Target, Variation
 from analysis.stats.plan_sizes import most_power_by_people
-from analysis.stats.planning._parts import (
-    OTHER_RUNS,
-    RUNS,
-    SimulatedSize,
-    SimulationCancelled,
-    plan_parts,
-    simulate_part,
-)
+from analysis.stats.planning._parts import SimulatedSize
 from analysis.stats.results import Record
 
 _NORMAL = NormalDist()
@@ -131,63 +124,6 @@ def assemble_plan(
             **(settings or {}),
         },
     )
-
-
-def plan_study(
-    size: StudySize,
-    target: Target,
-    variation: Variation,
-    *,
-    seed: int,
-    draws: Sequence[Variation] = (),
-    runs: int = RUNS,
-    other_runs: int = OTHER_RUNS,
-    progress: Callable[[int, int], None] | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
-) -> StudyPlan:
-    """Plan a study in this process: all parts one after the other.
-
-    Parameters
-    ----------
-    size, target, variation : StudySize, Target, Variation
-        The design, what it is to find, and how much people and prompts vary.
-    seed : int
-        Seed of all random draws.
-    draws : sequence[Variation], optional
-        Draws of the variation from a pilot, see `simulate_part`.
-    runs, other_runs : int
-        As in `plan_parts`.
-    progress : callable[[int, int], None], optional
-        Called with (done, total) after each part.
-    is_cancelled : callable[[], bool], optional
-        Called before each part.
-
-    Returns
-    -------
-    StudyPlan
-        The plan.
-
-    Raises
-    ------
-    SimulationCancelled
-        If `is_cancelled` returns True.
-
-    Examples
-    --------
-    >>> size = StudySize(protocol="two_choice", people=20, prompts=40, prompts_each=10)
-    >>> plan = plan_study(size, Target(difference=0.7), Variation(), seed=1, runs=200, other_runs=100)
-    >>> 0.9 < plan.planned.power, plan.false_decision.power < 0.12, plan.needed_people.size.people < 20
-    (True, True, True)
-    """
-    parts = plan_parts(size, target, variation, seed=seed, runs=runs, other_runs=other_runs)
-    simulated = []
-    for number, part in enumerate(parts):
-        if is_cancelled is not None and is_cancelled():
-            raise SimulationCancelled(f"after {number} of {len(parts)} parts")
-        simulated.append(simulate_part(part, draws or variation))
-        if progress is not None:
-            progress(number + 1, len(parts))
-    return assemble_plan(size, target, variation, simulated, settings={"seed": seed, "n_draws": len(draws)})
 
 
 def _detectable(curve: Sequence[SimulatedSize], wanted: float, baseline: float) -> tuple[float | None, float | None]:

@@ -8,7 +8,7 @@ from analysis.planning.advice import advice_sentences, simulated_advice
 from analysis.planning.curves import design_curves
 from analysis.planning.inputs import PlanInputs
 from analysis.stats.plan_inputs import StudySize, Target
-from analysis.stats.planning import plan_study
+from analysis.stats.planning import assemble_plan, plan_parts, simulate_part
 
 
 def inputs(people, prompts, each, *, protocol="two_choice", **target) -> PlanInputs:
@@ -54,7 +54,9 @@ def test_a_curve_holds_the_design_and_rises(asked):
 
 def test_the_simulated_advice_names_simulated_powers():
     asked = inputs(12, 40, 10, difference=0.65)
-    plan = plan_study(asked.size, asked.target, asked.variation, seed=1, runs=200, other_runs=100).as_dict()
+    design = (asked.size, asked.target, asked.variation)
+    parts = plan_parts(*design, seed=1, runs=200, other_runs=100)
+    plan = assemble_plan(*design, [simulate_part(part, asked.variation) for part in parts]).as_dict()
     said = " ".join(simulated_advice(asked, plan))
     assert f"The power is {plan_power(plan['planned'])}" in said
     enough = [

@@ -199,7 +199,9 @@ def test_a_better_eye_is_told_from_a_readier_answer():
         assert shown == detail["detectable"] == pytest.approx(findable(detail, 3), rel=1e-4)
     said = build_conclusion_sentences(blocks)
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
-    wanted = "Annotators distinguished machine from human texts better under examples than under none, for texts like these."
+    wanted = (
+        "Annotators distinguished machine from human texts better under examples than under none, for texts like these."
+    )
     assert said[1]["claim"] == wanted
     assert said[1]["recovered"] == "recovered"
     assert (
@@ -257,7 +259,9 @@ def test_two_machine_systems_and_chance_can_be_planned():
     Contrast.objects.create(study=study, estimand="accuracy", role="secondary")
     frame, sections = made(study, {"news gpt2 none": (1.2, 0), "news gpt3 none": (0, 0)}, n=150, seed=7)
     said = build_conclusion_sentences(analysed("humanlike", frame, sections))
-    wanted = "Annotators distinguished machine from human texts better under gpt2 than under gpt3, for texts like these."
+    wanted = (
+        "Annotators distinguished machine from human texts better under gpt2 than under gpt3, for texts like these."
+    )
     assert said[0]["claim"] == wanted
     claims = [one["claim"] for one in said[1:]]
     assert (

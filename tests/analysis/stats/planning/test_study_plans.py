@@ -89,15 +89,20 @@ def test_with_few_prompts_more_people_do_not_help_and_more_prompts_do():
     assert found is not None and 10 < found.prompts < 100
 
 
-def test_a_plan_repeats_itself_reports_its_progress_and_stops_when_cancelled():
-    options = {"seed": 4, "runs": 100, "other_runs": 50}
-    seen = []
-    first = planning.plan_study(SIZE, Target(), Variation(), progress=lambda *two: seen.append(two), **options)
-    assert first == planning.plan_study(SIZE, Target(), Variation(), **options)
-    assert seen[-1][0] == seen[-1][1] == len(seen)
-    with pytest.raises(planning.SimulationCancelled, match=f"after 3 of {len(seen)} parts"):
-        answers = iter([False] * 3 + [True])
-        planning.plan_study(SIZE, Target(), Variation(), is_cancelled=lambda: next(answers), **options)
+def test_a_plan_repeats_itself():
+    first, again = (
+        planning.assemble_plan(
+            SIZE,
+            Target(),
+            Variation(),
+            [
+                planning.simulate_part(part, Variation())
+                for part in planning.plan_parts(SIZE, Target(), Variation(), seed=4, runs=100, other_runs=50)
+            ],
+        )
+        for _ in range(2)
+    )
+    assert first == again
     json.dumps(first.as_dict(), allow_nan=False)
     assert first.detectable is not None and first.detectable_error > 0
     assert [one.size.people for one in first.people] == sorted(one.size.people for one in first.people)
