@@ -39,12 +39,13 @@ class BesidePeople:
     pair_scores: "DataFrame"
 
 
+_PROTOCOLS = [slug for slug, scorer in SCORERS.items() if scorer.is_about_outputs]
+
+
 def scored_questions(study: Study) -> list[Question]:
-    """Return the live questions whose answers give scores or preferences."""
+    """Return the live questions whose answers give scores of outputs, or preferences between two."""
     questions = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
-    questions = (
-        questions.filter(section__protocol__in=list(SCORERS)).exclude(scale__kind="text").select_related("section")
-    )
+    questions = questions.filter(section__protocol__in=_PROTOCOLS).exclude(scale__kind="text").select_related("section")
     return list(questions.order_by("section__position", "position"))
 
 

@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.functions import Now
 
-from analysis.metrics.scoring.rows import board_kind, find_scoring_problem
+from analysis.metrics.scoring.rows import board_kind, find_scoring_problem, is_about_outputs
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
 from studies.access import Action
@@ -80,6 +80,10 @@ def find_opening_problems(board: Board) -> list[str]:
     elif board_kind(template) == "preferences" and board.population == Board.Population.PROMPTS:
         problems.append(
             "Ratings from preferences hold for people and exactly these prompts. Choose the subsample under “scores hold for”."
+        )
+    elif board.controls_style and not is_about_outputs(template):
+        problems.append(
+            "Annotators state chances about whole systems, so length and format of outputs cannot be controlled. Untick “control for style”."
         )
     problems += _find_problems_of_kind(board)
     n = len(sampleable_keys(template))

@@ -11,7 +11,7 @@ from django.db import transaction
 from analysis.metrics import computed
 from analysis.metrics.beside_people import output_scores, pair_scores, score_table
 from analysis.metrics.comparison import metric_rows, number_fields, people_table
-from analysis.metrics.scoring.rows import criterion_key, find_criteria
+from analysis.metrics.scoring.rows import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
 from analysis.models import Metric
 from boards.access import BoardAction, check_permission_or_404
@@ -62,6 +62,10 @@ def rounds_of_snapshot(snapshot: BoardSnapshot) -> list[BoardRound]:
 def request_metrics(board: Board, by, names: Sequence[str], request_token: str | None = None) -> Job:
     """Submit the job that computes metrics for the newest snapshot. Raise ActionRefused if this cannot be done."""
     check_permission_or_404(by, BoardAction.RUN, board)
+    if not is_about_outputs(board.template):
+        raise ActionRefused(
+            "Annotators state chances about whole systems, so there is no score of an output beside a metric. Use a board of another protocol."
+        )
     snapshot = _newest_snapshot(board)
     if names:
         computed.refuse_unless_computable(board.template, names)

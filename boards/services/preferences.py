@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.scoring.rows import Criterion
+from analysis.metrics.scoring.rows import Criterion, is_about_outputs
 from boards.models import Board, BoardRound, RoundEntry, SubmittedOutput
 from studies.models import Output
 from studies.stimuli.texts import word_count
@@ -54,6 +54,8 @@ def add_preferences(
         "resamples": RESAMPLES,
         "covariates": covariates,
         "covariate_names": names,
+        # A chance of 50 is no tie: the chances themselves are fitted.
+        "ties": "davidson" if is_about_outputs(board.template) else "half",
     }
     arguments = (first, second, rows["value"].to_numpy(float), rows["annotator"].to_numpy())
     found = davidson.paired_ratings(*arguments, **options)
@@ -63,7 +65,7 @@ def add_preferences(
         row["scores"][criterion.key] = rating_fields(found, place) | {
             "labels": int(own.sum()),
             "annotators": int(rows["annotator"][own].nunique()),
-            "prompts": int(rows["prompt"][own].nunique()),
+            "prompts": rows["prompt"][own].nunique() or None,
         }
     numbers = [systems[place] for place in found.rated]
     differences = stored_differences(numbers, found.differences, unit=RATING_POINTS, scale=POINTS_PER_LOG_ODDS)
@@ -74,7 +76,7 @@ def add_preferences(
         "reason": found.reason,
         "annotators": int(rows["annotator"].nunique()),
         "labels": len(rows),
-        "prompts": int(rows["prompt"].nunique()),
+        "prompts": rows["prompt"].nunique() or None,
         "equating": None,
         "is_balanced": board.balances_pairs,
         "ties": None if found.tie is None else found.tie.estimate,
@@ -210,7 +212,7 @@ def audit_of_preferences(rows: "DataFrame", rng: "np.random.Generator") -> list[
         shown_second,
         values,
         rows["annotator"].to_numpy(),
-        rows["prompt"].to_numpy(),
+        None if rows["prompt"].isna().all() else rows["prompt"].to_numpy(),
         n_systems=len(systems),
         rng=rng,
         is_late=is_late,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria
+from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria, is_about_outputs
 from boards.models import Board
 
 from .checks import (
@@ -65,6 +65,7 @@ def compute_board_result(
     rng = seeded_generator(seed, "checks")
     result = {
         "kind": kind,
+        **({} if is_about_outputs(board.template) else {"is_of_stated_chances": True}),
         "level": LEVEL,
         "seed": seed,
         "criteria": [

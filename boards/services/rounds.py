@@ -7,6 +7,8 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
+from analysis.metrics.scoring import SCORERS
+from analysis.metrics.scoring.rows import scored_sections
 from annotators.places.monitor import progress_by_study
 from annotators.recruitment.link_copies import copy_links
 from boards.access import BoardAction, check_permission_or_404
@@ -95,6 +97,8 @@ def _add_entries(board_round: BoardRound, study: Study, submissions, anchors) ->
         ),
         batch_size=1000,
     )
+    for section in scored_sections(study):
+        SCORERS[section.protocol].ask_about_all_systems(section)
     of_template = {system.name: system for system in study.systems.judged()}
     own = [one for one in anchors if one.team_id is None and one.name in of_template]
     new = {one.pk for one in submissions}

@@ -56,6 +56,21 @@ def choice_template(owner, *, prompts=12, m=6, systems=("human",), ties=True):
     return template
 
 
+def chance_template(owner, *, prompts=12, m=6, systems=("human",)):
+    """A draft of SPA. Its question names no systems: each round asks about all pairs of its own."""
+    template = draft_study(systems=systems, prompts=prompts, owner=owner, target_n=4, reward="1.00")
+    section = Section.objects.create(study=template, position=1, protocol="spa", m=m)
+    Question.objects.create(
+        section=section,
+        position=1,
+        key="overall",
+        text="What is the chance that writer {x} is better than writer {y}?",
+        help="Think of all texts.",
+        scale={"kind": "percent"},
+    )
+    return template
+
+
 def relative_template(owner, *, prompts=12, m=6):
     """A draft that compares each output with the hidden reference on five points."""
     template = draft_study(systems=("human",), prompts=prompts, owner=owner, target_n=4, reward="1.00")

@@ -181,6 +181,12 @@ def with_another_kind(template, owner):
     section.save()
 
 
+def with_chances(template, owner):
+    section = builders.chance_template(owner).sections.get()
+    section.study, section.position = template, 2
+    section.save()
+
+
 def with_images(alt=""):
     def change(template, owner):
         Output.objects.filter(system__study=template).update(text="", media="0" * 64 + ".webp", alt=alt)
@@ -216,6 +222,11 @@ def closed_board():
 
 def computing(names=(), make=builders.open_board):
     return says_refused(lambda board: metric_tables.request_metrics(board, board.owner, names), make)
+
+
+def board_of_chances():
+    owner = user()
+    return builders.open_board(owner, builders.chance_template(owner), population="subsample")
 
 
 SCORING = "analysis/metrics"
@@ -287,6 +298,7 @@ LINES = {
         ("is not a draft any more", "Clone it", opening(lambda template, owner: setattr(template, "state", Study.State.CLOSED))),
         ("has ready-made batches", "Remove them", opening(with_ready_made_batches)),
         ("Ratings from preferences hold", "Choose the subsample", opening(make=builders.choice_template)),
+        ("chances about whole systems", "Untick “control for style”", opening(make=builders.chance_template, population="subsample", controls_style=True)),
         ("has no prompt that a system can answer", "Import prompts", opening(lambda template, owner: Output.objects.filter(system__study=template).delete())),
         ("has 13 prompts, but the template has only 12", "Choose fewer", opening(sample_size=13)),
         ("have images, but teams submit texts", "Choose images", opening(with_images())),
@@ -301,6 +313,7 @@ LINES = {
     f"{SCORING}:find_scoring_problem": [
         ("No live section gives scores", "Add a rating", opening(lambda template, owner: template.sections.update(purpose="training"))),
         ("sections with scores and sections with preferences", "Keep one kind", opening(with_another_kind)),
+        ("about pairs of outputs and about whole systems", "Keep one of both", opening(with_chances, builders.choice_template, population="subsample")),
         ("Section 1 has no question", "Add one", opening(lambda template, owner: template.sections.get().questions.all().delete())),
     ],
     f"{SCORING}:find_problem": [
@@ -309,7 +322,10 @@ LINES = {
         ("have a labelling strategy", "Choose none", opening(settings_of(strategy="one"), builders.choice_template)),
     ],
     f"{SERVICES}:_newest_snapshot": [("has no results yet", "Wait until its first round is closed", computing())],
-    f"{SERVICES}:request_metrics": [("No metric is chosen", "Choose one or more", computing(make=lambda: scored_board()[0]))],
+    f"{SERVICES}:request_metrics": [
+        ("No metric is chosen", "Choose one or more", computing(make=lambda: scored_board()[0])),
+        ("chances about whole systems", "Use a board of another protocol", computing(make=board_of_chances)),
+    ],
     f"{SERVICES}:refuse_unless_open": [
         ("The board is not open yet", "Wait until its owner opens it", team_sends("submissions/", {"name": "good", "outputs": [{"prompt": "a", "output": "b"}]}, make=draft_board)),
         ("The board is closed", "Ask its owner", team_sends("submissions/", body, before=lambda board, api: boards.close_board(board, board.owner))),

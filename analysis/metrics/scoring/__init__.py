@@ -3,8 +3,11 @@
 from .base import Scorer
 from .rating import RatingScorer
 from .relative import RelativeScorer
+from .spa import SPAScorer
 from .two_choice import TwoChoiceScorer
 
-SCORERS: dict[str, Scorer] = {scorer.slug: scorer for scorer in (RatingScorer(), RelativeScorer(), TwoChoiceScorer())}
+SCORERS: dict[str, Scorer] = {
+    scorer.slug: scorer for scorer in (RatingScorer(), RelativeScorer(), TwoChoiceScorer(), SPAScorer())
+}
 
 __all__ = ["SCORERS", "Scorer"]

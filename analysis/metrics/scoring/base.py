@@ -17,6 +17,9 @@ class Scorer:
     kind = "scores"
     # Whether a score is about one output by itself, so that a judge's points for this output are on the same scale.
     gives_scores_of_one_output = True
+    # Whether an answer is about outputs of one prompt. Otherwise it is a stated chance about two systems, and metrics have no
+    # output that they could be compared on.
+    is_about_outputs = True
 
     def find_problem(self, section: Section, settings: Mapping[str, Any]) -> str:
         """Return why the section's answers cannot be used by a board, or ''."""
@@ -25,6 +28,9 @@ class Scorer:
     def items_per_prompt(self, settings: Mapping[str, Any], n_systems: int, n_references: int) -> float:
         """Return how many items of a prompt show the output of each system once."""
         raise NotImplementedError
+
+    def ask_about_all_systems(self, section: Section) -> None:
+        """Replace the questions of a round's draft by questions about its systems, if questions name systems."""
 
     def score_answers(
         self, section: Section, question: Any, answers: "DataFrame", shown: Mapping[str, tuple[str, ...]]

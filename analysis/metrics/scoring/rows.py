@@ -38,13 +38,20 @@ def board_kind(template: Study) -> str:
     return SCORERS[scored_sections(template)[0].protocol].kind
 
 
+def is_about_outputs(template: Study) -> bool:
+    """Return whether answers are about single outputs or pairs of them, not chances about whole systems."""
+    return SCORERS[scored_sections(template)[0].protocol].is_about_outputs
+
+
 def find_scoring_problem(template: Study) -> str:
     """Return why the answers of the template's sections give no scores, or ''."""
     sections = scored_sections(template)
     if not sections:
-        return "No live section gives scores. Add a rating, a relative scale against a reference, or two choices."
+        return "No live section gives scores. Add a rating, a relative scale against a reference, two choices, or SPA."
     if len({SCORERS[section.protocol].kind for section in sections}) > 1:
         return "The template has sections with scores and sections with preferences. Keep one kind: they make different boards."
+    if len({SCORERS[section.protocol].is_about_outputs for section in sections}) > 1:
+        return "The template asks about pairs of outputs and about whole systems. Keep one of both: they make different boards."
     for section in sections:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
         if problem := SCORERS[section.protocol].find_problem(section, settings):
@@ -60,10 +67,10 @@ def find_criteria(template: Study) -> list[Criterion]:
     for section in scored_sections(template):
         questions = list(section.questions.exclude(scale__kind="text").order_by("position"))
         for question in questions:
-            is_overall = OVERALL in (question.key, question.criterion) or (
+            is_overall = OVERALL in _names(question) or (
                 not question.criterion and any(other.criterion for other in questions)
             )
-            key = OVERALL if is_overall else (question.criterion or question.key)
+            key = OVERALL if is_overall else _names(question)[0]
             found.setdefault(key, Criterion(key, key.replace("_", " "), is_overall))
     if len(found) == 1:
         only = next(iter(found.values()))
@@ -139,8 +146,14 @@ def _score_question(
 
 def criterion_key(question: Any, criteria: list[Criterion]) -> str:
     """Return the criterion to which the answers to a question belong."""
-    own = question.criterion or question.key
+    own = _names(question)[0]
     return own if own in {criterion.key for criterion in criteria} else OVERALL
+
+
+def _names(question: Any) -> list[str]:
+    """Return the criterion of a question, if it has one, and its key. Questions about pairs of systems have a key for each pair."""
+    has_own_key = SCORERS[question.section.protocol].is_about_outputs
+    return [name for name in (question.criterion, question.key if has_own_key else "") if name] or [OVERALL]
 
 
 def _systems_by_item(section: Section) -> dict[str, tuple[str, ...]]:

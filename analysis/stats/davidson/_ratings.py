@@ -77,7 +77,8 @@ def paired_ratings(
     first, second : array_like, shape (n_rows,)
         System numbers 0..n_systems-1.
     outcomes : array_like, shape (n_rows,)
-        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing. With ties="half" also any chance between, as a
+        person states it.
     annotators : array_like, shape (n_rows,)
         Label of each row's person.
     n_systems : int
@@ -85,7 +86,8 @@ def paired_ratings(
     rng : numpy.random.Generator
         Source of the random draws.
     ties : {"davidson", "half"}, default 'davidson'
-        Davidson's model, or half a win for each (Bradley-Terry).
+        Davidson's model, or half a win for each (Bradley-Terry). Stated chances need "half": their means are modelled
+        (Papke and Wooldridge's fractional logit), and the covariance over people needs no other assumption.
     covariates : array_like, shape (n_rows, p), optional
         Differences first - second to control for, such as of length or format. Ratings are then those of outputs that do
         not differ in them.
