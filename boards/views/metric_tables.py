@@ -110,7 +110,8 @@ def _drawn(found: Mapping[str, Any], names: Mapping[int, str], chosen: str) -> d
         return None
     key = chosen if chosen in keys else keys[0]
     own = facts[key]
-    return {"metric": key, "name": own["label"], "version": own["version"], "systems": means[key]}
+    systems = sorted(means[key], key=lambda row: -row["people"])
+    return {"metric": key, "name": own["label"], "version": own["version"], "systems": systems}
 
 
 def _paper_line(
