@@ -1,6 +1,6 @@
 """How metrics and judges agree with people about each question: computed by a job, stored, and shown by pages and REST."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,14 @@ OUTPUT_MEASURES = ("segment_tau", "tie_calibrated_accuracy")
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
-    """A metric beside people: tables of prompts by systems, of the systems that both sides scored."""
+class ScoredMetric:
+    """A metric beside people: tables of prompts by systems, of the systems that both sides scored.
 
-    metric: Metric
+    ``identity``: how results name the metric. Seeds depend on ``fingerprint``.
+    """
+
+    identity: Mapping[str, Any]
+    fingerprint: str
     people: "DataFrame"
     scores: "DataFrame"
     n_scores: int
@@ -153,10 +157,7 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         own_rows = [rows[rows["metric"] == metric.pk] for rows in (found.scores, found.pair_scores)]
         rows_of[metric.pk] = metric_rows(*own_rows)
         scores = score_table(rows_of[metric.pk], list(people.columns), list(people.index))
-        is_shared = people.notna() & scores.notna()
-        systems = list(people.columns[is_shared.any()])
-        shared = people.where(is_shared)[systems], scores.where(is_shared)[systems]
-        scored.append(_Scored(metric, *shared, int(is_shared.sum().sum())))
+        scored.append(scored_metric(_identity(metric), metric.fingerprint, people, scores))
     return base | {
         "status": "ok",
         "reason": "",
@@ -165,10 +166,31 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         "n_prompts": people.shape[0],
         "systems": system_table(found, people, rows_of),
         "metrics": [_agreement(one, seed, resamples) for one in scored],
-        "comparisons": [
-            row for name in COMPARED_BY for row in _compare_each_two(people, scored, name, seed, resamples)
-        ],
+        "comparisons": [row for name in COMPARED_BY for row in compare_each_two(people, scored, name, seed, resamples)],
     }
+
+
+def scored_metric(
+    identity: Mapping[str, Any], fingerprint: str, people: "DataFrame", scores: "DataFrame"
+) -> ScoredMetric:
+    """Return a metric beside people. Both tables have the same prompts and systems; what one side did not score is left out."""
+    is_shared = people.notna() & scores.notna()
+    systems = list(people.columns[is_shared.any()])
+    shared = people.where(is_shared)[systems], scores.where(is_shared)[systems]
+    return ScoredMetric(identity, fingerprint, *shared, int(is_shared.sum().sum()))
+
+
+def system_means(one: ScoredMetric) -> list[dict[str, Any]]:
+    """Return the mean scores of each system by people and by the metric, over the prompts that both scored."""
+    return [
+        {
+            "system": system,
+            "people": float(one.people[system].mean()),
+            "metric": float(one.scores[system].mean()),
+            "n": int(one.people[system].count()),
+        }
+        for system in one.people.columns
+    ]
 
 
 def _values(table: "DataFrame") -> dict[str, Any]:
@@ -180,12 +202,12 @@ def _identity(metric: Metric) -> dict[str, Any]:
     return names | {"is_lower_better": metric.is_lower_better}
 
 
-def _agreement(one: _Scored, seed: str, resamples: int) -> dict[str, Any]:
+def _agreement(one: ScoredMetric, seed: str, resamples: int) -> dict[str, Any]:
     from analysis.stats import metrics
     from analysis.stats.seeds import seeded_generator
 
     def rng(measure: str) -> "np.random.Generator":
-        return seeded_generator(seed, one.metric.fingerprint, measure, _values(one.scores))
+        return seeded_generator(seed, one.fingerprint, measure, _values(one.scores))
 
     people, scores = one.people.to_numpy(), one.scores.to_numpy()
     options: dict[str, Any] = {"resamples": resamples, "unit": "prompt"}
@@ -201,17 +223,9 @@ def _agreement(one: _Scored, seed: str, resamples: int) -> dict[str, Any]:
             )
     reason = "people and the metric scored no output in common" if not one.n_scores else "too many pairs of outputs"
     undefined = {"status": "no_data", "reason": reason, "estimate": None, "low": None, "high": None, "n": 0}
-    return _identity(one.metric) | {
+    return dict(one.identity) | {
         "n_outputs": one.n_scores,
-        "systems": [
-            {
-                "system": system,
-                "people": float(one.people[system].mean()),
-                "metric": float(one.scores[system].mean()),
-                "n": int(one.people[system].count()),
-            }
-            for system in one.people.columns
-        ],
+        "systems": system_means(one),
         "measures": {
             name: number_fields(measures[name]) if name in measures else dict(undefined)
             for name in (*SYSTEM_MEASURES, *OUTPUT_MEASURES)
@@ -244,8 +258,8 @@ def _too_many_pairs(table: Any) -> bool:
     return bool(n * k * (k - 1) // 2 > MAX_PAIRS)
 
 
-def _compare_each_two(
-    people: "DataFrame", scored: list[_Scored], statistic: str, seed: str, resamples: int
+def compare_each_two(
+    people: "DataFrame", scored: Sequence[ScoredMetric], statistic: str, seed: str, resamples: int
 ) -> list[dict[str, Any]]:
     """Return the comparison of each two metrics by a measure; Holm adjusts the p-values of one question and measure."""
     from analysis.stats.metrics import compare_metrics
@@ -256,7 +270,7 @@ def _compare_each_two(
     for first, second in combinations((one for one in scored if one.n_scores), 2):
         systems = [name for name in first.people.columns if name in set(second.people.columns)]
         own = people[systems].to_numpy()
-        row: dict[str, Any] = {"first": _identity(first.metric), "second": _identity(second.metric)}
+        row: dict[str, Any] = {"first": dict(first.identity), "second": dict(second.identity)}
         row |= {"statistic": statistic, "pvalue": None, "pvalue_adjusted": None}
         if not systems or (statistic == "segment_tau" and _too_many_pairs(own)):
             reason = "too many pairs of outputs" if systems else "the two metrics scored no system in common"
@@ -266,7 +280,7 @@ def _compare_each_two(
             own,
             first.scores[systems].to_numpy(),
             second.scores[systems].to_numpy(),
-            rng=seeded_generator(seed, statistic, first.metric.fingerprint, second.metric.fingerprint),
+            rng=seeded_generator(seed, statistic, first.fingerprint, second.fingerprint),
             statistic=statistic,
             resamples=resamples,
             unit="prompt",

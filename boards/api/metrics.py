@@ -26,7 +26,16 @@ def table_json(stored: BoardMetricTable) -> dict[str, Any]:
     def named(rows):
         return [row | {"name": names[row["submission"]]} for row in rows if row["submission"] in names]
 
-    tables = [one | {part: named(one[part]) for part in ("rows", "paper")} for one in stored.result["tables"]]
+    # Tables of before 2026-11-27 have no means and no comparisons.
+    tables = [
+        {
+            **one,
+            **{part: named(one[part]) for part in ("rows", "paper")},
+            "means": [own | {"rows": named(own["rows"])} for own in one.get("means", ())],
+            "comparisons": one.get("comparisons", []),
+        }
+        for one in stored.result["tables"]
+    ]
     return {
         "snapshot": stored.snapshot.number,
         "at": stored.at,

@@ -1,11 +1,13 @@
-"""How far each metric of a snapshot agrees with people: over systems, and about single outputs for one prompt."""
+"""How far each metric of a snapshot agrees with people, and whether one agrees more than another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.comparison import number_fields
+from analysis.metrics.comparison import COMPARED_BY, compare_each_two, number_fields, scored_metric, system_means
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from analysis.stats.metrics import MetricTable
 
 AGREEMENTS = ("pearson", "spearman", "kendall", "corrected", "accuracy")
@@ -47,3 +49,43 @@ def agreements_with_people(
             row[name] = number_fields(own)
         rows.append(row)
     return rows
+
+
+def beside_people(
+    people: "DataFrame",
+    tables: Mapping[str, "DataFrame"],
+    facts: Sequence[Mapping[str, Any]],
+    seed: str,
+    resamples: int,
+) -> dict[str, Any]:
+    """Return what people and each metric say about the systems on average, and the comparison of each two metrics.
+
+    The means are those of the correlations: over the prompts that both scored. A metric's mean is turned so that higher is better.
+    """
+    scored = [
+        scored_metric(
+            {"metric": one["key"]} | {name: one[name] for name in ("name", "version", "kind", "is_lower_better")},
+            one["key"],
+            people,
+            tables[one["key"]],
+        )
+        for one in facts
+    ]
+    return {
+        "means": [
+            {
+                "metric": own["key"],
+                "rows": [
+                    {
+                        "submission": int(row["system"]),
+                        "people": row["people"],
+                        "metric": own["points"] * row["metric"],
+                        "n": row["n"],
+                    }
+                    for row in system_means(one)
+                ],
+            }
+            for own, one in zip(facts, scored, strict=True)
+        ],
+        "comparisons": [row for name in COMPARED_BY for row in compare_each_two(people, scored, name, seed, resamples)],
+    }

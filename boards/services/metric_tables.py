@@ -21,7 +21,7 @@ from studies.models import Job, audit
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from .metric_agreement import agreements_with_people
+from .metric_agreement import agreements_with_people, beside_people
 from .snapshots import closed_rounds, read_board_rows
 
 if TYPE_CHECKING:
@@ -198,19 +198,20 @@ class _Tables:
         scores = {row["submission"]: row["scores"].get(criterion, {}) for row in result["rows"]}
         # A system that has no score on the common scale is not compared: its answers are on a scale of their own.
         systems = [int(number) for number in people.columns if scores.get(number, {}).get("estimate") is not None]
-        base: dict[str, Any] = {"criterion": criterion, "metrics": [], "rows": [], "agreements": [], "paper": []}
+        parts = ("metrics", "rows", "agreements", "paper", "means", "comparisons")
+        base: dict[str, Any] = {"criterion": criterion} | {part: [] for part in parts}
         about = {**self.metrics.get("", {}), **self.metrics.get(criterion, {})}
         if not systems or not about:
             reason = "no metric has scores of these outputs" if systems else "no system has a score by people"
             return base | {"status": "no_data", "reason": reason}
-        tables, facts = {}, []
+        tables, frames, facts = {}, {}, []
         prompts = sorted({*people.index, *(prompt for own in texts.values() for prompt in own)})
         people = people.reindex(index=prompts, columns=systems)
         for key, metrics in sorted(about.items()):
             table = score_table(self._scores(metrics), systems, prompts)
             if table.notna().any(axis=None):
                 facts.append(self._facts(key, metrics[0]))
-                tables[key] = table.to_numpy()
+                tables[key], frames[key] = table.to_numpy(), table
         seed = seed_hex("board metrics", self.snapshot.result_sha256, criterion, tables)
         found = metric_table(
             people.to_numpy(),
@@ -232,6 +233,7 @@ class _Tables:
                 found, people.to_numpy(), tables, seed, resamples=self.resamples, level=result["level"]
             ),
             "paper": _paper_rows(found, systems, scores, facts, of_all),
+            **beside_people(people, frames, facts, seed, self.resamples),
         }
 
     def _scores(self, metrics: Sequence[Metric]) -> "DataFrame":

@@ -7,6 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from analysis.metrics.pages.figures import scatter_figure
+from analysis.metrics.pages.pairs import pair_rows
 from boards.models import BoardMetricTable
 from boards.services.metric_tables import newest_table
 
@@ -35,11 +37,14 @@ def metrics_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     stored = newest_table(shown.snapshot)
     if stored is None:
         raise Http404("No metrics were computed for this snapshot.")
-    return board_response(request, shown.board, _metrics_html(shown, stored), changed_at=shown.changed_at)
+    # An unknown metric is none, so that addresses with nonsense do not fill the memory of pages.
+    known = {one["key"] for found in stored.result["tables"] for one in found["metrics"]}
+    chosen = next((key for key in request.GET.getlist("metric") if key in known), "")
+    return board_response(request, shown.board, _metrics_html(shown, stored, chosen), changed_at=shown.changed_at)
 
 
 @kept
-def _metrics_html(shown: Shown, stored: BoardMetricTable) -> str:
+def _metrics_html(shown: Shown, stored: BoardMetricTable, chosen: str) -> str:
     labels = {criterion["key"]: criterion["label"] for criterion in shown.result["criteria"]}
     # A withdrawn submission asks to be forgotten, so that its row is not shown.
     names = {number: one["name"] for number, one in shown.facts.items() if not one["is_withdrawn"]}
@@ -49,17 +54,20 @@ def _metrics_html(shown: Shown, stored: BoardMetricTable) -> str:
         "at": stored.at,
         "level": f"{100 * stored.result['level']:g}",
         "measures": MEASURES.values(),
-        "tables": [_table_context(one, labels, names) for one in stored.result["tables"]],
+        "tables": [_table_context(one, labels, names, chosen) for one in stored.result["tables"]],
     }
     return render_to_string("boards/metrics.html", context)
 
 
-def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: Mapping[int, str]) -> dict[str, Any]:
+def _table_context(
+    found: Mapping[str, Any], labels: Mapping[str, str], names: Mapping[int, str], chosen: str
+) -> dict[str, Any]:
     rows = [row for row in found["rows"] if row["submission"] in names]
     counts = {one["n"] for row in rows for one in row["metrics"].values() if one["n"]}
     n_prompts = counts.pop() if len(counts) == 1 else None
     # Where people chose between two outputs, the paper has no score by people.
     has_paper = any(row["human"]["estimate"] is not None for row in found["paper"])
+    drawn = _drawn(found, names, chosen)
     return {
         "key": found["criterion"],
         "label": labels.get(found["criterion"], found["criterion"]),
@@ -74,8 +82,36 @@ def _table_context(found: Mapping[str, Any], labels: Mapping[str, str], names: M
         "n_prompts": n_prompts,
         "lines": [_line(row, found["metrics"], names) for row in rows],
         "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
+        "drawn": drawn,
+        "figure": scatter_figure(drawn["systems"]) if drawn else {},
+        "pairs": pair_rows(_labelled_pairs(found), MEASURES),
         "reasons": _reasons(rows, found, names),
     }
+
+
+def _labelled_pairs(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the comparisons of metrics with the names that the other tables show. Tables of before 2026-11-27 have none."""
+    labels = {one["key"]: one["label"] for one in found["metrics"]}
+    return [
+        row | {side: row[side] | {"name": labels[row[side]["metric"]]} for side in ("first", "second")}
+        for row in found.get("comparisons", ())
+    ]
+
+
+def _drawn(found: Mapping[str, Any], names: Mapping[int, str], chosen: str) -> dict[str, Any] | None:
+    """Return the metric of the figure: the chosen one, or the first that scored two systems. Tables of before 2026-11-27 have none."""
+    facts = {one["key"]: one for one in found["metrics"]}
+    means = {
+        one["metric"]: [row | {"system": names[row["submission"]]} for row in one["rows"] if row["submission"] in names]
+        for one in found.get("means", ())
+    }
+    keys = [key for key, rows in means.items() if len(rows) > 1]
+    if not keys:
+        return None
+    key = chosen if chosen in keys else keys[0]
+    own = facts[key]
+    systems = sorted(means[key], key=lambda row: -row["people"])
+    return {"metric": key, "name": own["label"], "version": own["version"], "systems": systems}
 
 
 def _paper_line(
@@ -99,6 +135,7 @@ def _line(row: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]], names: M
 def _agreement_line(one: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     facts = next(metric for metric in metrics if metric["key"] == one["metric"])
     return {
+        "key": one["metric"],
         "label": facts["label"],
         "version": facts["version"],
         "cells": [_cell(one.get(name, NOT_COMPUTED)) for name in MEASURES],

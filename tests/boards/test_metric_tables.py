@@ -99,6 +99,49 @@ def test_the_agreement_is_that_of_the_systems_which_the_metric_scored(board):
     assert agreement["exact_match"]["segment_tau"]["reason"]
 
 
+def test_means_are_those_of_the_correlations_and_each_two_metrics_are_compared(board):
+    (found,) = BoardMetricTable.objects.get().result["tables"]
+    pearson = {one["metric"]: one["pearson"]["estimate"] for one in found["agreements"]}
+    for one in found["means"]:
+        assert {row["submission"]: row["n"] for row in one["rows"]} == dict.fromkeys((2, 3, 4, 5), 12)
+        if pearson[one["metric"]] is not None:
+            people, scores = ([row[side] for row in one["rows"]] for side in ("people", "metric"))
+            assert stats.pearsonr(people, scores).statistic == pytest.approx(pearson[one["metric"]])
+    shown = {row["submission"]: row["metrics"]["strict v1"]["estimate"] for row in found["rows"]}
+    (judge,) = (one["rows"] for one in found["means"] if one["metric"] == "strict v1")
+    assert {row["submission"]: pytest.approx(row["metric"]) for row in judge} == {n: shown[n] for n in (2, 3, 4, 5)}
+    assert len(found["comparisons"]) == 2 * 6
+    for row in found["comparisons"]:
+        first, second = row["first"]["metric"], row["second"]["metric"]
+        if "exact_match" in first + second:
+            assert (row["reason"], row["pvalue_adjusted"]) == ("a metric is constant", None)
+        elif row["statistic"] == "pearson":
+            assert row["estimate"] == pytest.approx(pearson[first] - pearson[second])
+    # Holm's method adjusts for the six pairs. The judge and TER agree equally with people, so that no test compares them.
+    adjusted = {row["pvalue"]: row["pvalue_adjusted"] for row in found["comparisons"] if row["pvalue"] is not None}
+    assert adjusted == {0.02: pytest.approx(0.12)}
+
+
+def test_the_figure_is_about_the_chosen_metric_and_older_tables_have_none(board, client):
+    page = "/boards/tales/1/metrics/"
+    text = client.get(page).content.decode()
+    assert "Figure of BLEU" in text and text.count('<circle class="lead"') == 4 and "Each two metrics compared" in text
+    assert "Submission 3: metric" in text and "new: metric" not in text
+    assert "Figure of TER" in client.get(page, {"metric": "ter sacrebleu 2.6.0"}).content.decode()
+    assert client.get(page, {"metric": "nonsense"}).content.decode() == text
+    stored = BoardMetricTable.objects.get()
+    (found,) = stored.result["tables"]
+    old = stored.result | {
+        "tables": [{name: part for name, part in found.items() if name not in ("means", "comparisons")}]
+    }
+    BoardMetricTable.objects.create(
+        snapshot=stored.snapshot, names=NAMES, result=old, result_sha256="0" * 64, by=stored.by
+    )
+    text, answer = client.get(page).content.decode(), Api().get("boards/tales/metrics/").json()
+    assert "BLEU" in text and "Figure of" not in text and "Each two metrics compared" not in text
+    assert [answer["tables"][0][part] for part in ("means", "comparisons")] == [[], []]
+
+
 def test_the_papers_layout_has_scores_of_all_outputs_together(board):
     (found,) = BoardMetricTable.objects.get().result["tables"]
     snapshot = BoardSnapshot.objects.get().result
@@ -135,6 +178,7 @@ def test_everybody_sees_the_table_of_a_public_board_without_hidden_names(board, 
     assert "good" not in text + str(answer) and "withdrawn" not in text and "weak" in text
     (found,) = answer["tables"]
     assert {row["submission"] for part in ("rows", "paper") for row in found[part]} == {1, 3, 4, 5}
+    assert {row["submission"] for one in found["means"] for row in one["rows"]} == {3, 4, 5}
 
 
 def test_strangers_do_not_see_the_table_of_a_private_board(board, client):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.metrics.beside_people import BesidePeople
+from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
 from analysis.stats.prediction_powered import (
@@ -26,7 +27,6 @@ from analysis.stats.results import Estimate
 from .families import families_by_name
 from .options import CHOSEN, CalibrationOptions
 from .rows import CalibrationRows, calibration_rows
-from .sentences import LONG, NO_TEXT, SHORT
 
 BOUNDS = (0.0, 1.0)
 # The widths of the figure, as shares of the present width.
@@ -196,7 +196,7 @@ def _biases(sample: _Sample, column: str) -> list[dict[str, Any]]:
     """Return the bias of each judge with a scale in each group of outputs, if there are two groups."""
     scaled = [place for place, metric in enumerate(sample.rows.judges) if metric.scale_low is not None]
     items = sample.rows.items
-    groups = _by_length(items["length"]) if column == "length" else items[column].fillna("").astype(str)
+    groups = by_length(items["length"]) if column == "length" else items[column].fillna("").astype(str)
     if not scaled or not sample.has_biases or groups.nunique() < 2:
         return []
     own = sample.of(scaled)
@@ -205,12 +205,6 @@ def _biases(sample: _Sample, column: str) -> list[dict[str, Any]]:
         **own.arguments(), groups=groups.to_numpy(), names=own.names, bounds=BOUNDS, families=families
     )
     return [_bias(one) for one in found]
-
-
-def _by_length(lengths: Any) -> Any:
-    """Return for each output whether its text is longer than that of the output in the middle. Media have no length."""
-    is_long = lengths > lengths[lengths > 0].median()
-    return is_long.map({True: LONG, False: SHORT}).where(lengths > 0, NO_TEXT)
 
 
 def _bias(one: GroupBias) -> dict[str, Any]:

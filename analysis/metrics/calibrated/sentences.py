@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.metrics.lengths import SHORT
+
 from .options import CHOSEN, UNKNOWN
 
 UNKNOWN_SAMPLE = "Nobody said how the labelled outputs were selected. The combined numbers hold only if they are a random part of all outputs."
@@ -13,9 +15,6 @@ CHOSEN_SAMPLE = (
 UNKNOWN_PEOPLE = "The answers do not say who gave them. This rules out statements about other people: the intervals are about other prompts like these, judged by exactly these people."
 
 STRATA = "The combined numbers give each domain of prompts its share of all outputs, if enough prompts of the domain have answers."
-
-# Groups of outputs by the length of their texts, split at the output in the middle.
-LONG, SHORT, NO_TEXT = "long texts", "short texts", "outputs without text"
 
 # More sentences than these hide the largest differences.
 MAX_BIASES = 8

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics.calibrated.families import families_by_name
+from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring.rows import counted_origins
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
 from studies.access import Action, check_permission_or_404
@@ -99,10 +100,13 @@ def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFra
     found = _agreement_and_rates(test)
     if test.empty:
         return found
-    groups = {"system": test} | ({"domain": test} if test["domain"].nunique() > 1 else {})
+    lengths = by_length(test.drop_duplicates("output").set_index("output")["length"])
+    groups = {"domain": test["domain"], "length": test["output"].map(lengths)}
+    # A single group says what all outputs together say. Systems are always named.
+    named = {"system": test["system"]} | {name: values for name, values in groups.items() if values.nunique() > 1}
     found["groups"] = {
-        name: judges.agreement_by_group(test["judge"], test["people"], part[name], **_arrays(part)).as_dict()
-        for name, part in groups.items()
+        name: judges.agreement_by_group(test["judge"], test["people"], values, **_arrays(test)).as_dict()
+        for name, values in named.items()
     }
     codes = test.assign(code=(test["people"] == YES).astype(float)).groupby(["output", "annotator"])["code"].first()
     table = codes.unstack("annotator")

@@ -24,8 +24,8 @@ from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from .figures import scatter_figure
 from .forms import ScoresForm
+from .pairs import UNDEFINED, number_text, pair_rows
 
-UNDEFINED = "–"
 MEASURES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
@@ -105,15 +105,7 @@ def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str,
         "table": _system_rows(result),
         "drawn": drawn,
         "figure": scatter_figure(drawn["systems"]) if drawn else {},
-        "pairs": [
-            row
-            | {
-                "label": MEASURES[row["statistic"]],
-                "p": _p_value(row["pvalue_adjusted"]),
-                "difference": UNDEFINED if row["estimate"] is None else _number(row["estimate"]),
-            }
-            for row in result["comparisons"]
-        ],
+        "pairs": pair_rows(result["comparisons"], MEASURES),
     }
 
 
@@ -136,7 +128,7 @@ def _system_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
                 {"text": UNDEFINED}
                 if one["metric"] not in column
                 else {
-                    "text": _number(column[one["metric"]]),
+                    "text": number_text(column[one["metric"]]),
                     "is_best": column[one["metric"]] == best.get(one["metric"]),
                 }
                 for one in result["metrics"]
@@ -149,18 +141,8 @@ def _system_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
 def _cell(measure: dict[str, Any]) -> dict[str, Any]:
     if measure["estimate"] is None:
         return {"text": UNDEFINED, "range": "", "n": measure["n"]}
-    spread = "" if measure["low"] is None else f"{_number(measure['low'])} to {_number(measure['high'])}"
-    return {"text": _number(measure["estimate"]), "range": spread, "n": measure["n"]}
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return UNDEFINED
-    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+    spread = "" if measure["low"] is None else f"{number_text(measure['low'])} to {number_text(measure['high'])}"
+    return {"text": number_text(measure["estimate"]), "range": spread, "n": measure["n"]}
 
 
 @login_required

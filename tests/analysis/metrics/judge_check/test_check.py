@@ -75,6 +75,11 @@ def test_a_judge_is_good_enough_if_every_interval_ends_above_what_was_declared(j
     test = result.result["test"]
     assert test["agreement"]["agreement"]["settings"]["is_weighted"]
     assert {group["group"] for group in test["groups"]["system"]["groups"]} == {"alpha", "beta"}
+    sampled = JudgeCheckOutput.objects.filter(judge_check=check, part="test").values_list("output__text", flat=True)
+    lengths = sorted(map(len, sampled))
+    n_long = sum(length > lengths[17] for length in lengths)
+    by_length = {one["group"]: one["agreement"]["n_rows"] for one in test["groups"]["length"]["groups"]}
+    assert n_long > 0 and by_length == {"long texts": 6 * n_long, "short texts": 6 * (35 - n_long)}
     assert test["probes"]["family"] and test["probes"]["length"] and test["probes"]["repeat"] is None
 
 
