@@ -10,7 +10,6 @@ from analysis.metrics.scoring import SCORERS
 from analysis.metrics.store import MetricDescription, upload_scores
 from boards.services import snapshots
 from studies.models import Output, Question
-from studies.services.lifecycle import ActionRefused
 from tests.analysis.metrics.test_calibrated import STRENGTHS, closed, page_of
 from tests.analysis.protocols.test_marks_analysis import frame_of
 from tests.boards import builders
@@ -107,9 +106,3 @@ def test_a_board_ranks_systems(protocol, places, criteria):
     rows = {row["name"]: row["scores"][criteria[0]] for row in snapshots.display_rows(snapshot)}
     assert {row["status"] for row in rows.values()} == {"ok"}, rows
     assert rows["weak"]["estimate"] < rows["human"]["estimate"]
-
-
-def test_a_board_of_human_or_machine_needs_a_human_system():
-    owner = user()
-    with pytest.raises(ActionRefused, match="the template has no human system"):
-        builders.open_board(owner, builders.template_of("humanlike", owner, systems=("weak",)))
