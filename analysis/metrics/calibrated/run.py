@@ -35,7 +35,9 @@ def request_calibration(study: Study, by, options: CalibrationOptions, request_t
     check_permission_or_404(by, Action.ANALYSE, study)
     check_outcomes_visible(study, counted_origins(study))
     if not scored_questions(study):
-        raise ActionRefused("No question of the study gives scores. Only ratings, relative scales, two choices, human or machine, and error marks do.")
+        raise ActionRefused(
+            "No question of the study gives scores. Only ratings, relative scales, two choices, human or machine, and error marks do."
+        )
     if not metrics_in_use(study).exists():
         raise ActionRefused("The study has no scores of a metric or judge. Store scores first.")
     return jobs.submit(KIND, study=study, by=by, request_token=request_token, options=options.as_json())

@@ -36,5 +36,6 @@ class MarksScorer(Scorer):
 def highest_penalty(section) -> float:
     """Return the penalty of an output with the most marks that a page takes, each of the heaviest level."""
     protocol = REGISTRY[section.protocol]
-    heaviest = max(level.weight for level in protocol.codebook_of(section).severities)
+    codebook = protocol.codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
+    heaviest = max(level.weight for level in codebook.severities)
     return float(heaviest) * protocol.cleaned_settings(section)["max_marks"]

@@ -10,11 +10,11 @@ from analysis.metrics.scoring import SCORERS
 from analysis.metrics.store import MetricDescription, upload_scores
 from boards.services import snapshots
 from studies.models import Output, Question
-from tests.analysis.metrics.test_calibrated import STRENGTHS, closed, page_of
-from tests.analysis.protocols.test_marks_analysis import frame_of
+from tests.analysis.protocols.mark_answers import frame_of
 from tests.boards import builders
 from tests.builders import add_marks, draft_study, user
 
+from .collected_studies import STRENGTHS, closed, page_of
 from .scores import table
 
 pytestmark = pytest.mark.django_db
