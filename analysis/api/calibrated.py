@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from analysis.metrics.calibrated.options import CHOSEN, RANDOM, UNKNOWN, CalibrationForm
 from analysis.metrics.calibrated.run import LatestResult, latest_results, request_calibration
+from analysis.metrics.scoring.rows import describe_scores
 from studies.access import Action
 
 from . import serializers as shapes
@@ -18,6 +19,7 @@ from .renderers import RowErrors, row_error
 class CalibratedResultSerializer(serializers.Serializer):
     question = serializers.CharField(help_text="Key of the question.")
     section = serializers.IntegerField(help_text="Position of its section.")
+    meaning = serializers.CharField(help_text="What a score means. Empty: it is the answer as given.")
     at = serializers.DateTimeField(help_text="When it was computed.")
     is_stale = serializers.BooleanField(help_text="Answers or scores changed since.")
     judges = serializers.ListField(
@@ -87,6 +89,7 @@ def _shown(latest: LatestResult) -> dict[str, Any]:
         {
             "question": question.key,
             "section": question.section.position,
+            "meaning": describe_scores(question),
             "is_stale": latest.is_stale,
             **{name: getattr(stored, name) for name in ("at", "judges", "options", "result")},
         }

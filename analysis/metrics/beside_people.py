@@ -45,8 +45,9 @@ _PROTOCOLS = [slug for slug, scorer in SCORERS.items() if scorer.is_about_output
 def scored_questions(study: Study) -> list[Question]:
     """Return the live questions whose answers give scores of outputs, or preferences between two."""
     questions = Question.objects.filter(section__study=study, section__purpose=Section.Purpose.LIVE)
-    questions = questions.filter(section__protocol__in=_PROTOCOLS).exclude(scale__kind="text").select_related("section")
-    return list(questions.order_by("section__position", "position"))
+    questions = questions.filter(section__protocol__in=_PROTOCOLS).select_related("section")
+    questions = questions.order_by("section__position", "position")
+    return [question for question in questions if SCORERS[question.section.protocol].is_scored(question)]
 
 
 def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[BesidePeople]:

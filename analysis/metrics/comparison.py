@@ -54,7 +54,7 @@ def request_comparison(study: Study, by, request_token: str | None = None) -> Jo
         raise ActionRefused("The study has no metric and no judge. Upload scores or compute metrics first.")
     if not scored_questions(study):
         raise ActionRefused(
-            "No question of this study gives scores. Compare metrics in a study with ratings, a relative scale or two choices."
+            "No question of this study gives scores. Compare metrics in a study with ratings, a relative scale, two choices, human or machine, or error marks."
         )
     return jobs.submit(KIND, study=study, by=by, request_token=request_token)
 
@@ -77,7 +77,7 @@ def latest_comparisons(study: Study) -> list[MetricsComparison]:
     """Return the last comparison of each question, in the order of the questions."""
     own = MetricsComparison.objects.filter(study=study)
     latest = own.order_by().values("question").annotate(last=Max("pk")).values("last")
-    rows = own.filter(pk__in=latest).select_related("question", "by")
+    rows = own.filter(pk__in=latest).select_related("question__section", "by")
     return list(rows.order_by("question__section__position", "question__position"))
 
 

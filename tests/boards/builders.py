@@ -13,7 +13,7 @@ from boards.services import boards, rounds, submissions
 from studies.models import Question, Section
 from studies.protocols import REGISTRY
 from studies.services import lifecycle
-from tests.builders import draft_study, user
+from tests.builders import add_section, draft_study, user
 
 STRENGTHS = {"human": 1.5, "weak": -1.5, "good": 1.0, "middle": 0.0}
 
@@ -85,6 +85,13 @@ def relative_template(owner, *, prompts=12, m=6):
         text="Which is better?",
         scale=REGISTRY["relative"].questions[0]["scale"],
     )
+    return template
+
+
+def template_of(protocol, owner, *, prompts=12, m=6, systems=("human",)):
+    """A draft with one section of a protocol, with the questions that the protocol begins with."""
+    template = draft_study(systems=systems, prompts=prompts, owner=owner, target_n=4, reward="1.00")
+    add_section(template, protocol, m=m)
     return template
 
 

@@ -311,7 +311,7 @@ LINES = {
         (f"at most {boards.MAX_IMAGES:,} images", "Choose a smaller subsample", opening(with_images(), output_kind="image", sample_size=boards.MAX_IMAGES + 1)),
     ],
     f"{SCORING}:find_scoring_problem": [
-        ("No live section gives scores", "Add a rating", opening(lambda template, owner: template.sections.update(purpose="training"))),
+        ("No live section gives scores", "Add ratings", opening(lambda template, owner: template.sections.update(purpose="training"))),
         ("sections with scores and sections with preferences", "Keep one kind", opening(with_another_kind)),
         ("about pairs of outputs and about whole systems", "Keep one of both", opening(with_chances, builders.choice_template, population="subsample")),
         ("Section 1 has no question", "Add one", opening(lambda template, owner: template.sections.get().questions.all().delete())),
@@ -320,6 +320,7 @@ LINES = {
         ("does not show each system with the reference", "Choose these pairs", opening(settings_of(pairs="all"), builders.relative_template)),
         ("have a stopping rule", "Choose no rule", opening(settings_of(stopping="anytime"), builders.choice_template)),
         ("have a labelling strategy", "Choose none", opening(settings_of(strategy="one"), builders.choice_template)),
+        ("has no human system", "Add one", opening(make=lambda owner: builders.template_of("humanlike", owner, systems=("weak",)))),
     ],
     f"{SERVICES}:_newest_snapshot": [("has no results yet", "Wait until its first round is closed", computing())],
     f"{SERVICES}:request_metrics": [

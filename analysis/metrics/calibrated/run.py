@@ -35,7 +35,9 @@ def request_calibration(study: Study, by, options: CalibrationOptions, request_t
     check_permission_or_404(by, Action.ANALYSE, study)
     check_outcomes_visible(study, counted_origins(study))
     if not scored_questions(study):
-        raise ActionRefused("No question of the study gives scores. Only ratings, relative scales and two choices do.")
+        raise ActionRefused(
+            "No question of the study gives scores. Only ratings, relative scales, two choices, human or machine, and error marks do."
+        )
     if not metrics_in_use(study).exists():
         raise ActionRefused("The study has no scores of a metric or judge. Store scores first.")
     return jobs.submit(KIND, study=study, by=by, request_token=request_token, options=options.as_json())
@@ -110,7 +112,9 @@ def price_of_label(study: Study, question: Question) -> float | None:
     """
     assignments = _submitted(study)
     n_assignments = assignments.count()
-    n_answers = Response.objects.filter(assignment__in=assignments, question=question, item__isnull=False).count()
+    rows = Response.objects.filter(assignment__in=assignments, question=question, item__isnull=False)
+    # An answer may have several rows: one for each part of it.
+    n_answers = rows.order_by().values("assignment", "item", "exposure").distinct().count()
     if study.reward is None or not n_answers:
         return None
     fees = sum(

@@ -15,7 +15,7 @@ from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from ..scoring.rows import counted_origins
+from ..scoring.rows import counted_origins, describe_scores
 from ..store import metrics_in_use
 from .figure import plan_figure
 from .options import CalibrationForm
@@ -78,7 +78,7 @@ def _initial(study: Study) -> dict[str, Any]:
 
 def _question(latest: LatestResult) -> dict[str, Any]:
     shown: dict[str, Any] = {"question": latest.question, "text": latest.question.text.replace("{label}", "…")}
-    shown |= {"stored": latest.stored, "is_stale": latest.is_stale}
+    shown |= {"meaning": describe_scores(latest.question), "stored": latest.stored, "is_stale": latest.is_stale}
     if latest.stored is None:
         return shown
     result, options = latest.stored.result, latest.stored.options

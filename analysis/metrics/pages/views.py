@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresRefused
-from analysis.metrics.scoring.rows import counted_origins
+from analysis.metrics.scoring.rows import counted_origins, describe_scores
 from analysis.metrics.store import discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
 from studies.access import Action, get_study, is_allowed
@@ -99,6 +99,7 @@ def _comparison_context(one: MetricsComparison, chosen: int | None) -> dict[str,
     drawn = next((row for row in rows if row["is_chosen"]), None)
     return {
         "row": one,
+        "meaning": describe_scores(one.question),
         "result": result,
         "metrics": rows,
         "reasons": sorted(reasons),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from studies.models import Section
+from studies.models import Question, Section
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -20,6 +20,14 @@ class Scorer:
     # Whether an answer is about outputs of one prompt. Otherwise it is a stated chance about two systems, and metrics have no
     # output that they could be compared on.
     is_about_outputs = True
+
+    def is_scored(self, question: Question) -> bool:
+        """Return whether the answers to a question give scores or preferences."""
+        return (question.scale or {}).get("kind") != "text"
+
+    def describe_scores(self, section: Section, question: Question) -> str:
+        """Return a sentence that says what a score means, or '' where it is the answer as given."""
+        return ""
 
     def find_problem(self, section: Section, settings: Mapping[str, Any]) -> str:
         """Return why the section's answers cannot be used by a board, or ''."""

@@ -33,6 +33,17 @@ def scored_sections(template: Study) -> list[Section]:
     return [section for section in live if section.protocol in SCORERS]
 
 
+def scored_questions_of(section: Section) -> list[Question]:
+    """Return the questions of a section whose answers give scores or preferences."""
+    scorer = SCORERS[section.protocol]
+    return [question for question in section.questions.order_by("position") if scorer.is_scored(question)]
+
+
+def describe_scores(question: Question) -> str:
+    """Return a sentence that says what the scores of a question mean, or '' if they are the answers as given."""
+    return SCORERS[question.section.protocol].describe_scores(question.section, question)
+
+
 def board_kind(template: Study) -> str:
     """Return "scores" or "preferences"; the second for a Bradley-Terry board."""
     return SCORERS[scored_sections(template)[0].protocol].kind
@@ -47,7 +58,7 @@ def find_scoring_problem(template: Study) -> str:
     """Return why the answers of the template's sections give no scores, or ''."""
     sections = scored_sections(template)
     if not sections:
-        return "No live section gives scores. Add a rating, a relative scale against a reference, two choices, or SPA."
+        return "No live section gives scores. Add ratings, a relative scale against a reference, two choices, human or machine, error marks, or SPA."
     if len({SCORERS[section.protocol].kind for section in sections}) > 1:
         return "The template has sections with scores and sections with preferences. Keep one kind: they make different boards."
     if len({SCORERS[section.protocol].is_about_outputs for section in sections}) > 1:
@@ -56,7 +67,7 @@ def find_scoring_problem(template: Study) -> str:
         settings = REGISTRY[section.protocol].cleaned_settings(section)
         if problem := SCORERS[section.protocol].find_problem(section, settings):
             return problem
-        if not section.questions.exists():
+        if not scored_questions_of(section):
             return f"Section {section.position} has no question. Add one."
     return ""
 
@@ -65,7 +76,7 @@ def find_criteria(template: Study) -> list[Criterion]:
     """Return the columns of the board: the overall score first, then each question."""
     found: dict[str, Criterion] = {}
     for section in scored_sections(template):
-        questions = list(section.questions.exclude(scale__kind="text").order_by("position"))
+        questions = scored_questions_of(section)
         for question in questions:
             is_overall = OVERALL in _names(question) or (
                 not question.criterion and any(other.criterion for other in questions)
@@ -101,7 +112,7 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
     rows, parts = _kept_answers(study), []
     for section in scored_sections(study):
         shown = _systems_by_item(section)
-        for question in section.questions.exclude(scale__kind="text"):
+        for question in scored_questions_of(section):
             scored = _score_question(section, question, rows, shown)
             parts.append(scored.assign(criterion=criterion_key(question, criteria))[COLUMNS])
     frame = pd.concat(parts, ignore_index=True)

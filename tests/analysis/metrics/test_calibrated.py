@@ -13,39 +13,18 @@ from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import CalibratedResult
 from annotators.models import Response
-from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from studies.models import Job, Output
 from studies.models.guards import AppendOnlyViolation
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of
-from tests.boards.builders import choice_template, rating_template
+from tests.boards.builders import choice_template
 from tests.builders import user
 
+from .collected_studies import STRENGTHS, closed, collected, page_of
 from .scores import client_of, table
 
 pytestmark = pytest.mark.django_db
-STRENGTHS = {"human": 1.5, "llama-7b": -0.5, "other": 0.0}
-
-
-def collected(template=None, *, people=14):
-    study = template or rating_template(user("ada"), prompts=60, m=5, systems=tuple(STRENGTHS))
-    type(study).objects.filter(pk=study.pk).update(target_n=people)
-    study.refresh_from_db()
-    # Two domains: half of the prompts each.
-    study.prompts.filter(key__regex="[02468]$").update(domain="news")
-    study = lifecycle.launch(study, study.owner, [p.key for p in lifecycle.blocking_or_unacknowledged_problems(study)])
-    record_simulated_answers(study, people, STRENGTHS, random.Random(3), crowd=CrowdSettings())
-    study.assignments.update(origin="live")  # robots count as people here
-    return study
-
-
-def closed(template=None):
-    study = collected(template)
-    lifecycle.start_closing(study, by=None)
-    lifecycle.end_grace_period(study, by=None)
-    study.refresh_from_db()
-    return study
 
 
 def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
@@ -74,10 +53,6 @@ def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
 @pytest.fixture
 def study():
     return closed()
-
-
-def page_of(study, role="viewer"):
-    return client_of(study, role).get(reverse("study_calibrated", args=[study.code])).content.decode()
 
 
 def test_people_come_first_and_a_judge_who_knows_saves_answers(study):

@@ -15,6 +15,8 @@ from studies.services import lifecycle
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_marks, draft_study, launched
 
+from .mark_answers import frame_of
+
 pytestmark = pytest.mark.django_db
 
 TEXT = "One is here. Two is “there”! Three is 3.5 m long,\n\nfour, e.g. this one. 五在这里。六也在。"
@@ -25,28 +27,6 @@ def draft(*, settings=None, m=1, **columns) -> Study:
     add_marks(study, m=m, **(settings or {}))
     Output.objects.filter(system__study=study).update(text=TEXT)
     return study
-
-
-def frame_of(section, judged):
-    """``judged``: {(person, prompt, system): ([(category, weight, part), …], score)}."""
-    rows = []
-    for (person, prompt, system), (marks, score) in judged.items():
-        base = {
-            "assignment": person,
-            "annotator": f"a{person}",
-            "section": section.position,
-            "item": f"s1.{prompt}",
-            "prompt": f"p{prompt:03}",
-            "system": system,
-            "sample": 0,
-            "is_kept": True,
-            "is_kept_paper": person != 9,
-        }
-        for category, weight, part in marks or [("", 0, "")]:
-            rows.append(base | {"question": "errors", "choice": category, "value": weight / 100, "part": part})
-        rows.append(base | {"question": "score", "choice": "", "value": score / 100, "part": ""})
-    frame = pd.DataFrame(rows)
-    return frame
 
 
 def test_a_batch_that_is_left_out_leaves_nothing_in_what_its_person_said_elsewhere():
