@@ -11,9 +11,8 @@ from analysis.stats.quick_power import quick_assurance, quick_plan
 from .advice import percent
 from .inputs import PlanInputs
 
-# Draws over which the live power is averaged, and the fewest. One takes .1 to 4 ms; on a scale of many points it takes longer.
-DRAWS, FEWEST_DRAWS = 16, 4
-USUAL_POINTS = 7
+# Draws over which the live power is averaged. One takes .1 to 4 ms.
+DRAWS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +31,7 @@ def live_power(inputs: PlanInputs, draws: Sequence[Variation] = ()) -> LivePower
     if not draws:
         quick = quick_plan(size, target, inputs.variation)
         return LivePower(power=quick.power, half_width=quick.half_width)
-    most = max(FEWEST_DRAWS, DRAWS * USUAL_POINTS // max(size.points, USUAL_POINTS))
-    found = quick_assurance(size, target, spread_draws(size, draws, most))
+    found = quick_assurance(size, target, spread_draws(size, draws, DRAWS))
     return LivePower(power=found.power, half_width=found.half_width, power_low=found.low, power_high=found.high)
 
 

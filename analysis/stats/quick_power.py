@@ -23,6 +23,8 @@ ORDER_SD = 0.1
 # Points of a mark's score for one unit of the perceived difference.
 MARK_POINTS = 10.0
 _NORMAL = NormalDist()
+# Of a normal variable: from its mean and standard deviation.
+Moment = Callable[[float, float], float]
 # Nodes of a standard normal variable, and their weights.
 NODES = tuple(-5 + 0.25 * k for k in range(41))
 _RAW = tuple(math.exp(-node * node / 2) for node in NODES)
@@ -116,11 +118,11 @@ def components(size: StudySize, target: Target, variation: Variation) -> Compone
         return _stated_chances(size, shift, variation)
     first, second = answer_moments(size.protocol, size.points, variation)
     people, prompts = variation.sd_people, variation.sd_prompts
-    of_people = [_normal_mean(first, shift + people * node, prompts) for node in NODES]
-    of_prompts = [_normal_mean(first, shift + prompts * node, people) for node in NODES]
+    of_people = [first(shift + people * node, prompts) for node in NODES]
+    of_prompts = [first(shift + prompts * node, people) for node in NODES]
     mean = sum(weight * value for weight, value in zip(WEIGHTS, of_people, strict=True))
     both = math.hypot(people, prompts)
-    total = _normal_mean(second, shift, both) - mean**2
+    total = second(shift, both) - mean**2
     by_people, by_prompts = _variance(of_people, mean), _variance(of_prompts, mean)
     return Components(mean=mean, people=by_people, prompts=by_prompts, rest=max(1e-12, total - by_people - by_prompts))
 
@@ -286,14 +288,14 @@ def smallest_difference(size: StudySize, target: Target, variation: Variation) -
     return high
 
 
-def answer_moments(
-    protocol: str, points: int, variation: Variation
-) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """Return the means of an answer and of its square, as functions of the difference that a person perceives on average.
+def answer_moments(protocol: str, points: int, variation: Variation) -> tuple[Moment, Moment]:
+    """Return the means of an answer and of its square, as functions of the mean perceived difference and its standard deviation.
+
+    The standard deviation is that over people, over prompts or over both; the noise of an answer comes on top of it.
 
     >>> first, second = answer_moments("relative", 5, Variation())
-    >>> round(first(1.0), 2), round(second(0.0), 2)
-    (0.93, 1.02)
+    >>> round(first(1.0, 0.0), 2), round(second(0.0, 0.0), 2), round(first(1.0, 2.0), 2)
+    (0.93, 1.02, 0.62)
     """
     sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
     return _moments(KINDS[protocol], points, math.hypot(*sds))
@@ -333,30 +335,34 @@ def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Comp
 
 
 @lru_cache(maxsize=64)
-def _moments(kind: str, points: int, sd_quality: float) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """Return E[answer] and E[answer squared] as functions of shift + a + p."""
+def _moments(kind: str, points: int, sd_quality: float) -> tuple[Moment, Moment]:
+    """Return E[answer] and E[answer squared]. A normal probability of a normal variable is one of a wider distribution."""
     if kind == "preference":
-        return _NORMAL.cdf, _NORMAL.cdf
+
+        def preferred(s: float, sd: float) -> float:
+            return _NORMAL.cdf(s / math.hypot(1, sd))
+
+        return preferred, preferred
     if kind == "score":
-        return lambda s: MARK_POINTS * s, lambda s: MARK_POINTS**2 * (s * s + 1) + 25 / 12
+        return lambda s, sd: MARK_POINTS * s, lambda s, sd: MARK_POINTS**2 * (s * s + sd * sd + 1) + 25 / 12
     cuts = scale_cuts(points)
     if kind == "point":
         lowest = -(points - 1) / 2
 
-        def first(s: float) -> float:
-            return lowest + sum(_NORMAL.cdf(s - cut) for cut in cuts)
+        def first(s: float, sd: float) -> float:
+            wide = math.hypot(1, sd)
+            return lowest + sum(_NORMAL.cdf((s - cut) / wide) for cut in cuts)
 
-        def second(s: float) -> float:
-            above = [1.0, *(_NORMAL.cdf(s - cut) for cut in cuts), 0.0]
+        def second(s: float, sd: float) -> float:
+            wide = math.hypot(1, sd)
+            above = [1.0, *(_NORMAL.cdf((s - cut) / wide) for cut in cuts), 0.0]
             return sum((lowest + k) ** 2 * (above[k] - above[k + 1]) for k in range(points))
 
         return first, second
     return _rating_moments(cuts, sd_quality)
 
 
-def _rating_moments(
-    cuts: tuple[float, ...], sd_quality: float
-) -> tuple[Callable[[float], float], Callable[[float], float]]:
+def _rating_moments(cuts: tuple[float, ...], sd_quality: float) -> tuple[Moment, Moment]:
     """Return the moments of {1, .5, 0} for "x rated above y", from a table of 321 values."""
     step, end = 0.05, 8.0
 
@@ -375,7 +381,7 @@ def _rating_moments(
     # 1 for above and .25 for a tie.
     second_of_d = [(f - (1 - p) / 2) + (1 - p) / 4 for f, p in zip(first_of_d, apart, strict=True)]
 
-    def table(values: list[float]) -> Callable[[float], float]:
+    def table(values: list[float]) -> Moment:
         def at_d(d: float) -> float:
             place = min(max((d + 2 * end) / step, 0.0), len(values) - 1.001)
             k = int(place)
@@ -388,6 +394,6 @@ def _rating_moments(
             k = int(place)
             return smooth[k] + (place - k) * (smooth[k + 1] - smooth[k])
 
-        return at_s
+        return lambda s, sd: _normal_mean(at_s, s, sd)
 
     return table(first_of_d), table(second_of_d)

@@ -217,7 +217,7 @@ def _components_of_many(size: StudySize) -> Callable[[FloatArray, FloatArray, Fl
     nodes, weights = np.array(NODES), np.array(WEIGHTS)
     grid = np.arange(-_END, _END + _STEP / 2, _STEP)
     first, second = (
-        np.array([moment(x) for x in grid.tolist()])
+        np.array([moment(x, 0.0) for x in grid.tolist()])
         for moment in answer_moments(size.protocol, size.points, Variation())
     )
 
