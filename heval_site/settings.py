@@ -275,7 +275,7 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {"StudyStateEnum": "studies.models.Study.State"},
+    "ENUM_NAME_OVERRIDES": {"StudyStateEnum": "studies.models.Study.State", "JobStateEnum": "studies.models.Job.State"},
 }
 
 # Jobs are rows; the broker only wakes workers. Without a broker, `heval up` and `heval worker` check for waiting jobs
