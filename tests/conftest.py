@@ -108,7 +108,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix, d
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(django_db_setup) -> Path:
-    """A new site's database, as ``heval prepare`` makes it. Copy it; on PostgreSQL there is none."""
+    """A new site's database, as ``heval prepare`` makes it. Copy it; PostgreSQL needs no file."""
     assert VENDOR == "sqlite"
     return made_database.COPY
 

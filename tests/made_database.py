@@ -42,7 +42,7 @@ def fingerprint() -> str:
 
 
 def begin_with_a_copy() -> None:
-    """Let Django make this process's test database from the one that is kept, and make that first if there is none."""
+    """Let Django make this process's test database from the one that is kept, and make that first if it does not exist."""
     test = settings.DATABASES["default"]["TEST"]
     name = PREFIX + fingerprint()
     with _alone():

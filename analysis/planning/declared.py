@@ -22,7 +22,7 @@ class Declared(NamedTuple):
 
 
 def planned_between_conditions(study: Study, section: Section) -> str:
-    """Return what the comparison of conditions in a draft is planned as, or '' if its first primary comparison is none."""
+    """Return what the comparison of conditions in a draft is planned as, or '' if its first primary comparison is not between conditions."""
     first = study.contrasts.filter(role=Contrast.Role.PRIMARY).first()
     if first is None or not first.x_condition:
         return ""

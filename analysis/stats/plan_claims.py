@@ -48,7 +48,7 @@ class PlannedFamily(PlainRecord):
     Raises
     ------
     ValueError
-        If the method is none of `CORRECTIONS`.
+        If the method is not one of `CORRECTIONS`.
     """
 
     name: str
@@ -74,7 +74,7 @@ class QuickClaim(PlainRecord):
 
 
 def _validate_correction(method: str) -> None:
-    """Raise ValueError if the method is none of `CORRECTIONS`."""
+    """Raise ValueError if the method is not one of `CORRECTIONS`."""
     if method not in CORRECTIONS:
         raise ValueError(f"correction: {method!r} is not one of {', '.join(CORRECTIONS)}.")
 
@@ -109,7 +109,7 @@ class Comparisons(PlainRecord):
 
     @classmethod
     def from_dict(cls, data: Any) -> "Comparisons":
-        """Return the record of `as_dict`. Raise ValueError if it is none."""
+        """Return the record of `as_dict`. Raise ValueError if it is not such a record."""
         try:
             return cls(
                 method=data.get("method", "bonferroni"),
@@ -127,7 +127,7 @@ class Comparisons(PlainRecord):
     def claims_of(self, target: Target) -> tuple[tuple[PlannedClaim, ...], tuple[PlannedFamily, ...]]:
         """Return the claims with their families. Without declared ones, each of the target's tests is of two systems of its own.
 
-        One comparison, or more than 100, are none: nothing is to be corrected, or nobody simulates so many.
+        There are no claims for one comparison, where nothing is to be corrected, or for more than 100, which take too long.
 
         >>> claims, families = Comparisons(method="holm").claims_of(Target(tests=2))
         >>> [claim.name for claim in claims], families[0].method

@@ -268,7 +268,7 @@ def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation])
 
 
 def smallest_difference(size: StudySize, target: Target, variation: Variation) -> float | None:
-    """Return the smallest probability above the baseline that the design finds with the wanted power, or None if there is none.
+    """Return the smallest probability above the baseline that the design finds with the wanted power, or None if no difference is large enough.
 
     Examples
     --------

@@ -152,7 +152,7 @@ class SubmissionsView(BoardView):
         return submission_response(stored, status=201 if is_new else 200)
 
     def _post_images(self, request, sent: dict[str, Any], file: Any, filename: str) -> Response:
-        """Store a ZIP of images, or answer 202 with the check that a job runs. ``file``: it, in chunks; None if there is none."""
+        """Store a ZIP of images, or answer 202 with the check that a job runs. ``file``: it, in chunks, if it is the body."""
         serializer = shapes.SubmissionFieldsSerializer(data=sent)
         errors = [] if serializer.is_valid() else flatten_field_errors(serializer.errors)
         errors += [] if file is not None else _uploaded_file(request)[2]

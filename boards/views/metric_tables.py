@@ -37,7 +37,7 @@ def metrics_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     stored = newest_table(shown.snapshot)
     if stored is None:
         raise Http404("No metrics were computed for this snapshot.")
-    # An unknown metric is none, so that addresses with nonsense do not fill the memory of pages.
+    # An unknown metric counts as no choice, so that addresses with nonsense do not fill the memory of pages.
     known = {one["key"] for found in stored.result["tables"] for one in found["metrics"]}
     chosen = next((key for key in request.GET.getlist("metric") if key in known), "")
     return board_response(request, shown.board, _metrics_html(shown, stored, chosen), changed_at=shown.changed_at)

@@ -1,15 +1,12 @@
 """Simulated studies of a planned design through the import of a file and the report."""
 
-import csv
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tests.calibration.plans import CUTS, PlannedDesign, draw_study, stated_chances
-from tests.calibration.studies import X, Y
+from tests.calibration.studies import X, Y, import_and_report
 
 if TYPE_CHECKING:
     from studies.models import Study
@@ -109,22 +106,9 @@ def report_verdict(design: PlannedDesign, rng: np.random.Generator) -> str | Non
     """Import one simulated study, compute its report, leave nothing in the database, and return the verdict."""
     from django.db import transaction
 
-    from analysis.report.build import build_report
-    from annotators.imports import import_answers_and_close_draft
-    from studies.models import Study
-
     with transaction.atomic():
         study = drafted(design)
         rows = list(answer_rows(design, rng, study))
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "answers.csv"
-            with path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
-                writer.writeheader()
-                writer.writerows(rows)
-            imported = import_answers_and_close_draft(study, path, by=None)
-        if not imported.is_written:
-            raise ValueError("; ".join(map(str, list(imported.problems)[:5])))
-        report = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
+        report = import_and_report(study, rows)
         transaction.set_rollback(True)
     return report["conclusions"][0]["verdict"]

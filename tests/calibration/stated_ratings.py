@@ -28,9 +28,15 @@ def stated(rng: np.random.Generator, people: int, systems: int, sd_people: float
 def rate(first, second, chances, rng: np.random.Generator):
     n = len(chances)
     return davidson.paired_ratings(
-        np.tile(first, n), np.tile(second, n), chances.ravel(), np.repeat(np.arange(n), len(first)),
-        n_systems=int(first.max()) + 1, ties="half", rng=rng, resamples=499,
-    )  # fmt: skip
+        np.tile(first, n),
+        np.tile(second, n),
+        chances.ravel(),
+        np.repeat(np.arange(n), len(first)),
+        n_systems=int(first.max()) + 1,
+        ties="half",
+        rng=rng,
+        resamples=499,
+    )
 
 
 def true_strengths(design) -> np.ndarray:

@@ -201,6 +201,24 @@ def _mark_rows(rng: np.random.Generator, d: float, q: float) -> Iterator[dict[st
         yield {"question": "score", "system": system, "value": min(100, max(0, score))}
 
 
+def import_and_report(study: "Study", rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the report of a draft after the import of these answers from a file."""
+    from analysis.report.build import build_report
+    from annotators.imports import import_answers_and_close_draft
+    from studies.models import Study
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+            writer.writeheader()
+            writer.writerows(rows)
+        imported = import_answers_and_close_draft(study, path, by=None)
+    if not imported.is_written:
+        raise ValueError("; ".join(map(str, list(imported.problems)[:5])))
+    return build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
+
+
 def _spa_rows(rng: np.random.Generator, cell: StudyCell, study: "Study") -> Iterator[dict[str, Any]]:
     """Yield stated chances in both orders. The people of a batch read the same prompts, which move their answers together."""
     directed = study.sections.get(position=1).questions.select_related("x")
@@ -223,24 +241,11 @@ def simulate_study(cell: StudyCell, seed: int) -> StudyOutcome:
     """Import one simulated study, compute its report, and leave nothing in the database."""
     from django.db import transaction
 
-    from analysis.report.build import build_report
-    from annotators.imports import import_answers_and_close_draft
-    from studies.models import Study
-
     rng = np.random.default_rng([int(sha256(cell.name.encode()).hexdigest()[:8], 16), seed])
     with transaction.atomic():
         study = drafted(cell)
         rows = answer_rows(rng, cell, study)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "answers.csv"
-            with path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
-                writer.writeheader()
-                writer.writerows(rows)
-            imported = import_answers_and_close_draft(study, path, by=None)
-        if not imported.is_written:
-            raise ValueError("; ".join(map(str, list(imported.problems)[:5])))
-        report = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
+        report = import_and_report(study, rows)
         transaction.set_rollback(True)
     return outcome_of(report, true_difference(cell))
 

@@ -19,7 +19,7 @@ def module_of(path: Path) -> str:
 
 
 class Modules:
-    """Modules by their dotted names: what each defines at its top, and which dotted name stands behind each import."""
+    """Modules by their dotted names: what each defines at its top, and which dotted name each import means."""
 
     def __init__(self, trees: dict[str, ast.Module]) -> None:
         self.trees = trees

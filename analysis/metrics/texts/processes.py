@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
+from typing import IO, cast
 
 from .built_in import BUILT_IN
 from .chunks import ChunkScorer, ScoreFailed, TextsOfPrompt
@@ -110,14 +111,15 @@ class _ScoringProcess:
             encoding="utf-8",
             start_new_session=True,
         )
+        self.input, self.output = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
         return self
 
     def score(self, chunk: Sequence[TextsOfPrompt]) -> dict[str, list[float]]:
         sent = json.dumps([[prompt.references, prompt.texts] for prompt in chunk])
         try:
-            self.process.stdin.write(sent + "\n")  # type: ignore[union-attr]  # a pipe
-            self.process.stdin.flush()  # type: ignore[union-attr]  # a pipe
-            line = self.process.stdout.readline()  # type: ignore[union-attr]  # a pipe
+            self.input.write(sent + "\n")
+            self.input.flush()
+            line = self.output.readline()
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
@@ -130,6 +132,6 @@ class _ScoringProcess:
     def __exit__(self, *error: object) -> None:
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.input, self.output):
             with suppress(BrokenPipeError):
-                pipe.close()  # type: ignore[union-attr]  # a pipe
+                pipe.close()

@@ -75,6 +75,49 @@ class CrossedComponents(Record):
         return self.mean + np.sqrt(variance) * rng.standard_normal(count), people, prompts, rest
 
 
+def checked_pilot_answers(
+    values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt.ArrayLike
+) -> tuple[FloatArray, IntArray, int, IntArray, int]:
+    """Return the answers of a pilot, and the codes and numbers of its people and of its prompts.
+
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        The answers.
+    people, prompts : array_like, shape (n_rows,)
+        Labels of each row's person and prompt.
+
+    Returns
+    -------
+    tuple
+        The answers, each row's person as a number, how many people there are, and the same for prompts.
+
+    Raises
+    ------
+    ValueError
+        If an answer is missing, or there are too few or too many people or prompts.
+
+    Examples
+    --------
+    >>> answers, person, n_people, prompt, n_prompts = checked_pilot_answers([1, 2, 3], ["a", "b", "c"], ["p", "q", "r"])
+    >>> person.tolist(), n_people, n_prompts
+    ([0, 1, 2], 3, 3)
+    """
+    answers = vector(values, "values")
+    person, n_people = label_codes(people, "people", len(answers))
+    prompt, n_prompts = label_codes(prompts, "prompts", len(answers))
+    if np.isnan(answers).any():
+        raise ValueError(f"values: row {int(np.flatnonzero(np.isnan(answers))[0])} is missing. Leave it out.")
+    for number, name in ((n_people, "people"), (n_prompts, "prompts")):
+        if number < FEWEST:
+            raise ValueError(
+                f"{name}: a pilot with {number} {name} does not say how much {name} vary. Use at least {FEWEST}, better 10."
+            )
+        if number > MOST_CLUSTERS:
+            raise ValueError(f"{name}: {number} are more than {MOST_CLUSTERS}. Use a part of the answers.")
+    return answers, person, n_people, prompt, n_prompts
+
+
 def crossed_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt.ArrayLike) -> CrossedComponents:
     """Estimate the variance components of answers by people about prompts.
 
@@ -109,18 +152,7 @@ def crossed_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: np
     >>> round(found.people, 2), round(found.prompts, 2), round(found.rest, 2)
     (1.72, 1.28, 0.28)
     """
-    answers = vector(values, "values")
-    person, n_people = label_codes(people, "people", len(answers))
-    prompt, n_prompts = label_codes(prompts, "prompts", len(answers))
-    if np.isnan(answers).any():
-        raise ValueError(f"values: row {int(np.flatnonzero(np.isnan(answers))[0])} is missing. Leave it out.")
-    for number, name in ((n_people, "people"), (n_prompts, "prompts")):
-        if number < FEWEST:
-            raise ValueError(
-                f"{name}: a pilot with {number} {name} does not say how much {name} vary. Use at least {FEWEST}, better 10."
-            )
-        if number > MOST_CLUSTERS:
-            raise ValueError(f"{name}: {number} are more than {MOST_CLUSTERS}. Use a part of the answers.")
+    answers, person, n_people, prompt, n_prompts = checked_pilot_answers(values, people, prompts)
     if len(answers) == n_people:
         raise ValueError("people: each person gave one answer. Use a pilot in which each person answers about several.")
     if len(answers) == n_prompts:

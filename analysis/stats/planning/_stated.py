@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, label_codes, vector
-from analysis.stats.planning._crossed import FEWEST, MOST_CLUSTERS, Factor, variances_at
+from analysis.stats.arrays import FloatArray
+from analysis.stats.planning._crossed import FEWEST, Factor, checked_pilot_answers, variances_at
 from analysis.stats.quick_power import NODES, ORDER_SD, WEIGHTS
 from analysis.stats.results import Record
 
@@ -99,18 +99,7 @@ def stated_components(values: npt.ArrayLike, people: npt.ArrayLike, prompts: npt
     >>> round(found.people, 4), round(found.prompts, 4), found.df_people, found.df_prompts
     (0.0087, 0.0225, 4, 3)
     """
-    stated = vector(values, "values")
-    person, n_people = label_codes(people, "people", len(stated))
-    prompt, n_prompts = label_codes(prompts, "prompts", len(stated))
-    if np.isnan(stated).any():
-        raise ValueError(f"values: row {int(np.flatnonzero(np.isnan(stated))[0])} is missing. Leave it out.")
-    for number, name in ((n_people, "people"), (n_prompts, "prompts")):
-        if number < FEWEST:
-            raise ValueError(
-                f"{name}: a pilot with {number} {name} does not say how much {name} vary. Use at least {FEWEST}, better 10."
-            )
-        if number > MOST_CLUSTERS:
-            raise ValueError(f"{name}: {number} are more than {MOST_CLUSTERS}. Use a part of the answers.")
+    stated, person, n_people, prompt, n_prompts = checked_pilot_answers(values, people, prompts)
     answers = np.zeros(n_people)
     answers[person] = stated
     if not np.allclose(answers[person], stated, rtol=0, atol=1e-9):

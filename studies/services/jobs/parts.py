@@ -110,7 +110,7 @@ def _open_parts() -> QuerySet[JobPart]:
 
 
 def _hold_first(parts: QuerySet[JobPart], holder: str) -> HeldPart | None:
-    """Take the lease of the first part that is not done, or return None if there is none."""
+    """Take the lease of the first part that is not done, or return None if no part is open."""
     while part := parts.filter(is_done=False).select_related("job").order_by("job", "number").first():
         row = JobPart.objects.filter(pk=part.pk, holder=part.holder, attempts=part.attempts, is_done=False)
         if row.update(holder=holder, leased_until=lease_end(), attempts=F("attempts") + 1):

@@ -43,8 +43,11 @@ def test_a_zip_brings_prompts_with_their_images_and_a_repeated_one_changes_nothi
     body = first.json()
     assert (body["state"], body["is_written"], body["rows"], body["errors"]) == ("done", True, 1, [])
     assert {kind: count["new"] for kind, count in body["counts"].items()} == {
-        "systems": 1, "prompts": 1, "outputs": 1, "batches": 0,
-    }  # fmt: skip
+        "systems": 1,
+        "prompts": 1,
+        "outputs": 1,
+        "batches": 0,
+    }
     assert draft.prompts.get(key="q1").media.endswith(".webp")
     _, second = send(draft, zipped(IMAGES), **NEW)
     assert (second.status_code, second.json()["counts"]["prompts"]["same"]) == (200, 1)
@@ -93,9 +96,13 @@ def test_a_study_that_was_launched_takes_no_file(owner, settings, tmp_path, monk
 
 @pytest.mark.parametrize(
     ("options", "field"),
-    [({"replace": True}, "replace"), ({"is_dry_run": "yes"}, "is_dry_run"), ({"max_pairs": -1}, "max_pairs"),
-     ({"makes_pairs": True, "makes_batches": True}, "makes_pairs")],
-)  # fmt: skip
+    [
+        ({"replace": True}, "replace"),
+        ({"is_dry_run": "yes"}, "is_dry_run"),
+        ({"max_pairs": -1}, "max_pairs"),
+        ({"makes_pairs": True, "makes_batches": True}, "makes_pairs"),
+    ],
+)
 def test_a_wrong_setting_is_named(draft, options, field):
     _, refused = send(draft, TABLE, "stimuli.csv", **options)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, field)

@@ -12,9 +12,16 @@ from tests.builders import add_choice, draft_study, user
 pytestmark = pytest.mark.django_db
 
 PAPER = {
-    "share": "61.25", "items": "1500", "spread": "0.316", "lowest_capability": "0.8", "highest_capability": "1",
-    "rule": "hoeffding", "confidence": "99.9", "reading": "stays", "price": "0.02",
-}  # fmt: skip
+    "share": "61.25",
+    "items": "1500",
+    "spread": "0.316",
+    "lowest_capability": "0.8",
+    "highest_capability": "1",
+    "rule": "hoeffding",
+    "confidence": "99.9",
+    "reading": "stays",
+    "price": "0.02",
+}
 
 
 @pytest.fixture

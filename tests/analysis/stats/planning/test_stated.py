@@ -127,15 +127,21 @@ def changed(who, what, row, value):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((*changed(*batches(2, 8, 2), 0, 0.2),), "prompts: nearly all people read the same prompts. Use a pilot with at"),
-        ((*changed(*batches(9, 1, 2), 0, 0.2),), "people: too few people read the same prompts. Use a pilot with several"),
+        (
+            (*changed(*batches(2, 8, 2), 0, 0.2),),
+            "prompts: nearly all people read the same prompts. Use a pilot with at",
+        ),
+        (
+            (*changed(*batches(9, 1, 2), 0, 0.2),),
+            "people: too few people read the same prompts. Use a pilot with several",
+        ),
         ((*changed(*batches(4, 4, 2), 1, 0.5),), "values: row 0 has another chance than other rows of the person"),
         ((*changed(*batches(4, 4, 2), 3, np.nan),), "values: row 3 is missing. Leave it out"),
         (([0.5] * 32, *batches(4, 4, 2)), "values: people who read the same prompts state the same chances"),
         (([50.0] * 31 + [40.0], *batches(4, 8, 1)), "values: an answer is not between 0 and 1, the scale of spa"),
         (([0.1, 0.2], [0, 1], [0, 1]), "people: a pilot with 2 people does not say how much people vary"),
     ],
-)  # fmt: skip
+)
 def test_a_pilot_of_stated_chances_that_says_too_little_is_refused_with_advice(rows, message):
     with pytest.raises(ValueError, match=message):
         planning.estimate_pilot(*rows, protocol="spa", rng=np.random.default_rng(0))
