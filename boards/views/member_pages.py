@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analysis.metrics import computed
+from analysis.metrics.scoring.rows import is_about_outputs
 from boards import access
 from boards.access import BoardAction, get_board
 from boards.models import Board, BoardRound, BoardSample, Submission, Team
@@ -121,6 +122,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
         "teams": board.teams.annotate(n_submissions=Count("submissions")),
         "members": board.members.select_related("user").order_by("user__username"),
         "snapshot": newest_snapshots(board).first(),
+        "has_metrics": board.state != Board.State.DRAFT and is_about_outputs(board.template),
         "metrics": [
             {"metric": one, "is_chosen": one.name in chosen_metrics} for one in computed.available_metrics().values()
         ],

@@ -100,7 +100,7 @@ def test_a_chance_counts_as_a_win_and_a_loss_with_its_weights(board):
         assert one.interval.low == pytest.approx(other.interval.low, abs=1e-6)
 
 
-def test_each_round_asks_about_all_pairs_of_its_systems():
+def test_each_round_asks_about_all_pairs_of_its_systems(client):
     owner = user()
     template = builders.chance_template(owner, prompts=24, m=12)
     section = template.sections.get()
@@ -129,6 +129,9 @@ def test_each_round_asks_about_all_pairs_of_its_systems():
     assert [row["name"] for row in snapshots.display_rows(board.snapshots.get())][-1] == "weak"
     assert {row["scores"]["overall"]["annotators"] for row in result["rows"]} == {16}
     assert result["rows"][0]["scores"]["facts"]["labels"] == 4 * 16
+    client.force_login(owner)
+    page = client.get(f"/boards/{board.slug}/manage/").content.decode()
+    assert "Compute the results again" in page and "Compute metrics" not in page
 
 
 def test_what_stated_chances_cannot_have_is_refused():
