@@ -54,7 +54,11 @@ def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_block
                 effect=None,
                 sensitivity=(),
                 warnings=(),
-                settings={"contrast": contrast_of(overall), "symbol": conclusion.wording.symbol},
+                settings={
+                    "contrast": contrast_of(overall),
+                    "subject": overall.settings["subject"],
+                    "symbol": conclusion.wording.symbol,
+                },
                 detail={"all_versions": {"estimate": overall.estimate, "n": overall.n}},
             )
         )
@@ -77,7 +81,7 @@ def _table(estimates: Iterable["Estimate"]) -> Table:
     """Return each planned comparison from all versions and from only the newest version."""
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "what": estimate.settings["symbol"],
             "all": estimate.detail["all_versions"]["estimate"],
             "all_n": estimate.detail["all_versions"]["n"],

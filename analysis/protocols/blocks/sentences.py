@@ -3,7 +3,6 @@
 A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a difference.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from .cells import (
     interval_bounds,
     is_not_tested,
     is_sequential,
+    subject_note,
     verdict_direction_symbol,
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
@@ -35,16 +35,10 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
     concluding = {block.name for block in blocks if block.conclusions}
     conclusions = [
-        (block.name, conclusion)
-        for block in blocks
-        for conclusion in block.conclusions
-        if conclusion.superseded_by not in concluding
+        conclusion for block in blocks for conclusion in block.conclusions if conclusion.superseded_by not in concluding
     ]
-    sections = Counter(
-        name for name, _ in {(name, contrast_of(conclusion.estimate)["section"]) for name, conclusion in conclusions}
-    )
     sentences = []
-    for name, conclusion in sorted(conclusions, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+    for conclusion in sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"])):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claim, text = _claim_and_numbers(conclusion)
         outcome = (
@@ -56,7 +50,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             {
                 "contrast": conclusion.name,
                 "role": contrast["role"],
-                "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
+                "claim": claim,
                 "text": text + _expectation_sentence(conclusion, outcome) + population_mismatch_sentence(estimate),
                 "apa": _apa_line(conclusion),
                 "verdict": estimate.detail.get("verdict"),
@@ -83,10 +77,8 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
         return claim, f"{numbers} No test: {estimate.reason or f'{_shortage_text(estimate)} for a test'}."
     if not _has_verdict(estimate):
-        return (
-            f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.",
-            numbers + wording.closing_text,
-        )
+        x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+        return f"{x} and {y} were compared{about}; no verdict was formed.", numbers + wording.closing_text
     verdict = estimate.detail["verdict"]
     margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
     about = population_phrase(estimate, wording.item)
@@ -194,7 +186,8 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
         has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
-        sampled = "annotators and prompts" if has_prompts else "annotators"
+        second = "batches" if "n_batches" in estimate.detail else "prompts"
+        sampled = f"annotators and {second}" if has_prompts else "annotators"
         return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
@@ -281,6 +274,8 @@ def _apa_line(conclusion: Conclusion) -> str:
     sizes = _sample_size_text(conclusion.estimate)
     own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
     line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
+    if note := subject_note(conclusion.estimate):
+        line = f"{note}: {line}"
     line = f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
     return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else line
 
@@ -312,7 +307,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         *report.get("planned_and_reached", {}).get("sentences", ()),
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
-        f"{report['n']['kept_paper']} remain after all primary rules: the paper's numbers are about them.",
+        f"{report['n']['kept_paper']} remain after all primary rules: the numbers as published are about them.",
         *_missing_answers_lines(report["missing_answers"]),
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]

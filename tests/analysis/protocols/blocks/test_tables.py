@@ -92,11 +92,16 @@ def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populati
     assert population_note([*estimates, empty]) == note
 
 
-def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert verdict_direction_symbol(ESTIMATE, 0.5) == ">" and verdict_direction_symbol(ESTIMATE, 0.5, True) == ">"
-    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert verdict_direction_symbol(unclear, 0.5) == "?" and verdict_direction_symbol(unclear, 0.5, True) == "~"
-    assert verdict_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+def test_what_was_found_follows_from_the_verdict_or_the_level():
+    assert (
+        verdict_direction_symbol(ESTIMATE, 0.5) == ">"
+        and verdict_direction_symbol(ESTIMATE, 0.5, is_open_same=True) == ">"
+    )
+    # One star of the scheme 10/5/1 is no result at the level of the comparison.
+    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, pvalue_adjusted=0.08, stars="*"))
+    assert verdict_direction_symbol(unclear, 0.5) == "?"
+    assert verdict_direction_symbol(unclear, 0.5, is_open_same=True) == "~"
+    assert verdict_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, is_open_same=True) == "?"
     assert verdict_direction_symbol(None, 0.5) == ""
 
 
