@@ -90,7 +90,7 @@ def test_eight_letters_hide_two_painters_and_the_curve_is_found(played):
     block = next(one for one in result["blocks"] if one["name"] == "spa.exposures")
     assert [e["test"]["family_size"] for e in block["estimates"]][:3] == [3, 3, 3]
     slope, diminishing = block["estimates"][3:]
-    assert "per doubling of m" in slope["estimand"] and slope["n"] == 8
+    assert "per doubling of the number of examples" in slope["estimand"] and slope["n"] == 8
     assert diminishing["estimate"] == pytest.approx(last["estimate"] - (CHANCES[4] - CHANCES[2]), abs=0.04)
     # The last section asks about a criterion too, on which both are alike; the question without one is the overall one.
     rows = {row["about"]: row for row in tables["table1"]}

@@ -31,6 +31,7 @@ REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 class StoppingStatus:
     """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
     reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
+    ``name`` is the key of the comparison, ``label`` its name for readers.
     """
 
     name: str
@@ -44,6 +45,7 @@ class StoppingStatus:
     n_overrun: int = 0
     remaining: Mapping[str, Any] | None = None
     estimate: Any = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from analysis.data.context import AnalysisContext
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
-from .subjects import Subject, words_of_section
+from .subjects import Subject, join_words, words_of_section
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,6 +49,11 @@ class Comparison:
         """The name in tables and families, unique within a protocol."""
         about = f" on {self.criterion}" if self.criterion else ""
         return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
+
+    @property
+    def label(self) -> str:
+        """The name for readers: x > y, and what the comparison is about."""
+        return join_words(f"{self.subject.x or self.x} > {self.subject.y or self.y}", self.subject.note)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -319,7 +319,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         )
     for section in report["sections"]:
         lines.append(
-            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
+            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, {apa.format_count(section['m'], 'item')} each) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"

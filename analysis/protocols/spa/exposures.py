@@ -1,5 +1,6 @@
 """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -42,11 +43,11 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
         of_criterion = f" on {criterion}" if criterion else ""
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
-            _add_settings(_suffix_family(estimate, pair), **labels, m=m)
+            _add_settings(_in_words(_suffix_family(estimate, pair)), **labels, m=m)
             for estimate, m in zip(study.by_level, study.levels, strict=True)
         ]
         trends += [
-            _add_settings(replace(estimate, estimand=f"{pair}: {estimate.estimand}"), **labels)
+            _add_settings(_in_words(replace(estimate, estimand=f"{pair}: {estimate.estimand}")), **labels)
             for estimate in (study.slope, study.diminishing_returns)
             if estimate.status != "not_applicable"
         ]
@@ -81,6 +82,16 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
             note=f"Within the annotator. Below 0 after the first number of examples: the overconfidence of {layouts.PAPER}.",
         ),
     ]
+
+
+def _in_words(estimate: "Estimate") -> "Estimate":
+    """Return the estimate and its companions with estimands that say what m is."""
+    estimand = re.sub(r"\bafter m=(\d+)", lambda found: layouts.examples_in_words(int(found[1])), estimate.estimand)
+    return replace(
+        estimate,
+        estimand=re.sub(r"\bof m\b", "of the number of examples", estimand),
+        sensitivity=tuple(map(_in_words, estimate.sensitivity)),
+    )
 
 
 def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":

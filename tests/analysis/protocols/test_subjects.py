@@ -6,9 +6,7 @@ All comparisons of a design get the same numbers, so that only the words can dis
 import ast
 import re
 from collections import Counter
-from itertools import combinations
 
-import matplotlib
 import pytest
 
 from analysis.protocols import best_worst, marks, ranking, rating
@@ -30,11 +28,11 @@ from analysis.protocols.spa.pairs import _phrases as spa_phrases
 from analysis.protocols.spa_and_rating import build_overview
 from analysis.protocols.two_choice import layouts as choice_layouts
 from analysis.protocols.two_choice.preference import _phrases as choice_phrases
-from analysis.report import plots
 from analysis.report.report_tables import estimates_table
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 from studies.models import Arm, Contrast, Question, SectionArm, System
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
+from tests.analysis.protocols.drawn import overlaps_and_overflows
 from tests.builders import add_humanlike, add_section, draft_study, humanlike_draft
 from tests.conftest import ROOT
 from tests.golden_site.hashes import stored
@@ -283,24 +281,6 @@ def figures_of_designs():
         System.objects.filter(pk=system.pk).update(name=name)
     yield from layouts_of(blocks_of(study))[1]
     yield from layouts_of(blocks_of(study, value=-123456.0))[1]
-
-
-def overlaps_and_overflows(figure):
-    """Return the texts of a drawn figure that lie on each other, and those that leave it."""
-    with matplotlib.rc_context(plots.RC_PARAMS):
-        canvas = plots._drawn(figure)
-        renderer = canvas.canvas.get_renderer()
-        canvas.draw(renderer)
-        texts = [one for one in canvas.findobj(matplotlib.text.Text) if one.get_visible() and one.get_text()]
-        boxes = [(one.get_text(), one.get_window_extent(renderer)) for one in texts]
-    on_each_other = [
-        (first, second)
-        for (first, one), (second, other) in combinations(boxes, 2)
-        if min(one.x1, other.x1) - max(one.x0, other.x0) > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1
-    ]
-    width, height = canvas.bbox.width, canvas.bbox.height
-    outside = [text for text, one in boxes if one.x0 < 0 or one.y0 < 0 or one.x1 > width or one.y1 > height]
-    return len(boxes), on_each_other, outside
 
 
 def test_no_text_of_a_figure_lies_on_another():
