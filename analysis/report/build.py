@@ -42,6 +42,7 @@ from .test_question_tables import build_test_question_tables
 
 SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
+STILL_COLLECTING = "The study is still collecting."
 LIBRARIES = ("numpy", "scipy", "pandas")
 ProgressCallback = Callable[[int, int, str], Any]
 
@@ -189,7 +190,7 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
     if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
         reasons.append("The study was unblinded while it was collecting.")
     if study.state in Study.COLLECTING_STATES:
-        reasons.append("The study is still collecting.")
+        reasons.append(STILL_COLLECTING)
     if "imported" in parameters["origins"]:
         reasons.append("It includes imported answers, which were collected before the design was frozen.")
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:

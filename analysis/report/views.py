@@ -23,7 +23,7 @@ from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
 from studies.services import jobs
 
-from .build import NO_COMPARISON_PLANNED
+from .build import NO_COMPARISON_PLANNED, STILL_COLLECTING
 from .latex import render_latex_table
 from .parameters import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
 from .runs import request_analysis
@@ -198,6 +198,11 @@ def report_page(request, code, number) -> HttpResponse:
         study=study, withdrawn_at__gt=run.at, origin__in=stored["parameters"]["origins"]
     ).count()
     flow = stored["flow"]
+    was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
+    is_closed = study.state == Study.State.CLOSED
+    final = (
+        study.analyses.filter(at__gte=study.closed_at).only("number").order_by("-number").first() if is_closed else None
+    )
     unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
         unfinished_counts.append(f"{flow['unfinished']} not finished yet")
@@ -208,6 +213,9 @@ def report_page(request, code, number) -> HttpResponse:
         "run": run,
         "result": stored,
         "withdrawn_since": withdrawn,
+        "was_collecting": was_collecting,
+        "is_closed": is_closed,
+        "final": final,
         "first": [table for table in stored_tables if table["place"] == "first"],
         "sure": [table for table in stored_tables if table["place"] == "sure"],
         "more": [table for table in stored_tables if table["place"] == "more"],

@@ -9,6 +9,7 @@ from annotators.recruitment import channels
 from studies import protocols
 from studies.models import rules
 from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
+from studies.protocols.base.settings_fields import values_of_new_row
 
 from .markdown import as_sentence, build_page, inline_code, markdown_facts_list, markdown_table
 
@@ -48,15 +49,15 @@ def protocols_page() -> str:
 def _settings(form: type | None) -> list[str]:
     if form is None:
         return ["It has no settings."]
-    fields = form().fields
+    fields, defaults = form().fields, values_of_new_row(form)
     rows = [
-        (inline_code(name), _default_text(field), _field_description(name, field)) for name, field in fields.items()
+        (inline_code(name), _default_text(field, defaults[name]), _field_description(name, field))
+        for name, field in fields.items()
     ]
     return ["Settings:", markdown_table(("Setting", "Default", "Meaning"), rows)]
 
 
-def _default_text(field: Any) -> str:
-    value = field.initial
+def _default_text(field: Any, value: Any) -> str:
     if callable(value):
         return "generated"
     if value in (None, "", []):
