@@ -195,6 +195,9 @@ class Protocol:
         """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
 
+    # Whether each question about an item is about one of its outputs. If not, it is about all outputs of the item.
+    asks_about_single_outputs = False
+
     def page_fields(self, page: Page) -> dict[str, PageField]:
         """Return the form fields of a page, by slot."""
         raise NotImplementedError
