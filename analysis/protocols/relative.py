@@ -30,6 +30,7 @@ from .blocks.comparisons import (
     read_contrasts,
 )
 from .blocks.figures import Figure, build_figure, figure_row
+from .blocks.populations import SECOND_SAMPLE
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -262,10 +263,13 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     score, people = answers.scores_and_annotators
     if not len(score):
         return {}
+    prompts = answers.kept[SECOND_SAMPLE].to_numpy(object)
     estimates = {
-        "ties": clusters.clustered_mean(
+        "ties": clusters.mean_of_population(
             (score == 0).astype(float),
             people,
+            prompts,
+            population=answers.comparison.population,
             level=context.level,
             bounds=(0.0, 1.0),
             analysis="relative.ties",
@@ -273,7 +277,12 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
         ),
         "side": replace(
             ratings.rating_change_per_position(
-                score, answers.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
+                score,
+                answers.kept["side"].to_numpy(float),
+                people,
+                None if answers.comparison.population == "people" else prompts,
+                level=context.level,
+                analysis="relative.side",
             ),
             estimand="points toward whatever stood first",
         ),

@@ -21,6 +21,7 @@ from .blocks.cells import (
     verdict_text,
 )
 from .blocks.common_tables import reliability_table
+from .blocks.populations import heading
 from .blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 from .method_tables import method_comparison_tables
 
@@ -42,10 +43,11 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     rows = _comparison_rows(blocks)
     summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
     batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
-    about = comparisons_note(select_estimates(blocks, "spa.pairs") or select_estimates(blocks, "rating.superiority"))
-    return Overview(
-        [*_comparison_tables(rows, star_scheme, about), *method_comparison_tables(blocks), batches], summary
-    )
+    stated, rated = select_estimates(blocks, "spa.pairs"), select_estimates(blocks, "rating.superiority")
+    first, second = _comparison_tables(rows, star_scheme, comparisons_note(stated or rated))
+    first["title"] = heading(first["title"], stated)
+    second["title"] = heading(second["title"], [*stated, *rated])
+    return Overview([first, second, *method_comparison_tables(blocks), batches], summary)
 
 
 def score_unit_and_range_text(estimate: "Estimate | None") -> str:

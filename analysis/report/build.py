@@ -18,6 +18,7 @@ from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, sentences
+from analysis.protocols.blocks.populations import name_populations
 from analysis.protocols.blocks.tables import (
     Table,
     add_family_notes,
@@ -175,7 +176,8 @@ def _blocks(
         data.assignments, data.applied_rules, resamples=parameters["resamples"], rng=seeded_generator(seed, "arrival")
     ):
         blocks.append(arrived)
-    return blocks + coding_blocks(data.coding_samples, seed=seed, **options)
+    blocks += coding_blocks(data.coding_samples, seed=seed, **options)
+    return [name_populations(block) for block in blocks]
 
 
 def _hidden(study: Study, origins: list[str]) -> str:

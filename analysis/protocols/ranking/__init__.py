@@ -270,6 +270,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 rows["rank"].to_numpy(float),
                 rows["label"].map(letters).to_numpy(float),
                 rows["annotator"].to_numpy(object),
+                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
                 analysis="ranking.position_effect",

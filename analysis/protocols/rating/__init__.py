@@ -263,6 +263,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 rows["rating"].to_numpy(float),
                 rows["label"].map(label_ranks).to_numpy(float),
                 rows["annotator"].to_numpy(object),
+                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
             )
