@@ -24,6 +24,7 @@ from analysis.protocols.blocks.tables import (
     merge_nonempty_by_name_and_title,
     relabel_interval_columns,
 )
+from annotators.counting import simulated_words
 from studies.models import Study
 from studies.services.version import version
 
@@ -42,6 +43,7 @@ from .test_question_tables import build_test_question_tables
 
 SCHEMA = "heval.report/2"
 NO_COMPARISON_PLANNED = "No comparison was planned."
+STILL_COLLECTING = "The study is still collecting."
 LIBRARIES = ("numpy", "scipy", "pandas")
 ProgressCallback = Callable[[int, int, str], Any]
 
@@ -139,8 +141,13 @@ def build_report(
     result["tables"] = [
         relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
     ]
+    mark = simulated_words(validated["origins"])
     result["methods"] = sentences.methods_section_lines(result)
     result["figures"] = merge_nonempty_by_name_and_title(figure for block in blocks for figure in block.figures)
+    if mark:
+        # Tables and figures leave the page as files.
+        for one in (*result["tables"], *result["figures"]):
+            one["title"] = f"{one['title']} ({mark})"
     progress(4, 5, "Writing")
     return json_safe(result)
 
@@ -189,9 +196,9 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
     if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
         reasons.append("The study was unblinded while it was collecting.")
     if study.state in Study.COLLECTING_STATES:
-        reasons.append("The study is still collecting.")
+        reasons.append(STILL_COLLECTING)
     if "imported" in parameters["origins"]:
-        reasons.append("It includes imported answers, which were collected before the design was frozen.")
+        reasons.append(sentences.IMPORTED_EARLIER)
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
         nouns = {"robot": "robots", "test": "test runs"}
         reasons.append(f"It includes answers of {' and '.join(nouns[origin] for origin in others)}.")

@@ -23,6 +23,7 @@ from analysis.stats.prediction_powered import (
     prediction_powered_preferences,
 )
 from analysis.stats.results import Estimate
+from annotators.counting import is_simulated
 
 from .families import families_by_name
 from .options import CHOSEN, CalibrationOptions
@@ -103,6 +104,7 @@ def calibrated_result(
         "n_labelled": rows.n_labelled,
         "n_labels": len(rows.values),
         "n_people": len(set(rows.annotators.tolist())) if options.are_people_known else None,
+        "is_simulated": is_simulated(beside.study),
         "are_all_labelled": rows.n_labelled == len(rows.items),
         "n_domains": int(rows.items["domain"].fillna("").nunique()),
         "left_out": rows.left_out,

@@ -285,6 +285,10 @@ def _apa_line(conclusion: Conclusion) -> str:
     return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else line
 
 
+# Why tests of imported answers are not confirmatory.
+IMPORTED_EARLIER = "It includes imported answers, which were collected before the design was frozen."
+
+
 def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
     """Return a sentence about the missing answers of the annotators behind the recommended numbers, or nothing if none was planned."""
     if not missing["planned"]:
@@ -302,13 +306,27 @@ def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
     return [line]
 
 
+def _frozen_design_line(report: Mapping[str, Any]) -> str:
+    """Return when the design was frozen, with the facts that decide whether the tests are confirmatory."""
+    design, reasons = report["design"], report["confirmatory"]["reasons"]
+    if not design["versions"]:
+        return "The study was not launched, so its design is not frozen."
+    newest = design["versions"][-1]
+    frozen = f"Version {newest['version']} of the design was frozen"
+    if IMPORTED_EARLIER in reasons:
+        line = f"{frozen} after the imported answers had been collected (SHA-256 {newest['sha256']})."
+    elif earlier := sum(version["assignments"] for version in design["versions"][:-1]):
+        line = f"{frozen} after {earlier} assignments with earlier versions had been made (SHA-256 {newest['sha256']})."
+    else:
+        line = f"{frozen} before answers came (SHA-256 {newest['sha256']})."
+    return f"{line} {design['mismatch']}".rstrip()
+
+
 def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the methods section, using only facts of the report."""
-    flow, design = report["flow"], report["design"]
+    flow = report["flow"]
     lines = [
-        f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
-        if design["versions"]
-        else "The study was not launched, so its design is not frozen.",
+        _frozen_design_line(report),
         *report.get("planned_and_reached", {}).get("sentences", ()),
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "

@@ -20,6 +20,7 @@ from analysis.protocols.blocks.comparisons import (
     adjust_pvalues_and_add_verdicts_as_in_paper,
     read_contrasts,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
@@ -216,8 +217,9 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
+    population = table_population((*question_ratings.comparisons, *question_ratings.named), rows)
     means = tuple(
-        _system_mean(question_ratings, str(system), system_rows, level)
+        _system_mean(question_ratings, str(system), system_rows, population, level)
         for system, system_rows in rows.groupby("system", sort=True)
     )
     checks = []
@@ -270,11 +272,12 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ranked = ranks.rank_confidence_sets_from_rows(
         *(
             judged_rows[name].to_numpy(kind)
-            for name, kind in (("rating", float), ("annotator", object), ("system", object))
+            for name, kind in (("rating", float), ("annotator", object), ("system", object), (SECOND_SAMPLE, object))
         ),
+        # Every annotator has the same weight, as in the means.
+        weights=1 / judged_rows.groupby(["system", "annotator"])["rating"].transform("size").to_numpy(float),
+        population=population,
         level=level,
-        resamples=context.resamples,
-        rng=context.rng("ranks", *random_key),
     )
     return [
         Block(
@@ -298,18 +301,23 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ]
 
 
-def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFrame", level: float) -> "Estimate":
+def _system_mean(
+    question_ratings: QuestionRatings, system: str, rows: "DataFrame", population: str, level: float
+) -> "Estimate":
     from analysis.stats import ratings
 
     mean = ratings.expected_utility(
         rows["rating"].to_numpy(float),
         rows["annotator"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
         is_rescaled=False,
+        population=population,
+        bounds=question_ratings.ends,
         level=level,
         analysis="rating.mean",
     )
     settings = {
-        "level": level,
+        **mean.settings,
         "system": system,
         "section": question_ratings.section.position,
         "question": question_ratings.label,

@@ -112,13 +112,9 @@ def _stopping_outcome(estimate: "Estimate") -> str:
 def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
-    if (
-        comparison_labels.stopping_status is None
-        or comparison_labels.stopping_status.rule != "anytime"
-        or comparison_labels.stopping_status.estimate is None
-    ):
+    status = comparison_labels.anytime_status
+    if status is None:
         return fixed
-    status, estimate = comparison_labels.stopping_status, comparison_labels.stopping_status.estimate
     # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
     companion = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
@@ -127,13 +123,13 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
         else "budget_exhausted"
     )
     return replace(
-        estimate,
+        status.estimate,
         analysis="choice.preference.sequential",
         sensitivity=(companion,),
         # The units of the evidence are people, so the claim is about exactly these prompts.
-        settings={**estimate.settings, "population": "people"},
+        settings={**status.estimate.settings, "population": "people"},
         detail={
-            **estimate.detail,
+            **status.estimate.detail,
             "n_prompts": comparison_labels.shares["prompt"].nunique(),
             "outcome": outcome,
             "stopped_at": status.stopped_at,

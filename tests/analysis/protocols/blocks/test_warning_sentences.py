@@ -30,7 +30,7 @@ from analysis.report.report_tables import estimates_table
 from analysis.report.views import truncated_table_context
 from analysis.stats import equivalence
 from analysis.stats.multiplicity import Family
-from analysis.stats.ranks import rank_confidence_sets
+from analysis.stats.ranks import RankSets
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 from tests.golden_site import hashes
 
@@ -318,7 +318,8 @@ def test_warnings_about_ranks_are_sentences_below_their_table():
 )
 def test_each_table_with_ranks_has_their_warnings(make):
     undecidable = ResultWarning("undecidable_pairs", "warn", {"n": 2})
-    sets = rank_confidence_sets([1.0, 1.0], [[1.0, 1.0]] * 20, systems=("alpha", "beta"), warnings=(undecidable,))
+    common = {"low": None, "high": None, "clusters": (), "level": 0.95, "status": "zero_variance", "reason": "equal"}
+    sets = RankSets(systems=("alpha", "beta"), scores=(1.0, 1.0), ranks=(1, 1), warnings=(undecidable,), **common)
     assert [one["code"] for one in make(sets)["warnings"]] == ["undecidable_pairs"]
 
 
