@@ -12,6 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from analysis.protocols.blocks.apa import format_number
+from analysis.protocols.blocks.figures import interval_ends_as_text
 
 # Distinguishable without colour (shape and fill), and with any colour vision (Okabe and Ito's palette, darkened for contrast).
 STYLES = (
@@ -80,7 +81,7 @@ def _drawn(figure: Mapping[str, Any]):
     middles = dict(zip(labels, _middles(heights), strict=True))
     left = 2 * EDGE + max(_width(canvas, text) for text in labels.values())
     # The numbers are to the right of the axes. The margin fits the longest one.
-    right = 2 * EDGE + max(_width(canvas, _numbers(row, digits), fontsize=8) for row in rows)
+    right = 2 * EDGE + max(_width(canvas, _numbers(row, digits, figure["reference"]), fontsize=8) for row in rows)
     width = left + AXES_WIDTH + right
     title = _fitting_lines(canvas, figure["title"].split(" "), width - 2 * EDGE, " ", fontsize=11, fontweight="bold")
     legend = _legend_lines(canvas, names, width - 2 * EDGE)
@@ -119,7 +120,7 @@ def _drawn(figure: Mapping[str, Any]):
         axes.text(
             1.015,
             position,
-            _numbers(row, digits),
+            _numbers(row, digits, figure["reference"]),
             transform=axes.get_yaxis_transform(),
             va="center",
             ha="left",
@@ -215,11 +216,12 @@ def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
     return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
 
 
-def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
+def _numbers(row: Mapping[str, Any], digits: int, reference: float | None) -> str:
     # In figures that count people, a whole number is a count and needs no decimals.
     text = format_number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
-        text += f" [{format_number(row['low'], digits)}, {format_number(row['high'], digits)}]"
+        low, high = interval_ends_as_text(row["low"], row["high"], reference, digits)
+        text += f" [{low}, {high}]"
     return text
 
 
@@ -250,7 +252,8 @@ def _described(svg: str, figure: Mapping[str, Any]) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")
     rows = "; ".join(
-        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure))}" for row in figure["rows"][:MAX_ROWS]
+        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}"
+        for row in figure["rows"][:MAX_ROWS]
     )
     title, description = escape(figure["title"]), escape(f"{figure['description']} {rows}")
     return f'{head} role="img">\n <title>{title}</title>\n <desc>{description}</desc>{rest}'

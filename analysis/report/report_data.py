@@ -15,6 +15,7 @@ from analysis.data.rule_input import build_rule_input
 from analysis.exclusions.applied_rules import AppliedRule, apply_rules
 from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Study
@@ -137,7 +138,7 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
 def imported_answer_files(study: Study) -> list[dict[str, Any]]:
     """Return the files of imported answers, each with its hash and its number of assignments."""
     rows = (
-        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)
+        select(Use.ROWS, Assignment.objects.filter(study=study), [Assignment.Origin.IMPORTED])
         .order_by("source")
         .values_list("source__code", "source__arguments", "source__result", "source__created_at")
         .annotate(n=Count("pk"))

@@ -3,6 +3,7 @@
 A check stores how strong the evidence is, but not its direction. The direction is shown when the study is closed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,15 +80,27 @@ def sections_with_stopping_rule(study: Study) -> list[Any]:
 
 def compute_stopping_state(study: Study) -> StoppingState:
     """Return the current state of the study's stopping rules."""
-    claims = read_planned_labels_of_claimed_batches(study)
-    statuses: list[StoppingStatus] = []
-    for section in sections_with_stopping_rule(study):
-        statuses += ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
+    statuses = _stopping_statuses(study)
     submitted = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")
     is_full = bool(study.target_n and submitted.count() >= study.target_n)
     return StoppingState(tuple(statuses), is_full and not unsettled_items_of_top_up_sections(study).exists())
+
+
+def _stopping_statuses(study: Study, origins: Sequence[str] = ("live",)) -> list[StoppingStatus]:
+    claims = read_planned_labels_of_claimed_batches(study, origins)
+    return [
+        status
+        for section in sections_with_stopping_rule(study)
+        for status in ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
+    ]
+
+
+def robots_have_decided(study: Study) -> bool:
+    """Return whether the study's stopping rules would have decided if its robots were people. It changes nothing."""
+    statuses = _stopping_statuses(study, ("robot",)) if sections_with_stopping_rule(study) else []
+    return bool(statuses) and all(status.is_decided for status in statuses)
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:

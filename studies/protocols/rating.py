@@ -51,6 +51,7 @@ def one_system_sets(systems):
 @register
 class Rating(Protocol):
     slug = "rating"
+    asks_about_single_outputs = True
     comparable_answers = "points"
     label = "Rating of each output (Likert or continuous)"
     help = "Annotators rate each output separately."

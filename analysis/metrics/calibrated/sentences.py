@@ -39,7 +39,9 @@ def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> lis
     """Return what a reader must know first: people's labels, what judges add, and what the sample rules out."""
     if result["status"] != "ok":
         return [f"There is no combined number. {result['reason']}"]
-    people = f" of {result['n_people']:,} people" if result["n_people"] is not None else ""
+    # Results of before 2026-11-28 do not say whether robots gave the answers; their page says it.
+    who = "robots" if result.get("is_simulated") else "people"
+    people = f" of {result['n_people']:,} {who}" if result["n_people"] is not None else ""
     found = [
         f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
         f"{_named(result['used'])} scored all of them."

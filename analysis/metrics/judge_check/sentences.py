@@ -71,8 +71,9 @@ def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]
     if not test["agreement"]:
         return ["No person has judged an output of the test part yet."]
     agreement = test["agreement"]
+    who = "robots" if result["is_simulated"] else "people"
     said = [
-        f"{result['n_people']} people gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
+        f"{result['n_people']} {who} gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
         f"People say “{agreement['constant']}” most often. A judge that always said so would agree in "
         f"{interval_text(agreement['constant_agreement'])}.",
     ]

@@ -110,6 +110,18 @@ def _intervals_sentence(intervals: Mapping[str, Iterable[str]]) -> str:
     return f"Lines are {'; '.join(named)}." if named else ""
 
 
+def interval_ends_as_text(
+    low: float | None, high: float | None, reference: float | None, digits: int
+) -> tuple[str, str]:
+    """Return both ends of an interval with equally many decimals. None of them looks like the reference if it is another value.
+
+    >>> interval_ends_as_text(0.5003, 0.76, 0.5, 2), interval_ends_as_text(None, None, 0.5, 2)
+    (('0.5003', '0.7600'), ('–', '–'))
+    """
+    digits = apa.digits_to_distinguish([low, high], digits, () if reference is None else (reference,))
+    return apa.format_number(low, digits), apa.format_number(high, digits)
+
+
 def lead_figure(figures: Collection[Figure]) -> Figure | None:
     """Return the figure that the report shows open above its tables."""
     by_name = {figure["name"]: figure for figure in figures}

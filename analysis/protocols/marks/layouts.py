@@ -102,7 +102,7 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
         rows,
         "first",
         f"The smallest penalty comes first. The penalty of an output is the sum of the weights of its errors ({weights}). Means over "
-        "judged outputs, annotators as clusters.",
+        "judged outputs.",
     )
 
 

@@ -114,7 +114,11 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
             replace(
                 question_ratings,
                 utilities=compute_utilities(
-                    kept_rows, references, question_ratings.ends, where, question_ratings.title
+                    kept_rows,
+                    references,
+                    question_ratings.ends,
+                    (where, question_ratings.title),
+                    planned.utility,
                 ),
             )
         )

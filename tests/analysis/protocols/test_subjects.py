@@ -167,7 +167,7 @@ def blocks_of(study, value=0.64):
         make, null = phrases_of(name, compared)
         key = re.sub(r"_\d+$", "", name).partition(".")[2]
         estimates = tuple(estimate_of(one, key, null, value) for one in compared)
-        conclusions = build_planned_conclusions(estimates, make, null)
+        conclusions = build_planned_conclusions(estimates, make)
         blocks.append(Block(name, name, "recommended", estimates=estimates, conclusions=conclusions))
     return blocks
 
