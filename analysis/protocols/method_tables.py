@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from .blocks import Block, apa, select_estimates
 from .blocks.cells import are_from_several_sections, comparison_label, interval_bounds, pvalue_cell
+from .blocks.populations import population_of, population_words
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _methods_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
         "methods",
         "Every method",
         "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
-        "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
+        "population|Holds for|text; n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
         [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows],
         "more",
         "p is adjusted within its family for the first method of each kind, and unadjusted for the others.",
@@ -129,6 +130,7 @@ def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any
         "interval": interval_bounds(estimate),
         "level": apa.format_confidence_level(estimate),
         "p": pvalue_cell(estimate),
+        "population": "" if estimate.mode == "paper" else population_words(population_of(estimate)),
         "n": estimate.n,
         "unit": estimate.unit,
         "side": "" if value is None or value == null else (">" if value > null else "<"),

@@ -30,6 +30,7 @@ from .blocks.comparisons import (
     read_contrasts,
 )
 from .blocks.figures import Figure, build_figure, figure_row
+from .blocks.populations import SECOND_SAMPLE
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class RelativeAnalysis(ProtocolAnalysis):
                 estimates=scores,
                 figures=_figures(all_answers, scores),
                 conclusions=build_planned_conclusions(
-                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
+                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers})
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
                 note="Annotators and prompts are clusters. Assumes equal distances between points.",
@@ -209,7 +210,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
         half = half_ranges[contrast_of(estimate)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
-            below_claim=f"{y} was judged better than {x}{about}.",
+            below_claim=f"{x} was judged worse than {y}{about}.",
             same=f"{x} and {y} are indistinguishable{about}",
             open=f"It remains open whether {x} or {y} is judged better{about}.",
             before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",
@@ -262,10 +263,13 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     score, people = answers.scores_and_annotators
     if not len(score):
         return {}
+    prompts = answers.kept[SECOND_SAMPLE].to_numpy(object)
     estimates = {
-        "ties": clusters.clustered_mean(
+        "ties": clusters.mean_of_population(
             (score == 0).astype(float),
             people,
+            prompts,
+            population=answers.comparison.population,
             level=context.level,
             bounds=(0.0, 1.0),
             analysis="relative.ties",
@@ -273,7 +277,12 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
         ),
         "side": replace(
             ratings.rating_change_per_position(
-                score, answers.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
+                score,
+                answers.kept["side"].to_numpy(float),
+                people,
+                None if answers.comparison.population == "people" else prompts,
+                level=context.level,
+                analysis="relative.side",
             ),
             estimand="points toward whatever stood first",
         ),

@@ -84,14 +84,27 @@ def sections_with_stopping_rule(study: Study) -> list[Any]:
 
 def compute_stopping_state(study: Study, claims: PlannedLabels | None = None) -> StoppingState:
     """Return the current state of the study's stopping rules. ``claims`` None: they are read."""
-    claims = read_planned_labels_of_claimed_batches(study) if claims is None else claims
-    statuses: list[StoppingStatus] = []
-    for section in sections_with_stopping_rule(study):
-        statuses += ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
+    statuses = _stopping_statuses(study, read_planned_labels_of_claimed_batches(study) if claims is None else claims)
     live = select(Use.TARGET, Assignment.objects.filter(study=study), [Assignment.Origin.LIVE])
     submitted = live.exclude(batch__origin=Batch.Origin.TOP_UP)
     is_full = bool(study.target_n and submitted.count() >= study.target_n)
     return StoppingState(tuple(statuses), is_full and not unsettled_items_of_top_up_sections(study).exists())
+
+
+def _stopping_statuses(study: Study, claims: PlannedLabels) -> list[StoppingStatus]:
+    return [
+        status
+        for section in sections_with_stopping_rule(study)
+        for status in ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
+    ]
+
+
+def robots_have_decided(study: Study) -> bool:
+    """Return whether the study's stopping rules would have decided if its robots were people. It changes nothing."""
+    if not sections_with_stopping_rule(study):
+        return False
+    statuses = _stopping_statuses(study, read_planned_labels_of_claimed_batches(study, [Assignment.Origin.ROBOT]))
+    return bool(statuses) and all(status.is_decided for status in statuses)
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
 from studies.services import jobs
 
-from .build import NO_COMPARISON_PLANNED
+from .build import NO_COMPARISON_PLANNED, STILL_COLLECTING
 from .latex import render_latex_table
 from .parameters import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
 from .runs import request_analysis
@@ -193,10 +193,15 @@ def report_page(request, code, number) -> HttpResponse:
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn_figures = stored.get("figures", [])
+    drawn_figures = [figure_context(figure) for figure in stored.get("figures", [])]
     front = figures.lead_figure(drawn_figures)
     withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
     flow = stored["flow"]
+    was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
+    is_closed = study.state == Study.State.CLOSED
+    final = (
+        study.analyses.filter(at__gte=study.closed_at).only("number").order_by("-number").first() if is_closed else None
+    )
     unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
         unfinished_counts.append(f"{flow['unfinished']} not finished yet")
@@ -207,6 +212,9 @@ def report_page(request, code, number) -> HttpResponse:
         "run": run,
         "result": stored,
         "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
+        "was_collecting": was_collecting,
+        "is_closed": is_closed,
+        "final": final,
         "first": [table for table in stored_tables if table["place"] == "first"],
         "sure": [table for table in stored_tables if table["place"] == "sure"],
         "more": [table for table in stored_tables if table["place"] == "more"],
@@ -227,11 +235,11 @@ def report_page(request, code, number) -> HttpResponse:
 
 def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
     """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
-    columns = tables.nonempty_columns(stored_table)
+    columns, references = tables.nonempty_columns(stored_table), stored_table.get("references", ())
     rows = [
         [
             {
-                "text": tables.format_cell(row[column["key"]], column["kind"]).replace(" %", "\u00a0%"),
+                "text": tables.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
                 "is_number": column["kind"] not in TEXT_KINDS,
             }
             for column in columns
@@ -247,6 +255,16 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
         "is_cut": len(stored_table["rows"]) > SHOWN_ROWS,
         "warnings": _labelled_warnings(stored_table),
     }
+
+
+def figure_context(stored_figure: figures.Figure) -> dict[str, Any]:
+    """Return a figure for the page, with the ends of its intervals as text."""
+    reference = stored_figure["reference"]
+    rows = [
+        {**row, "ends": figures.interval_ends_as_text(row["low"], row["high"], reference, 3)}
+        for row in stored_figure["rows"]
+    ]
+    return {**stored_figure, "rows": rows}
 
 
 @login_required

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("annotators", "0010_appeals_may_be_about_failed_checks"),
-        ("studies", "0020_studies_know_which_answers_count"),
+        ("studies", "0021_studies_know_which_answers_count"),
     ]
 
     operations = [

@@ -12,7 +12,7 @@ from studies import signals
 from studies.design.checklist import check_design
 from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads
 from studies.models import Study
-from studies.protocols import Problem
+from studies.protocols import REGISTRY, Problem
 from studies.services import lifecycle
 
 # (step, its page). This module knows pages of other apps only by the names of their URLs.
@@ -87,10 +87,13 @@ def closing_status_text(study: Study) -> str:
         answering = progress.in_progress if progress else 0
     until_when = f"until {until:%d %B %Y at %H:%M} UTC"
     if not answering:
-        return (
-            f"No annotators are still answering. The study takes answers {until_when}, and then closes. "
-            "You need not do anything."
+        may_wait = any(
+            one.protocol in REGISTRY and REGISTRY[one.protocol].may_need_top_ups(one) for one in study.sections.all()
         )
+        closes = (
+            f"closes when no item waits for a third label, or waits {until_when}" if may_wait else "closes in a minute"
+        )
+        return f"No annotators are still answering. The study {closes}. You need not do anything."
     people = "1 annotator is" if answering == 1 else f"{answering} annotators are"
     return f"{people} still answering and may finish {until_when}. Then the study closes. You need not do anything."
 

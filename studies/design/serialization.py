@@ -194,9 +194,10 @@ def serialize_design(study: Study) -> dict[str, Any]:
                 key=lambda row: (row["position"], row["rule"]),
             ),
             "prompts": sorted(
-                [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
-                for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
-                    "key", "text", "source", "media", "domain", "language", "attributes"
+                # A prompt that is alone has no part for its group: designs that were frozen before there were groups keep their hash.
+                [key, _sha256(*texts, json.dumps(attributes, sort_keys=True), *([group] if group else []))]
+                for key, *texts, attributes, group in study.prompts.order_by().values_list(
+                    "key", "text", "source", "media", "domain", "language", "attributes", "group"
                 )
             ),
             "outputs": sorted(

@@ -3,6 +3,8 @@
 Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
 """
 
+from typing import ClassVar
+
 from django import forms
 from django.db.models import Count
 
@@ -30,6 +32,8 @@ LABELLING_STRATEGIES = {
 
 
 class TwoChoiceSettings(PairSettings):
+    # A missing key means the anytime-valid rule, as in all designs that were stored before. A rule costs power, so a new section has none.
+    values_of_new_rows: ClassVar = {"stopping": "none"}
     strategy = forms.ChoiceField(choices=list(LABELLING_STRATEGIES.items()), initial="one", label="labelling strategy")
     workers = forms.IntegerField(
         min_value=3,

@@ -189,6 +189,7 @@ def _criteria(check: JudgeCheck, measured: dict[str, Any]) -> list[dict[str, Any
                 "estimate": estimate["estimate"] if estimate else None,
                 "low": interval["low"] if interval else None,
                 "high": interval["high"] if interval else None,
+                "population": estimate["settings"]["population"] if estimate else None,
                 "is_met": interval["low"] > minimum if interval else None,
                 "reason": "" if interval else (estimate["reason"] if estimate else "no person judged an output"),
             }

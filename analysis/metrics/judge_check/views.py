@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from analysis.models import JudgeCheck
+from analysis.protocols.blocks.populations import heading_words
 from annotators.counting import SIMULATED, Use, is_simulated, select
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
@@ -109,6 +110,8 @@ def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, A
     ]
     shown["people"] = test["alternative"]["people"]
     shown["kappa"] = agreement["kappa"]
+    intervals = [one for _, one in rows if one["interval"]]
+    shown["holds_for"] = heading_words(one["settings"].get("population", "") for one in intervals)
     shown["probes"] = sentences.probe_sentences(test["probes"], found.result.judge.family if found.result else "")
     development = result["development"]
     if development["agreement"]:

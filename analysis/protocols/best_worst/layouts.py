@@ -117,7 +117,7 @@ def systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
         "best_worst_systems",
         f"Strength of each system ({title})",
         [figure_row(estimate, estimate.settings["system"], "strength") for estimate in strengths],
-        description="Lines are confidence intervals over annotators.",
+        description="Lines are confidence intervals.",
         axis="strength, log-odds",
         reference=0.0,
     )

@@ -58,7 +58,7 @@ def planned_and_reference_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_planned_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
+            conclusions=build_planned_conclusions(estimates, _phrases),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in estimates_by_estimand.items()
@@ -135,7 +135,7 @@ def _everybody_of_cell(judgements: Judgements, *, cell: Cell) -> "tuple[DataFram
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
-    from analysis.stats import clusters, detection, groups
+    from analysis.stats import detection, groups
 
     level = context.level
     is_chance = comparison.y == CHANCE
@@ -143,10 +143,9 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     says, truth, correct, annotators, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
     if is_chance:
         if estimand == "accuracy":
-            accuracy = detection.clustered_accuracy(
+            return detection.clustered_accuracy(
                 correct, annotators, text, level=level, analysis="humanlike.planned_accuracy"
             )
-            return replace(accuracy, settings={**accuracy.settings, "population": clusters.PEOPLE_AND_PROMPTS})
         make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(

@@ -19,6 +19,7 @@ from analysis.protocols.blocks.comparisons import (
     read_contrasts,
     samples_if_unpaired,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
@@ -72,7 +73,7 @@ class MarksAnalysis(ProtocolAnalysis):
                     f"Compared by {layouts.ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
+                    conclusions=build_planned_conclusions(estimates, _phrases),
                     tables=[layouts.pairs_table(estimates, estimand, several)],
                     figures=[layouts.differences_figure(estimates, estimand, several)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
@@ -151,18 +152,18 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
             above_claim=f"{x} was scored higher than {y}.",
-            below_claim=f"{y} was scored higher than {x}.",
+            below_claim=f"{x} was scored lower than {y}.",
             same=f"{x} and {y} were scored alike",
             open=f"It remains open whether {x} or {y} is scored higher.",
-            before="The mean difference of scores is",
+            before=f"The mean score of {x} less that of {y} is",
             symbol="Δscore",
         )
     return ConclusionPhrases(
         above_claim=f"{x} has fewer or milder errors than {y}.",
-        below_claim=f"{y} has fewer or milder errors than {x}.",
+        below_claim=f"{x} has more or graver errors than {y}.",
         same=f"{x} and {y} have equally many and grave errors",
         open=f"It remains open whether {x} or {y} has fewer or milder errors.",
-        before="The mean difference of penalties is",
+        before=f"The mean advantage of {x} over {y} in penalties is",
         symbol="Δpenalty",
     )
 
@@ -171,10 +172,12 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    systems = _system_means(judged_outputs, rows, context.level)
+    compared = [one for estimand in (SCORE, PENALTY) for one in _comparisons(judged_outputs, estimand)]
+    population = table_population(compared, rows)
+    systems = _system_means(judged_outputs, rows, population, context.level)
     # Planted references appear only in the table of systems, which shows whether people find the planted errors.
     evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
-    kinds = _error_rates(judged_outputs, evaluated, context.level)
+    kinds = _error_rates(judged_outputs, evaluated, population, context.level)
     checks = _agreement_checks(judged_outputs, evaluated, context)
     paper = _campaign_estimates(judged_outputs)
     return [
@@ -185,7 +188,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             estimates=systems,
             tables=[layouts.systems_table(systems, judged_outputs)],
             figures=[layouts.evaluated_systems_penalties_figure(systems, judged_outputs)],
-            note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks.",
+            note="Means over judged outputs. The penalty sums the weights of the marks.",
         ),
         Block(
             "marks.kinds",
@@ -214,7 +217,9 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     ]
 
 
-def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+def _system_means(
+    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
+) -> tuple["Estimate", ...]:
     """Return score, penalty and the share of outputs without an error, for each system."""
     measures = [
         ("score", "mean score", judged_outputs.score_range),
@@ -222,9 +227,10 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
         ("clean", "share of outputs without an error", (0.0, 1.0)),
     ]
     return tuple(
-        _clustered_mean(
+        _mean(
             system_rows[measure],
             system_rows,
+            population,
             level,
             f"marks.system.{measure}",
             estimand,
@@ -237,13 +243,16 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
     )
 
 
-def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+def _error_rates(
+    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
+) -> tuple["Estimate", ...]:
     measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
     measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
     return tuple(
-        _clustered_mean(
+        _mean(
             system_rows[column],
             system_rows,
+            population,
             level,
             f"marks.{sort}",
             f"errors per output: {label}",
@@ -257,12 +266,14 @@ def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float)
     )
 
 
-def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings) -> "Estimate":
+def _mean(values, rows, population, level, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
-    estimate = clusters.clustered_mean(
+    estimate = clusters.mean_of_population(
         values.to_numpy(float),
         rows["annotator"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
+        population=population,
         level=level,
         bounds=bounds,
         analysis=analysis,

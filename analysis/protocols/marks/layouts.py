@@ -107,7 +107,7 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
         rows,
         "first",
         f"The smallest penalty comes first. The penalty of an output is the sum of the weights of its errors ({weights}). Means over "
-        "judged outputs, annotators as clusters.",
+        "judged outputs.",
     )
 
 
@@ -127,7 +127,7 @@ def evaluated_systems_penalties_figure(estimates: Sequence["Estimate"], judged_o
         "marks_penalties",
         f"Mean penalty of each system ({judged_outputs.title})",
         rows,
-        description="Lower is better. Lines are confidence intervals over annotators.",
+        description="Lower is better. Lines are confidence intervals.",
         axis="penalty per output",
     )
 

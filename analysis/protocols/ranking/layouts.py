@@ -64,7 +64,7 @@ def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
         "ranking_pairs",
         "Share of rankings with x above y",
         rows,
-        description="Above 50 %, the first system of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.",
+        description="Above 50 %, the first system of a pair ranks higher; the same place counts half. Lines are confidence intervals.",
         axis="P(x above y)",
         reference=0.5,
         limits=[0, 1],
@@ -117,7 +117,7 @@ def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
         "ranking_means",
         f"Mean rank of each system ({title})",
         rows,
-        description="Lines are confidence intervals over annotators.",
+        description="Lines are confidence intervals.",
         axis="mean rank, 1 the best",
     )
 

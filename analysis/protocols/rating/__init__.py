@@ -20,6 +20,7 @@ from analysis.protocols.blocks.comparisons import (
     adjust_pvalues_and_add_verdicts_as_in_paper,
     read_contrasts,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
@@ -146,7 +147,6 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
                 _superiority_phrases,
-                0.5,
                 include_estimand_in_name=False,
                 superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
@@ -163,7 +163,6 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
                 _difference_phrases,
-                0.0,
             ),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
@@ -186,7 +185,7 @@ def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
     return ConclusionPhrases(
         above_claim=f"{x} was rated higher than {y}{about}.",
-        below_claim=f"{y} was rated higher than {x}{about}.",
+        below_claim=f"{x} was rated lower than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is rated higher{about}.",
         before=f"The chance that {before}",
@@ -216,8 +215,9 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
+    population = table_population((*question_ratings.comparisons, *question_ratings.named), rows)
     means = tuple(
-        _system_mean(question_ratings, str(system), system_rows, level)
+        _system_mean(question_ratings, str(system), system_rows, population, level)
         for system, system_rows in rows.groupby("system", sort=True)
     )
     checks = []
@@ -263,6 +263,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 rows["rating"].to_numpy(float),
                 rows["label"].map(label_ranks).to_numpy(float),
                 rows["annotator"].to_numpy(object),
+                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
             )
@@ -270,11 +271,12 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ranked = ranks.rank_confidence_sets_from_rows(
         *(
             judged_rows[name].to_numpy(kind)
-            for name, kind in (("rating", float), ("annotator", object), ("system", object))
+            for name, kind in (("rating", float), ("annotator", object), ("system", object), (SECOND_SAMPLE, object))
         ),
+        # Every annotator has the same weight, as in the means.
+        weights=1 / judged_rows.groupby(["system", "annotator"])["rating"].transform("size").to_numpy(float),
+        population=population,
         level=level,
-        resamples=context.resamples,
-        rng=context.rng("ranks", *random_key),
     )
     return [
         Block(
@@ -298,18 +300,23 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ]
 
 
-def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFrame", level: float) -> "Estimate":
+def _system_mean(
+    question_ratings: QuestionRatings, system: str, rows: "DataFrame", population: str, level: float
+) -> "Estimate":
     from analysis.stats import ratings
 
     mean = ratings.expected_utility(
         rows["rating"].to_numpy(float),
         rows["annotator"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
         is_rescaled=False,
+        population=population,
+        bounds=question_ratings.ends,
         level=level,
         analysis="rating.mean",
     )
     settings = {
-        "level": level,
+        **mean.settings,
         "system": system,
         "section": question_ratings.section.position,
         "question": question_ratings.label,

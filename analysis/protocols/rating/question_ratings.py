@@ -110,7 +110,10 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
         )
         where = f"section {section.position}, {question_ratings.label}"
         ratings.append(
-            replace(question_ratings, utilities=compute_utilities(kept_rows, references, question_ratings.ends, where))
+            replace(
+                question_ratings,
+                utilities=compute_utilities(kept_rows, references, question_ratings.ends, where, planned.utility),
+            )
         )
     return ratings
 

@@ -10,6 +10,7 @@ from analysis.protocols.blocks.common_tables import ranking_tables, reliability_
 
 from . import layouts
 from .answers import SectionAnswers
+from .prompt_groups import read_prompt_groups
 
 
 def coherence_ranking_and_reliability_blocks(
@@ -20,6 +21,7 @@ def coherence_ranking_and_reliability_blocks(
 
     from analysis.stats import agreement, coherence, spa
     from analysis.stats.bradley_terry import fractional_bradley_terry
+    from analysis.stats.clusters import TOO_FEW_ITEMS, without_interval_if_too_few
     from analysis.stats.results import json_safe
 
     comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
@@ -63,11 +65,20 @@ def coherence_ranking_and_reliability_blocks(
         np.concatenate(chances),
         np.concatenate(people),
     )
-    fit = fractional_bradley_terry(*data, n_systems=len(systems), level=context.level)
-    framed = fractional_bradley_terry(*data, n_systems=len(systems), framing=True, level=context.level)
+    groups, _ = read_prompt_groups(kept_answers)
+    declared = {compared.population for compared in comparisons if compared.is_planned}
+    if "people" in declared:
+        groups = None
+    options: dict[str, Any] = {"n_systems": len(systems), "level": context.level}
+    second = None if groups is None else groups[data[3]]
+    fit = fractional_bradley_terry(*data, second, **options)
+    framed = fractional_bradley_terry(*data, second, framing=True, **options)
+    # Groups of unknown prompts are no sample.
+    n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
+    framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")
     strengths = [
         replace(
-            strength,
+            without_interval_if_too_few(strength, n_groups, "sets of prompts"),
             estimand=f"log-odds of {systems[n]} against {systems[0]}",
             detail={**strength.detail, "system": systems[n]},
         )
@@ -89,9 +100,9 @@ def coherence_ranking_and_reliability_blocks(
             "spa.ranking",
             f"Ranking of the systems, fractional Bradley-Terry ({title})",
             "recommended",
-            estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])),
+            estimates=(*strengths, *([framing] if framing is not None else [])),
             other_results=verdict,
-            tables=ranking_tables(strengths, verdict, title, note, framed.framing),
+            tables=ranking_tables(strengths, verdict, title, note, framing),
             note=note,
         )
     )

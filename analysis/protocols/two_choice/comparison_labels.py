@@ -44,6 +44,12 @@ class ComparisonLabels:
         return f"section {self.section.position}, {self.comparison.x} and {self.comparison.y}{criterion}"
 
     @property
+    def anytime_status(self) -> StoppingStatus | None:
+        """Return the status of the anytime-valid rule if its estimate is the headline, which is then about people only."""
+        status = self.stopping_status
+        return status if status is not None and status.rule == "anytime" and status.estimate is not None else None
+
+    @property
     def shares(self) -> "DataFrame":
         """Return the labels that count for shares: all except third labels."""
         return self.kept[~self.kept["is_third"].to_numpy(bool)]

@@ -149,7 +149,16 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
             )
             replays[mode].append(
                 comparison_labels.comparison.tag_estimate(
-                    replace(summary, settings={**summary.settings, "system": strategy_label}), PREFERENCE
+                    replace(
+                        summary,
+                        settings={
+                            **summary.settings,
+                            "system": strategy_label,
+                            # Paper blocks stay as they are.
+                            **({} if mode == "paper" else {"population": "replays, for exactly these answers"}),
+                        },
+                    ),
+                    PREFERENCE,
                 )
             )
     note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."

@@ -43,7 +43,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -70,7 +70,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
-        below_claim=f"{y} was chosen over {x}{about}.",
+        below_claim=f"{x} was chosen less often than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is chosen more often{about}.",
         before=f"Annotators chose {x} over {y} in",
@@ -112,13 +112,9 @@ def _stopping_outcome(estimate: "Estimate") -> str:
 def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
-    if (
-        comparison_labels.stopping_status is None
-        or comparison_labels.stopping_status.rule != "anytime"
-        or comparison_labels.stopping_status.estimate is None
-    ):
+    status = comparison_labels.anytime_status
+    if status is None:
         return fixed
-    status, estimate = comparison_labels.stopping_status, comparison_labels.stopping_status.estimate
     # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
     companion = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
@@ -127,13 +123,13 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
         else "budget_exhausted"
     )
     return replace(
-        estimate,
+        status.estimate,
         analysis="choice.preference.sequential",
         sensitivity=(companion,),
         # The units of the evidence are people, so the claim is about exactly these prompts.
-        settings={**estimate.settings, "population": "people"},
+        settings={**status.estimate.settings, "population": "people"},
         detail={
-            **estimate.detail,
+            **status.estimate.detail,
             "n_prompts": comparison_labels.shares["prompt"].nunique(),
             "outcome": outcome,
             "stopped_at": status.stopped_at,

@@ -70,7 +70,13 @@ def audit_scores(
     probes = []
     if positions is not None:
         effect = ratings.rating_change_per_position(
-            100 * array, positions, annotators, systems=systems, analysis="board_audit.position", unit=unit
+            100 * array,
+            positions,
+            annotators,
+            items if items_sampled else None,
+            systems=systems,
+            analysis="board_audit.position",
+            unit=unit,
         )
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)

@@ -24,6 +24,9 @@ def serialize_bundle(study: Study) -> dict[str, Any]:
     for name in ("retired", "drawing_version", "counting_version", "size_plan", "test_questions"):
         design.pop(name, None)
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
+    for prompt in prompts:
+        if not prompt["group"]:  # as in bundles that were written before there were groups
+            del prompt["group"]
     rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
     outputs = [
         {"system": output.system.name, "prompt": output.prompt.key, **_columns(output, OUTPUT_FIELDS)}

@@ -13,6 +13,7 @@ from .practice import ExpectedAnswer, parse_practice_answers
 from .problems import Problem
 from .robots import Robot
 from .scales import parse_scale
+from .settings_fields import values_of_new_row
 
 if TYPE_CHECKING:
     from django import forms
@@ -91,11 +92,15 @@ class Protocol:
         return f"protocols/{self.slug}.html"
 
     def raw_settings(self, section) -> dict[str, Any]:
-        """Return a section's settings as data for its form: stored values, or initial values where none is stored."""
+        """Return a section's settings as data for its form: stored values, or what a missing key means (the field's ``initial``)."""
         if self.settings_form is None:
             return {}
         fields = self.settings_form.base_fields
         return {name: section.settings.get(name, field.initial) for name, field in fields.items()}
+
+    def settings_of_new_section(self) -> dict[str, Any]:
+        """Return what a new section stores, see ``values_of_new_row``."""
+        return values_of_new_row(self.settings_form)
 
     def cleaned_settings(self, section) -> dict[str, Any]:
         """Return a section's cleaned settings. A missing or unreadable setting has its initial value (the checklist reports it)."""

@@ -346,7 +346,7 @@ LINES = {
         ("1 annotator is still answering and may finish until", "You need not do anything", stands(closing(1))),
         ("2 annotators are still answering and may finish until", "You need not do anything", stands(closing(2))),
         (
-            "No annotators are still answering. The study takes answers until",
+            "No annotators are still answering. The study closes in a minute",
             "You need not do anything",
             stands(closing()),
         ),

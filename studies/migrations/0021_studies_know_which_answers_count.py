@@ -14,7 +14,7 @@ def count_in_drafts_in_the_new_way(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("studies", "0019_answers_of_studies_as_pilots"),
+        ("studies", "0020_prompts_may_belong_to_a_group"),
     ]
 
     operations = [
