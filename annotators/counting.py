@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 
 from .models import Assignment, Response
 
@@ -36,6 +36,8 @@ class Use(Enum):
     ROWS = ~_WITHDRAWN
     # Numbers about systems and people: reports, metrics, judges, boards, pilots, coding, screening.
     RESULTS = ~_WITHDRAWN & _SUBMITTED
+    # The same with the work of people who withdrew.
+    SUBMITTED = _SUBMITTED
     # How far a study is: late work came after its place was given to somebody else.
     PROGRESS = ~_WITHDRAWN & _SUBMITTED & Q(is_late=False)
     # Submitted work that holds a place, and of it the places of the target that are filled: a replaced annotator fills none.
@@ -57,8 +59,13 @@ def select(
     ``origins`` None: all origins.
     """
     prefix = path and f"{path}__" if rows.model is not Response else "assignment__"
-    found = rows.filter(_with_prefix(use.value, prefix))
-    return found if origins is None else found.filter(**{f"{prefix}origin__in": list(origins)})
+    of_origins = Q() if origins is None else Q(origin__in=list(origins))
+    return rows.filter(_with_prefix(use.value & of_origins, prefix))
+
+
+def arrived_before(moment: str) -> Q:
+    """Return the condition of answers that arrived before this moment of their assignment, if it has come."""
+    return Q(**{f"assignment__{moment}": None}) | Q(received_at__lte=F(f"assignment__{moment}"))
 
 
 def counted_origins(study) -> list[str]:

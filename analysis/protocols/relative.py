@@ -91,7 +91,7 @@ class RelativeAnalysis(ProtocolAnalysis):
                 estimates=scores,
                 figures=_figures(all_answers, scores),
                 conclusions=build_planned_conclusions(
-                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
+                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers})
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
                 note="Annotators and prompts are clusters. Assumes equal distances between points.",
@@ -210,7 +210,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
         half = half_ranges[contrast_of(estimate)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
-            below_claim=f"{y} was judged better than {x}{about}.",
+            below_claim=f"{x} was judged worse than {y}{about}.",
             same=f"{x} and {y} are indistinguishable{about}",
             open=f"It remains open whether {x} or {y} is judged better{about}.",
             before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",

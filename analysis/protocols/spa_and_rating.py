@@ -13,6 +13,7 @@ from .blocks.cells import (
     comparison_label,
     comparisons_note,
     contrast_of,
+    direction_symbol_as_in_paper,
     expectation_outcome,
     is_not_tested,
     reported_pvalue,
@@ -98,7 +99,7 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    direction = verdict_direction_symbol(stated, 0.5)
+    direction = verdict_direction_symbol(stated)
     reasons = {estimate.reason for estimate in (stated, superiority) if estimate and estimate.reason}
     return {
         "x": contrast["x"],
@@ -109,21 +110,21 @@ def _comparison_row(
         "found": "not tested"
         if stated and is_not_tested(stated)
         else verdict_text(stated)
-        if stated and claim_of(stated)
+        if stated and claim_of(stated).limit is not None
         else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
         **estimate_interval_and_pvalue_cells("p_xy", stated),
         "n": stated.n if stated else None,
         **estimate_interval_and_pvalue_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": expectation_outcome(expected, verdict_direction_symbol(stated_paper, 0.5, True)),
+        "paper_recovered": expectation_outcome(expected, direction_symbol_as_in_paper(stated_paper, 0.5)),
         **estimate_interval_and_pvalue_cells("delta", delta),
         "scored": score_unit_and_range_text(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": expectation_outcome(expected, verdict_direction_symbol(delta, 0.0, True)),
+        "delta_recovered": expectation_outcome(expected, direction_symbol_as_in_paper(delta, 0.0)),
         **estimate_interval_and_pvalue_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
-        "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority, 0.5)),
+        "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority)),
         "reason": "; ".join(sorted(reasons)),
     }
 

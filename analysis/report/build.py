@@ -22,6 +22,7 @@ from analysis.protocols.blocks.populations import name_populations
 from analysis.protocols.blocks.tables import (
     Table,
     add_family_notes,
+    add_references,
     merge_nonempty_by_name_and_title,
     relabel_interval_columns,
 )
@@ -128,7 +129,7 @@ def build_report(
         "n_problems": data.n_problems + len(problems),
         "conclusions": sentences.build_conclusion_sentences(blocks),
         "no_conclusion": "",
-        "summary": overview.summary,
+        "summary": [*overview.summary, *sentences.undeclared_population_lines(blocks)],
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
@@ -140,7 +141,8 @@ def build_report(
         result["planned_and_reached"] = compared
     tables = add_family_notes([*_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks)
     result["tables"] = [
-        relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
+        relabel_interval_columns(table, validated["level"])
+        for table in add_references(merge_nonempty_by_name_and_title(tables), blocks)
     ]
     mark = simulated_words(validated["origins"])
     result["methods"] = sentences.methods_section_lines(result)

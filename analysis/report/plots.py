@@ -10,6 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from analysis.protocols.blocks.apa import format_number
+from analysis.protocols.blocks.figures import interval_ends_as_text
 
 # Distinguishable without colour (shape and fill), and with any colour vision (Okabe and Ito's palette, darkened for contrast).
 STYLES = (
@@ -65,7 +66,7 @@ def _drawn(figure: Mapping[str, Any]):
     left = min(4.2, 0.6 + 0.075 * widest)
     height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
     # The numbers are to the right of the axes. The margin fits the longest one.
-    right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
+    right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits, figure["reference"])) for row in rows))
     width = left + 4.1 + right
     canvas = Figure(figsize=(width, height))
     axes = canvas.add_axes(
@@ -108,7 +109,7 @@ def _drawn(figure: Mapping[str, Any]):
         axes.text(
             1.015,
             position,
-            _numbers(row, digits),
+            _numbers(row, digits, figure["reference"]),
             transform=axes.get_yaxis_transform(),
             va="center",
             ha="left",
@@ -159,11 +160,12 @@ def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
     return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
 
 
-def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
+def _numbers(row: Mapping[str, Any], digits: int, reference: float | None) -> str:
     # In figures that count people, a whole number is a count and needs no decimals.
     text = format_number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
-        text += f" [{format_number(row['low'], digits)}, {format_number(row['high'], digits)}]"
+        low, high = interval_ends_as_text(row["low"], row["high"], reference, digits)
+        text += f" [{low}, {high}]"
     return text
 
 
@@ -194,7 +196,8 @@ def _described(svg: str, figure: Mapping[str, Any]) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")
     rows = "; ".join(
-        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure))}" for row in figure["rows"][:MAX_ROWS]
+        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}"
+        for row in figure["rows"][:MAX_ROWS]
     )
     title, description = escape(figure["title"]), escape(f"{figure['description']} {rows}")
     return f'{head} role="img">\n <title>{title}</title>\n <desc>{description}</desc>{rest}'

@@ -88,7 +88,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 "Difference of strengths",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
+                conclusions=build_planned_conclusions(estimates, _phrases),
                 tables=[layouts.pairs_table(estimates, several)],
                 figures=[layouts.pairs_figure(estimates, several)],
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
@@ -205,7 +205,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was judged better than {y}{about}.",
-        below_claim=f"{y} was judged better than {x}{about}.",
+        below_claim=f"{x} was judged worse than {y}{about}.",
         same=f"{x} and {y} were judged alike{about}",
         open=f"It remains open whether {x} or {y} was judged better{about}.",
         before=f"The strength of {x} minus that of {y}, in log-odds, is",

@@ -94,7 +94,7 @@ class Comparison:
         """Return an adjusted estimate with the verdict about its claim by a margin, if it was tested for one.
 
         ``is_gate``: another family waits for that of the comparison. Then the claim alone can be shown: the level that
-        "better" and "worse" would use is passed on to the next family.
+        "better" and "worse" would use is passed on to the next family. ``analysis.stats.claims`` reads this from the detail.
         """
         from analysis.stats.margins import margin_verdict
 
@@ -104,9 +104,9 @@ class Comparison:
         claim = self.claim_by_margin(tested["null"]) if tested else None
         if claim is None:
             return estimate
-        judged = replace(estimate, interval_adjusted=None) if is_gate else estimate
+        judged = replace(estimate, detail={**estimate.detail, "is_gate": True}) if is_gate else estimate
         verdict = margin_verdict(judged, claim, significance=self.level)
-        return replace(estimate, detail={**estimate.detail, "verdict": verdict})
+        return replace(judged, detail={**judged.detail, "verdict": verdict})
 
 
 # The comparisons of each block, with their estimates; and the estimates in the same order, adjusted and with verdicts.

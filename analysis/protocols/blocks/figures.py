@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from . import apa
 from .cells import interval_bounds
 
 if TYPE_CHECKING:
@@ -61,6 +62,18 @@ def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
         "low": low,
         "high": high,
     }
+
+
+def interval_ends_as_text(
+    low: float | None, high: float | None, reference: float | None, digits: int
+) -> tuple[str, str]:
+    """Return both ends of an interval with equally many decimals. None of them looks like the reference if it is another value.
+
+    >>> interval_ends_as_text(0.5003, 0.76, 0.5, 2), interval_ends_as_text(None, None, 0.5, 2)
+    (('0.5003', '0.7600'), ('–', '–'))
+    """
+    digits = apa.digits_to_distinguish([low, high], digits, () if reference is None else (reference,))
+    return apa.format_number(low, digits), apa.format_number(high, digits)
 
 
 def lead_figure(figures: Collection[Figure]) -> Figure | None:

@@ -58,7 +58,7 @@ def planned_and_reference_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_planned_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
+            conclusions=build_planned_conclusions(estimates, _phrases),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in estimates_by_estimand.items()

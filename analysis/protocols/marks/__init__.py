@@ -73,7 +73,7 @@ class MarksAnalysis(ProtocolAnalysis):
                     f"Compared by {layouts.ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
+                    conclusions=build_planned_conclusions(estimates, _phrases),
                     tables=[layouts.pairs_table(estimates, estimand, several)],
                     figures=[layouts.differences_figure(estimates, estimand, several)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
@@ -152,18 +152,18 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
             above_claim=f"{x} was scored higher than {y}.",
-            below_claim=f"{y} was scored higher than {x}.",
+            below_claim=f"{x} was scored lower than {y}.",
             same=f"{x} and {y} were scored alike",
             open=f"It remains open whether {x} or {y} is scored higher.",
-            before="The mean difference of scores is",
+            before=f"The mean score of {x} less that of {y} is",
             symbol="Δscore",
         )
     return ConclusionPhrases(
         above_claim=f"{x} has fewer or milder errors than {y}.",
-        below_claim=f"{y} has fewer or milder errors than {x}.",
+        below_claim=f"{x} has more or graver errors than {y}.",
         same=f"{x} and {y} have equally many and grave errors",
         open=f"It remains open whether {x} or {y} has fewer or milder errors.",
-        before="The mean difference of penalties is",
+        before=f"The mean advantage of {x} over {y} in penalties is",
         symbol="Δpenalty",
     )
 

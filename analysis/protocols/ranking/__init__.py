@@ -82,7 +82,7 @@ class RankingAnalysis(ProtocolAnalysis):
                 "Share of rankings with x above y",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases, 0.5),
+                conclusions=build_planned_conclusions(estimates, _phrases),
                 tables=[layouts.pairs_table(estimates, several)],
                 figures=[layouts.shares_figure(estimates, several)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
@@ -202,7 +202,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was ranked above {y}{about}.",
-        below_claim=f"{y} was ranked above {x}{about}.",
+        below_claim=f"{x} was ranked below {y}{about}.",
         same=f"{x} and {y} were ranked alike{about}",
         open=f"It remains open whether {x} or {y} is ranked higher{about}.",
         before=f"The share of rankings with {x} above {y}, ties counting half, is",

@@ -147,7 +147,6 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
                 _superiority_phrases,
-                0.5,
                 include_estimand_in_name=False,
                 superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
@@ -164,7 +163,6 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
                 _difference_phrases,
-                0.0,
             ),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
@@ -187,7 +185,7 @@ def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
     return ConclusionPhrases(
         above_claim=f"{x} was rated higher than {y}{about}.",
-        below_claim=f"{y} was rated higher than {x}{about}.",
+        below_claim=f"{x} was rated lower than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is rated higher{about}.",
         before=f"The chance that {before}",

@@ -202,7 +202,7 @@ def utility_blocks(
             "Difference of expected utilities",
             "recommended",
             estimates=differences,
-            conclusions=build_planned_conclusions(differences, _phrases, 0.0),
+            conclusions=build_planned_conclusions(differences, _phrases),
         ),
     ]
 

@@ -36,7 +36,7 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
             "Stated chance that x is better than y",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper, several, context.level)],
             note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. Batches that share prompts "
             "are one group. With five groups or more, annotators and groups are both clusters.",
@@ -55,7 +55,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was preferred to {y}{about}.",
-        below_claim=f"{y} was preferred to {x}{about}.",
+        below_claim=f"{x} was less preferred than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is preferred{about}.",
         before=f"On average annotators put the chance that {x} is better than {y} at",

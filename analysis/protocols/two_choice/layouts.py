@@ -8,6 +8,7 @@ from analysis.protocols.blocks.cells import (
     EXPECTATION_LABELS,
     MARGIN_VERDICT_LABELS,
     are_from_several_sections,
+    claim_of,
     comparison_label,
     comparisons_note,
     contrast_of,
@@ -16,6 +17,7 @@ from analysis.protocols.blocks.cells import (
     is_not_tested,
     is_sequential,
     pvalue_cell,
+    unclaimed_phrase,
     verdict_direction_symbol,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
@@ -57,7 +59,7 @@ def decisions_table(
                 "n": estimate.n,
                 "outcome": _outcome(estimate),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate, 0.5)),
+                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
                 **_paper_cells(paper_estimate),
                 "reason": estimate.reason,
@@ -85,12 +87,12 @@ def _outcome(estimate: "Estimate") -> str:
         return "not tested"
     if estimate.detail.get("outcome") in OUTCOME_LABELS:
         return OUTCOME_LABELS[estimate.detail["outcome"]]
-    verdict = estimate.detail.get("verdict")
-    if verdict in MARGIN_VERDICT_LABELS:
-        return MARGIN_VERDICT_LABELS[verdict]
-    if verdict in ("different", "better", "worse") and estimate.estimate is not None:
-        return OUTCOME_LABELS["a_better" if estimate.estimate > 0.5 else "b_better"]
-    return OUTCOME_LABELS.get(verdict or "inconclusive", "open")
+    claim = claim_of(estimate)
+    if claim.verdict in MARGIN_VERDICT_LABELS:
+        return f"{MARGIN_VERDICT_LABELS[claim.verdict]}{unclaimed_phrase(claim)}"
+    if claim.verdict in ("different", "better", "worse"):
+        return OUTCOME_LABELS["a_better" if claim.side == ">" else "b_better"]
+    return f"{OUTCOME_LABELS.get(claim.verdict or 'inconclusive', 'open')}{unclaimed_phrase(claim)}"
 
 
 def _paper_cells(paper: "Estimate") -> dict[str, Any]:

@@ -43,7 +43,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -70,7 +70,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
-        below_claim=f"{y} was chosen over {x}{about}.",
+        below_claim=f"{x} was chosen less often than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is chosen more often{about}.",
         before=f"Annotators chose {x} over {y} in",
