@@ -8,7 +8,7 @@ questions are a part of the design: ``Section.purpose`` and ``Item.kind``.
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from django.db.models import F, Model, Q, QuerySet
 
@@ -94,8 +94,11 @@ def simulated_words(origins: Iterable[str]) -> str:
 
 
 def _with_prefix(condition: Q, prefix: str) -> Q:
-    children = [
-        _with_prefix(child, prefix) if isinstance(child, Q) else (f"{prefix}{child[0]}", child[1])
-        for child in condition.children
-    ]
+    children: list[Any] = []
+    for child in condition.children:
+        if isinstance(child, Q):
+            children.append(_with_prefix(child, prefix))
+        else:
+            field, value = cast("tuple[str, Any]", child)
+            children.append((f"{prefix}{field}", value))
     return Q(*children, _connector=condition.connector, _negated=condition.negated)

@@ -58,8 +58,8 @@ def _unseen_answers(study: Study) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     rows = Response.objects.filter(assignment__in=unseen, item__isnull=False, skip_reason="")
     for pk, assignment, slot, slug in rows.values_list("pk", "assignment_id", "slot", "question__section__protocol"):
-        names = unseen[assignment].get(slot.partition(".")[0], set())
-        if names and slug in REGISTRY and is_about_unseen_image(slot, REGISTRY[slug], names):
+        images = unseen[assignment].get(slot.partition(".")[0], set())
+        if images and slug in REGISTRY and is_about_unseen_image(slot, REGISTRY[slug], images):
             found.setdefault(assignment, []).append(pk)
     return found
 

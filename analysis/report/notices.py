@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.exclusions.applied_rules import UNSEEN_RULE
+from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
 from analysis.protocols.blocks import Block
 
 from . import newest_version
@@ -85,32 +85,20 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
+        is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
+        verb = "do not count" if is_left_out else "count"
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). {_unseen_answers_sentence(data)} "
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {verb}. "
             "The column “unseen” of the exports names the images.",
         )
     if n := data.n_excluded_after_judgement:
         yield make_notice(
             "excluded_later",
             f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
-            "because it decided with them; its sensitivity analysis leaves them out.",
+            "and its sensitivity analysis leaves them out.",
         )
-
-
-def _unseen_answers_sentence(data: ReportData) -> str:
-    """Return whether answers count that were given about an image although it was not seen."""
-    unseen = next((rule for rule in data.applied_rules if rule.slug == UNSEEN_RULE), None)
-    if unseen is None:
-        return "Answers that were given about these images count."
-    n = len(unseen.left_out_answer_ids)
-    answers = f"{n} answer{'' if n == 1 else 's'} that {'was' if n == 1 else 'were'} given about these images"
-    return (
-        f"{answers} {'do' if n != 1 else 'does'} not count."
-        if unseen.excludes
-        else f"{answers} count{'s' if n == 1 else ''}."
-    )
 
 
 def _target_notices(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
