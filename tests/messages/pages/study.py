@@ -20,6 +20,7 @@ from tests.messages.pages.scenarios import (
     by_nobody,
     closed,
     closing,
+    closing_with_third_labels,
     draft,
     launched,
     paused,
