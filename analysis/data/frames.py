@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum, TextField
 from django.db.models.functions import Cast
 
+from annotators.counting import Use, select
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Item, Question, Section, Study
@@ -121,13 +122,8 @@ def responses_frame(
 
     origins = validate_origins(origins)
     rows = (
-        Response.objects.filter(
-            assignment__study=study,
-            assignment__origin__in=origins,
-            assignment__withdrawn_at=None,
-            question__section__study=study,
-            question__section__purpose__in=list(purposes),
-        )
+        select(Use.ROWS, Response.objects.filter(assignment__study=study), origins)
+        .filter(question__section__study=study, question__section__purpose__in=list(purposes))
         # Answers to test questions say something about annotators, and nothing about systems (analysis.data.test_answers).
         .exclude(item__kind=Item.Kind.TEST)
         # Read as text: SQLite can store any value, and a converter that raises would lose all other rows.
@@ -168,9 +164,9 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     import pandas as pd
 
     origins = validate_origins(origins)
-    all_assignments = Assignment.objects.filter(study=study, origin__in=origins)
+    own = Assignment.objects.filter(study=study)
     first = Response.objects.filter(assignment=OuterRef("pk"), question__x__isnull=False).order_by("position", "pk")
-    rows = all_assignments.filter(withdrawn_at=None).annotate(
+    rows = select(Use.ROWS, own, origins).annotate(
         claimed_text=Cast("claimed_at", TextField()),
         started_text=Cast("started_at", TextField()),
         submitted_text=Cast("submitted_at", TextField()),
@@ -195,7 +191,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]
     frame["is_identified"] = ~frame["channel"].isin(open_links)
     frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
-    n_withdrawn = all_assignments.filter(withdrawn_at__isnull=False).count()
+    n_withdrawn = select(Use.WITHDRAWN, own, origins).count()
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
@@ -299,7 +295,7 @@ def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
     """Return answers about questions or items of another study. Pages never store such answers."""
     questions = Question.objects.filter(section__study=study)
     strays = (
-        Response.objects.filter(assignment__study=study, assignment__origin__in=origins)
+        select(Use.RECORD, Response.objects.filter(assignment__study=study), origins)
         .filter(~Q(question__in=questions) | (Q(item__isnull=False) & ~Q(item__study=F("assignment__study"))))
         .order_by("pk")
         .values_list("pk", "question_id")[:MAX_PROBLEMS]

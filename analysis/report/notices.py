@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.exclusions.applied_rules import UNSEEN_RULE
 from analysis.protocols.blocks import Block
 
 from . import newest_version
@@ -87,8 +88,29 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). {_unseen_answers_sentence(data)} "
+            "The column “unseen” of the exports names the images.",
         )
+    if n := data.n_excluded_after_judgement:
+        yield make_notice(
+            "excluded_later",
+            f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
+            "because it decided with them; its sensitivity analysis leaves them out.",
+        )
+
+
+def _unseen_answers_sentence(data: ReportData) -> str:
+    """Return whether answers count that were given about an image although it was not seen."""
+    unseen = next((rule for rule in data.applied_rules if rule.slug == UNSEEN_RULE), None)
+    if unseen is None:
+        return "Answers that were given about these images count."
+    n = len(unseen.left_out_answer_ids)
+    answers = f"{n} answer{'' if n == 1 else 's'} that {'was' if n == 1 else 'were'} given about these images"
+    return (
+        f"{answers} {'do' if n != 1 else 'does'} not count."
+        if unseen.excludes
+        else f"{answers} count{'s' if n == 1 else ''}."
+    )
 
 
 def _target_notices(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
@@ -129,7 +151,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates show "
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the estimates as published. The recommended estimates show "
                 "its effect as a sensitivity analysis.",
             )
     primary = (estimate for block in blocks for estimate in block.estimates)
@@ -142,7 +164,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and only one order of the systems. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

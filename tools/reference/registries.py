@@ -154,7 +154,7 @@ def scales_page() -> str:
         "Annotators can type `70`, `+70`, `70.0` or `70,0`, with the digits of any script, and with `%` if the field has that unit. "
         "heval stores the number. It refuses `70.5` and `1,000`, and the message says why.",
         "If an annotator switches on *Answer with number keys*, each option has a key, which is shown beside it. The key is the "
-        "number of the point, or the position of the option if points have no numbers. A point such as 10 or -1 has no key. Enter sends the page.",
+        "number of the point, or the position of the option if points have no numbers. A point such as 10 or -1 has no key. Enter outside a field sends the page; in a field, it leads to the next one.",
     )
 
 

@@ -91,6 +91,10 @@ class Protocol:
     def template(self) -> str:
         return f"protocols/{self.slug}.html"
 
+    def size_in_words(self, section) -> str:
+        """Return the number of a section's items for readers, who know sections by it: "with 8 prompts"."""
+        return f"with {section.m} {self.item_noun if section.m != 1 else self.item_noun.removesuffix('s')}"
+
     def raw_settings(self, section) -> dict[str, Any]:
         """Return a section's settings as data for its form: stored values, or what a missing key means (the field's ``initial``)."""
         if self.settings_form is None:
@@ -194,6 +198,9 @@ class Protocol:
     def pages(self, section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]) -> list[Page]:
         """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
+
+    # Whether each question about an item is about one of its outputs. If not, it is about all outputs of the item.
+    asks_about_single_outputs = False
 
     def page_fields(self, page: Page) -> dict[str, PageField]:
         """Return the form fields of a page, by slot."""
