@@ -89,9 +89,7 @@ def closing_status_text(study: Study) -> str:
         may_wait = any(
             one.protocol in REGISTRY and REGISTRY[one.protocol].may_need_top_ups(one) for one in study.sections.all()
         )
-        closes = (
-            f"closes when no item waits for a third label, or waits {until_when}" if may_wait else "closes in a minute"
-        )
+        closes = f"closes at the latest at {until:%H:%M on %d %B %Y} UTC" if may_wait else "closes in a minute"
         return f"No annotators are still answering. The study {closes}. You need not do anything."
     people = "1 annotator is" if answering == 1 else f"{answering} annotators are"
     return f"{people} still answering and may finish {until_when}. Then the study closes. You need not do anything."

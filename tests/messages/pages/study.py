@@ -351,6 +351,11 @@ LINES = {
             "You need not do anything",
             stands(closing()),
         ),
+        (
+            "No annotators are still answering. The study closes at the latest at",
+            "You need not do anything",
+            stands(closing_with_third_labels),
+        ),
     ],
     f"{ADMIN}:_create_item": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],
     f"{ADMIN}:_delete_item": [
