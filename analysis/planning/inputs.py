@@ -197,13 +197,17 @@ def _read_value(value: Any, wanted: Any) -> Any:
     return float(value)
 
 
-def inputs_from_draft(study: Study, workloads: Sequence[BatchWorkload] | None = None) -> PlanInputs:
+def inputs_from_draft(
+    study: Study, workloads: Sequence[BatchWorkload] | None = None, *, excluded_share: float | None = None
+) -> PlanInputs:
     """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything.
 
-    ``workloads``: those of its batches, if they are known already.
+    ``workloads``: those of its batches, if they are known already. ``excluded_share``: of a plan, in the place of what the rules say.
     """
     section = planned_section(study)
     prices = _prices(study, section)
+    if excluded_share is not None:
+        prices = replace(prices, excluded_share=excluded_share)
     size = _size(study, section, prices)
     declared = declared_comparisons(study, size)
     prior = DEFAULT_PRIOR

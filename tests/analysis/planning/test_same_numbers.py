@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from analysis.planning.inputs import PLANNED_AS, inputs_from_draft
-from analysis.planning.run import compute_plan
+from analysis.planning.run import choose_plan, compute_plan
 from analysis.stats import clusters, sequential
 from analysis.stats.plan_inputs import StudySize, Target, Variation
 from analysis.stats.planning import (
@@ -114,15 +114,17 @@ def test_every_page_says_the_same_minutes_pay_people_and_power(name, client, few
     for page in (design, launch, plan):
         assert ("With the anytime-valid stopping rule" in page) == is_anytime
 
-    if name in ("two_choice", "anytime", "spa"):  # after the simulation, the simulated number
+    if name in ("two_choice", "anytime", "spa"):  # after the simulation, the simulated number, also of a chosen plan
         stored = compute_plan(study, study.owner, inputs)
-        shown = {
-            only(
-                r"inds [^.]*? with (.{1,20}?) power \(simulated\)", words(client.get(reverse(url, args=[study.pk])))
-            ).pop()
-            for url in ("admin:studies_study_change", "admin:studies_launch", "admin:studies_plan")
-        }
-        assert len(shown) == 1, shown
+        other = compute_plan(study, study.owner, replace(inputs, target=replace(inputs.target, difference=0.8)))
+        for plan in (stored, other):
+            choose_plan(study, plan, study.owner, sets_target=True)
+            pages = {
+                url: words(client.get(reverse(url, args=[study.pk])))
+                for url in ("admin:studies_study_change", "admin:studies_launch", "admin:studies_plan")
+            }
+            shown = [only(r"inds [^.]*? with (.{1,20}?) power \(simulated\)", page) for page in pages.values()]
+            assert shown[0] == shown[1] == shown[2], (plan.inputs, shown)
         planned, designs = stored.result["plan"]["planned"], stored.result["sequential"]["designs"]
         if is_anytime:
             (row,) = (one for one in designs if one["name"] == "anytime")
