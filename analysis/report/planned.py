@@ -57,7 +57,7 @@ def compare_plan_with_study(study: Study, blocks: Sequence[Block]) -> dict[str, 
         "sentences": preregistration_sentences(plan, study.currency),
         "comparisons": [
             {
-                "comparison": comparison_label(estimate, True),
+                "comparison": comparison_label(estimate),
                 "planned": promised,
                 "reached": _reached(estimate, size, target, variation) | {"pay": pay},
             }

@@ -91,6 +91,10 @@ class Protocol:
     def template(self) -> str:
         return f"protocols/{self.slug}.html"
 
+    def size_in_words(self, section) -> str:
+        """Return the number of a section's items for readers, who know sections by it: "with 8 prompts"."""
+        return f"with {section.m} {self.item_noun if section.m != 1 else self.item_noun.removesuffix('s')}"
+
     def raw_settings(self, section) -> dict[str, Any]:
         """Return a section's settings as data for its form: stored values, or what a missing key means (the field's ``initial``)."""
         if self.settings_form is None:
