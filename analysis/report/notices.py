@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
 from analysis.protocols.blocks import Block
 
 from . import newest_version
@@ -84,10 +85,19 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
+        is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
+        verb = "do not count" if is_left_out else "count"
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {verb}. "
+            "The column “unseen” of the exports names the images.",
+        )
+    if n := data.n_excluded_after_judgement:
+        yield make_notice(
+            "excluded_later",
+            f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
+            "and its sensitivity analysis leaves them out.",
         )
 
 

@@ -4,15 +4,22 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('boards', '0010_boards_of_preferences_may_count_pairs_alike'),
+        ("boards", "0010_boards_of_preferences_may_count_pairs_alike"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='board',
-            name='population',
-            field=models.CharField(choices=[('prompts', 'people and prompts like these'), ('subsample', 'people, for exactly this subsample of prompts (as in Khashabi et al. 2022)')], default='prompts', max_length=9, verbose_name='scores hold for'),
+            model_name="board",
+            name="population",
+            field=models.CharField(
+                choices=[
+                    ("prompts", "people and prompts like these"),
+                    ("subsample", "people, for exactly this subsample of prompts (as in Khashabi et al. 2022)"),
+                ],
+                default="prompts",
+                max_length=9,
+                verbose_name="scores hold for",
+            ),
         ),
     ]

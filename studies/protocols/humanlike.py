@@ -362,7 +362,9 @@ def _live_problems(section, questions):
         yield Problem(
             "Each annotator judges fewer than 4 texts, so their accuracy says little. Raise m.", "m", False, "few_texts"
         )
-    n_items = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
+    n_items = (
+        section.design_items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
+    )
     if n_items:
         yield Problem(
             f"{n_items} ready-made items have several outputs, but annotators judge one text at a time. Give each output its own item.",

@@ -32,7 +32,10 @@ class SPASettings(forms.Form):
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each annotator"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in Ethayarajh and Jurafsky 2022)"),
+            (
+                "fixed",
+                "the same letters for all annotators, in the order of the systems' names (as in Ethayarajh and Jurafsky 2022)",
+            ),
             ("continue", "random letters that continue from the previous section (A, B, then C, D …)"),
         ],
         initial="random",

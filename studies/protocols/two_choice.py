@@ -120,6 +120,9 @@ class TwoChoice(Protocol):
         # An anytime-valid rule adds evidence person by person.
         return self.cleaned_settings(section)["stopping"] != "anytime"
 
+    def stops_by_bets(self, section):
+        return section.purpose == "live" and self.cleaned_settings(section)["stopping"] == "anytime"
+
     def problems(self, section):
         questions = list(section.questions.all())
         for question in questions:

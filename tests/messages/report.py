@@ -61,6 +61,12 @@ def left_out(study):
     exclude_assignments(list(study.assignments.all()), "too_fast", builders.user("administrator", is_superuser=True))
 
 
+def excluded_later(study):
+    first = study.assignments.order_by("pk").first()
+    study.assignments.filter(pk=first.pk).update(judged_at=timezone.now())
+    exclude_assignments([first], "own_wish", builders.user("administrator", is_superuser=True))
+
+
 def by_open_link():
     study = study_of(0)
     answer(study, 2, recruitment=builders.recruitment(study), trust="open")
@@ -140,6 +146,11 @@ LINES = {
         ),
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
         ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
+        (
+            "1 annotator was excluded after the stopping rule had counted them",
+            "its sensitivity analysis leaves them out",
+            notices(excluded_later),
+        ),
     ],
     f"{REPORT}:_target_notices": [
         (

@@ -291,6 +291,10 @@ class Protocol:
         """Return whether a single annotator answers all batches."""
         return False
 
+    def stops_by_bets(self, section) -> bool:
+        """Return whether anytime-valid bets decide the comparisons after every annotator, so that the report analyses nothing else."""
+        return False
+
     def has_stopping_rule(self, section) -> bool:
         """Return whether a rule of the section may end the study before it reaches its target."""
         return False
