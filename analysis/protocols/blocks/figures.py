@@ -73,7 +73,7 @@ def build_figure(
         "reference": reference,
         "limits": limits,
         "kind": kind,
-        "rows": shown,
+        "rows": [*shown],
     }
 
 
