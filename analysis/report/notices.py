@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.protocols.blocks import Block
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, apa
 
 from . import newest_version
 from .attrition import ARRIVAL_NAME
+from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .report_data import ReportData
 
 Notice = dict[str, str]
@@ -30,6 +32,21 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
         *_arrival_notices(blocks),
         *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
+
+
+def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContext]) -> Iterator[Notice]:
+    """Give notices of prompts that count as independent and seem to belong together."""
+    for correlation in similar_neighbours(data.study, contexts):
+        yield make_notice(
+            "neighbours",
+            f"Prompts that follow each other got similar answers (correlation {apa.format_number(correlation)}), so intervals may be too "
+            "narrow. In a new study, give prompts of one document a group.",
+        )
+    if n := count_prompts_with_shared_source(data.study):
+        yield make_notice(
+            "shared_source",
+            f"{n} prompts share their source with another one, but count as independent. In a new study, give prompts of one source a group.",
+        )
 
 
 def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:

@@ -12,6 +12,7 @@ from analysis.stats.clusters._claims import (
 )
 from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate, weights_of_rows
 from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
+from analysis.stats.clusters._neighbours import NeighbourDependence, neighbour_dependence
 from analysis.stats.clusters._populations import (
     DECLARED_POPULATIONS,
     PEOPLE,
@@ -45,7 +46,9 @@ __all__ = [
     "DECLARED_POPULATIONS",
     "PEOPLE",
     "PEOPLE_AND_PROMPTS",
+    "NeighbourDependence",
     "annotator_prompt_clustered_mean",
+    "neighbour_dependence",
     "VarianceComponents",
     "FittedRows",
     "ModelJackknife",
