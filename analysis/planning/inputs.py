@@ -226,11 +226,20 @@ def items_per_prompt(section: Section) -> int:
     return max(1, len(protocol.turn_sets(section, systems)))
 
 
+def count_second_sample(study: Study) -> int:
+    """Return how many prompts a result counts: a group of prompts once, and each prompt without a group.
+
+    A plan of groups lets nobody answer about more prompts than there are groups, so it promises rather too little.
+    """
+    groups = study.prompts.exclude(group="").order_by().values("group").distinct().count()
+    return groups + study.prompts.filter(group="").count()
+
+
 def _size(study: Study, section: Section | None) -> StudySize:
     if section is None:
         return StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
     each = max(1, section.m * study.batches_per_annotator // items_per_prompt(section))
-    prompts = min(MOST_PROMPTS, study.prompts.count() or max(PROMPTS, each))
+    prompts = min(MOST_PROMPTS, count_second_sample(study) or max(PROMPTS, each))
     each = min(each, prompts)
     people = min(max(1, study.target_n or PEOPLE), MOST_PEOPLE, MOST_ANSWERS // each)
     scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})
