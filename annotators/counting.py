@@ -8,9 +8,9 @@ questions are a part of the design: ``Section.purpose`` and ``Item.kind``.
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 
 from .models import Assignment, Response
 
@@ -36,6 +36,8 @@ class Use(Enum):
     ROWS = ~_WITHDRAWN
     # Numbers about systems and people: reports, metrics, judges, boards, pilots, coding, screening.
     RESULTS = ~_WITHDRAWN & _SUBMITTED
+    # The same with the work of people who withdrew.
+    SUBMITTED = _SUBMITTED
     # How far a study is: late work came after its place was given to somebody else.
     PROGRESS = ~_WITHDRAWN & _SUBMITTED & Q(is_late=False)
     # Submitted work that holds a place, and of it the places of the target that are filled: a replaced annotator fills none.
@@ -57,8 +59,13 @@ def select(
     ``origins`` None: all origins.
     """
     prefix = path and f"{path}__" if rows.model is not Response else "assignment__"
-    found = rows.filter(_with_prefix(use.value, prefix))
-    return found if origins is None else found.filter(**{f"{prefix}origin__in": list(origins)})
+    of_origins = Q() if origins is None else Q(origin__in=list(origins))
+    return rows.filter(_with_prefix(use.value & of_origins, prefix))
+
+
+def arrived_before(moment: str) -> Q:
+    """Return the condition of answers that arrived before this moment of their assignment, if it has come."""
+    return Q(**{f"assignment__{moment}": None}) | Q(received_at__lte=F(f"assignment__{moment}"))
 
 
 def counted_origins(study) -> list[str]:
@@ -87,8 +94,11 @@ def simulated_words(origins: Iterable[str]) -> str:
 
 
 def _with_prefix(condition: Q, prefix: str) -> Q:
-    children = [
-        _with_prefix(child, prefix) if isinstance(child, Q) else (f"{prefix}{child[0]}", child[1])
-        for child in condition.children
-    ]
+    children: list[Any] = []
+    for child in condition.children:
+        if isinstance(child, Q):
+            children.append(_with_prefix(child, prefix))
+        else:
+            field, value = cast("tuple[str, Any]", child)
+            children.append((f"{prefix}{field}", value))
     return Q(*children, _connector=condition.connector, _negated=condition.negated)

@@ -1,13 +1,12 @@
 """Replace annotators who no longer count: reopen each place once, up to the study's cap."""
 
-from analysis.exclusions.applied_rules import apply_rules, kept_assignment_ids
+from analysis.exclusions.applied_rules import kept_assignment_ids
 from annotators.counting import Use, select
 from annotators.models import Assignment
 from annotators.places import exclusions
 from studies.models import Study
 
-from .frames import assignments_frame, responses_frame
-from .rule_input import build_rule_input
+from .rule_input import apply_rules_now
 
 
 def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
@@ -20,10 +19,8 @@ def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
     uncounted = set(exclusions.active_exclusions(holding).values_list("assignment_id", flat=True))
     if study.target_kind == Study.Target.KEPT:
         uncounted |= set(select(Use.WITHDRAWN, holding).values_list("pk", flat=True))
-        assignments = assignments_frame(study).rows
-        material = build_rule_input(study, responses_frame(study).rows, assignments)
-        kept_ids = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
-        uncounted |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - kept_ids
+        held = list(select(Use.RESULTS, holding).values_list("pk", flat=True))
+        uncounted |= set(held) - set(kept_assignment_ids(apply_rules_now(study), held))
     return uncounted
 
 

@@ -10,6 +10,7 @@ from django.db.models import Count, Max
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import Metric, MetricsComparison
+from analysis.protocols.blocks.populations import population_of
 from annotators.counting import Use, counted_origins, is_simulated, select
 from annotators.models import Assignment, Exclusion
 from studies.access import Action, check_permission_or_404
@@ -248,6 +249,7 @@ def number_fields(estimate: Any) -> dict[str, Any]:
         "is_interval": interval is not None,
         "n": found["n"],
         "unit": found["unit"],
+        "population": population_of(estimate),
         "warnings": [warning["code"] for warning in found["warnings"]],
     }
 
@@ -287,6 +289,7 @@ def compare_each_two(
             unit="prompt",
         ).as_dict()
         row |= {name: found[name] for name in ("status", "reason", "estimate", "n")}
+        row["population"] = found["settings"]["population"]
         rows.append(row | {"pvalue": found["test"]["pvalue"] if found["test"] else None})
     for row, adjusted in zip(rows, holm([row["pvalue"] for row in rows]), strict=True):
         row["pvalue_adjusted"] = adjusted

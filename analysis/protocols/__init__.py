@@ -32,6 +32,8 @@ REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 class StoppingStatus:
     """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
     reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
+    ``passed``: the assignments that the rule has passed, whether they count or not.
+    ``name`` is the key of the comparison, ``label`` its name for readers.
     """
 
     name: str
@@ -45,6 +47,8 @@ class StoppingStatus:
     n_overrun: int = 0
     remaining: Mapping[str, Any] | None = None
     estimate: Any = None
+    passed: frozenset[int] = frozenset()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

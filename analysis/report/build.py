@@ -18,9 +18,11 @@ from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, sentences
+from analysis.protocols.blocks.populations import name_populations
 from analysis.protocols.blocks.tables import (
     Table,
     add_family_notes,
+    add_references,
     merge_nonempty_by_name_and_title,
     relabel_interval_columns,
 )
@@ -130,7 +132,7 @@ def build_report(
         "n_problems": data.n_problems + len(problems),
         "conclusions": sentences.build_conclusion_sentences(blocks),
         "no_conclusion": "",
-        "summary": overview.summary,
+        "summary": [*overview.summary, *sentences.undeclared_population_lines(blocks)],
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
@@ -142,7 +144,8 @@ def build_report(
         result["planned_and_reached"] = compared
     tables = add_family_notes([*_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks)
     result["tables"] = [
-        relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
+        relabel_interval_columns(table, validated["level"])
+        for table in add_references(merge_nonempty_by_name_and_title(tables), blocks)
     ]
     mark = simulated_words(validated["origins"])
     result["methods"] = sentences.methods_section_lines(result)
@@ -176,7 +179,8 @@ def _blocks(
         data.assignments, data.applied_rules, resamples=parameters["resamples"], rng=seeded_generator(seed, "arrival")
     ):
         blocks.append(arrived)
-    return blocks + coding_blocks(data.coding_samples, seed=seed, **options)
+    blocks += coding_blocks(data.coding_samples, seed=seed, **options)
+    return [name_populations(block) for block in blocks]
 
 
 def _hidden(study: Study, origins: list[str]) -> str:

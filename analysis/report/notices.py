@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.data.context import AnalysisContext
+from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
 from analysis.protocols.blocks import Block, apa
 
 from . import newest_version
@@ -101,10 +102,19 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
+        is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
+        verb = "do not count" if is_left_out else "count"
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {verb}. "
+            "The column “unseen” of the exports names the images.",
+        )
+    if n := data.n_excluded_after_judgement:
+        yield make_notice(
+            "excluded_later",
+            f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
+            "and its sensitivity analysis leaves them out.",
         )
 
 
@@ -146,7 +156,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates show "
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the estimates as published. The recommended estimates show "
                 "its effect as a sensitivity analysis.",
             )
     primary = (estimate for block in blocks for estimate in block.estimates)
@@ -159,7 +169,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and only one order of the systems. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

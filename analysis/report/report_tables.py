@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.populations import population_of, population_words
 from analysis.protocols.blocks.tables import Table, build_table
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
@@ -53,7 +54,7 @@ def exclusion_rules_table(flow: Mapping[str, Any]) -> Table:
         rows,
         "sure",
         "Flagged: all annotators whom the rule flags. Excluded: those not already excluded by a rule above. “Unknown” never excludes. "
-        "A rule that uses outcomes applies only to the paper's estimates.",
+        "A rule that uses outcomes applies only to the estimates as published.",
     )
 
 
@@ -135,7 +136,7 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
                 for warning in variant.warnings:
                     if warning.severity == "info":
                         continue
-                    about = comparison_label(estimate, True) if contrast_of(estimate) else variant.estimand
+                    about = comparison_label(estimate) if contrast_of(estimate) else variant.estimand
                     key = (warning_sentence(warning), warning.severity, block.mode, warning.code)
                     grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
@@ -181,7 +182,7 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
         "All numbers",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
         "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|p, adjusted|p; interval_adjusted|CI, adjusted|wide_interval; family|Family|text; "
-        "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Reason|text",
+        "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; population|Holds for|text; status|Status|text; reason|Reason|text",
         rows,
         "more",
     )
@@ -197,7 +198,7 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
     return {
         "mode": block.mode,
         "analysis": variant.analysis,
-        "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
+        "about": comparison_label(estimate) if contrast else estimate.settings.get("system", ""),
         "estimand": variant.estimand,
         "unit": variant.unit,
         "n": variant.n,
@@ -215,6 +216,7 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "family": (test and test.family) or "",
         "family_size": test and test.family_size,
         "effect": variant.effect and variant.effect.value,
+        "population": "" if block.mode == "paper" else population_words(population_of(variant)),
         "status": variant.status,
         "reason": variant.reason,
         "role": contrast.get("role", "") if variant is estimate else "sensitivity",

@@ -193,7 +193,7 @@ def report_page(request, code, number) -> HttpResponse:
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn_figures = stored.get("figures", [])
+    drawn_figures = [figure_context(figure) for figure in stored.get("figures", [])]
     front = figures.lead_figure(drawn_figures)
     withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
     flow = stored["flow"]
@@ -235,11 +235,11 @@ def report_page(request, code, number) -> HttpResponse:
 
 def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
     """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
-    columns = tables.nonempty_columns(stored_table)
+    columns, references = tables.nonempty_columns(stored_table), stored_table.get("references", ())
     rows = [
         [
             {
-                "text": tables.format_cell(row[column["key"]], column["kind"]).replace(" %", "\u00a0%"),
+                "text": tables.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
                 "is_number": column["kind"] not in TEXT_KINDS,
             }
             for column in columns
@@ -255,6 +255,16 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
         "is_cut": len(stored_table["rows"]) > SHOWN_ROWS,
         "warnings": _labelled_warnings(stored_table),
     }
+
+
+def figure_context(stored_figure: figures.Figure) -> dict[str, Any]:
+    """Return a figure for the page, with the ends of its intervals as text."""
+    reference = stored_figure.get("reference")
+    rows = [
+        {**row, "ends": figures.interval_ends_as_text(row["low"], row["high"], reference, 3)}
+        for row in stored_figure["rows"]
+    ]
+    return {**stored_figure, "rows": rows}
 
 
 @login_required

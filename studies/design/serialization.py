@@ -134,11 +134,13 @@ def serialize_design(study: Study) -> dict[str, Any]:
     outputs = Output.objects.filter(system__study=study)
     # Designs that were frozen before there were versions or declared families have no such line, and keep their hash.
     drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
+    counting = {"counting_version": study.counting_version} if study.counting_version > 1 else {}
     families = _sorted_by_name(_row_dict(family, FAMILY_FIELDS) for family in study.comparison_families.order_by())
     declared = {"comparison_families": families} if families else {}
     test_questions = _serialize_test_questions(study)
     return (
         drawing
+        | counting
         | declared
         | ({"test_questions": test_questions} if test_questions else {})
         | serialize_size_plan(study)

@@ -64,6 +64,12 @@ def left_out(study):
     exclude_assignments(list(study.assignments.all()), "too_fast", builders.user("administrator", is_superuser=True))
 
 
+def excluded_later(study):
+    first = study.assignments.order_by("pk").first()
+    study.assignments.filter(pk=first.pk).update(judged_at=timezone.now())
+    exclude_assignments([first], "own_wish", builders.user("administrator", is_superuser=True))
+
+
 def by_open_link():
     study = study_of(0)
     answer(study, 2, recruitment=builders.recruitment(study), trust="open")
@@ -172,6 +178,11 @@ LINES = {
         ),
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
         ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
+        (
+            "1 annotator was excluded after the stopping rule had counted them",
+            "its sensitivity analysis leaves them out",
+            notices(excluded_later),
+        ),
     ],
     f"{REPORT}:_target_notices": [
         (
@@ -187,7 +198,7 @@ LINES = {
         ),
     ],
     f"{REPORT}:_outcome_notices": [
-        ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
+        ("uses outcomes, so it applies only to the estimates as published", NOTHING, notices(make=with_tau)),
         ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
     ],

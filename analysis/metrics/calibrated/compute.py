@@ -11,6 +11,7 @@ from analysis.metrics.beside_people import BesidePeople
 from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
+from analysis.protocols.blocks.populations import population_of
 from analysis.stats.prediction_powered import (
     CombinedEstimate,
     GroupBias,
@@ -337,6 +338,7 @@ def short(estimate: Estimate) -> dict[str, Any]:
         **{name: full[name] for name in ("status", "reason", "unit", "n", "n_rows", "estimate")},
         "interval": interval and {name: interval[name] for name in ("level", "low", "high", "method")},
         "interval_adjusted": adjusted and {name: adjusted[name] for name in ("level", "low", "high", "method")},
+        "population": population_of(estimate),
         "pvalue": test and test["pvalue"],
         "pvalue_adjusted": test and test["pvalue_adjusted"],
         "warnings": [warning["code"] for warning in full["warnings"]],

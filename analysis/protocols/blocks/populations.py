@@ -1,12 +1,19 @@
-"""What numbers are about: people and, as the second sample, prompts or groups of prompts."""
+"""What each number of a report is about: which units stand for others like them, and which are exactly those of the study.
+
+A population is "people and prompts", "people" (for exactly these prompts), or "<units>, for exactly <what is fixed>". Where prompts belong
+to groups, groups take the place of prompts.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
+from . import Block
 from .comparisons import Comparison
+from .figures import Figure
+from .tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -68,3 +75,92 @@ def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> st
     if declared:
         return "people" if "people" in declared else "people_and_prompts"
     return "people" if rows[SECOND_SAMPLE].nunique() < TOO_FEW_ITEMS else "people_and_prompts"
+
+
+def population_of(estimate: "Estimate") -> str:
+    """Return what an estimate is about. If it does not say so, it is about the units that it counts, and all else is fixed."""
+    named = estimate.settings.get("population")
+    return str(named) if named else _population_of_unit(estimate.unit)
+
+
+def _population_of_unit(unit: str) -> str:
+    return "people" if unit == "annotator" else f"{unit}s, for exactly these people"
+
+
+def name_populations_of_plain(value: Any) -> Any:
+    """Return a stored result with the population of each estimate in it, however deep, as ``name_populations`` does for blocks."""
+    if isinstance(value, list):
+        return [name_populations_of_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: name_populations_of_plain(one) for name, one in value.items()}
+    if {"analysis", "unit", "settings"} <= value.keys():
+        value["settings"] = {"population": _population_of_unit(value["unit"]), **value["settings"]}
+    return value
+
+
+def population_words(population: str) -> str:
+    """Return a population with what is fixed, for a column of a table that has several.
+
+    >>> population_words("people")
+    'people, for exactly these prompts'
+    """
+    fixed = {"people": "prompts", "prompts": "people", "items": "people"}.get(population)
+    return f"{population}, for exactly these {fixed}" if fixed else population
+
+
+def heading_words(populations: Iterable[str]) -> str:
+    """Return the end of a heading: what is fixed for some or all of the numbers below it, or ''.
+
+    >>> heading_words(["people", "people and prompts"])
+    ', in part for exactly these prompts'
+    """
+    fixed = [population_words(one).partition(", for ")[2] for one in populations]
+    named = " and ".join(dict.fromkeys(filter(None, fixed)))
+    return f", {'' if all(fixed) else 'in part '}for {named}" if named else ""
+
+
+def heading(title: str, estimates: Iterable["Estimate"]) -> str:
+    """Return the title with what is fixed for some or all of the intervals and tests below it.
+
+    >>> heading("Mean rank", [])
+    'Mean rank'
+    """
+    return title + heading_words(population_of(one) for one in estimates if one.interval or one.test)
+
+
+def name_populations(block: Block) -> Block:
+    """Return a recommended block whose estimates have their population in their settings, and its headings what is fixed."""
+    if block.mode != "recommended":
+        return block
+    tables = [
+        {**table, "title": heading(table["title"], block.estimates)} if has_intervals(table) else table
+        for table in block.tables
+    ]
+    figures: list[Figure] = [
+        {**figure, "title": heading(figure["title"], block.estimates)} if figure["kind"] == "intervals" else figure
+        for figure in block.figures
+    ]
+    return replace(
+        block,
+        title=heading(block.title, block.estimates),
+        estimates=tuple(map(_with_population, block.estimates)),
+        tables=tables,
+        figures=figures,
+    )
+
+
+def has_intervals(table: Table) -> bool:
+    """Return whether a table shows an interval or a p-value."""
+    keys = [
+        column["key"] for column in table["columns"] if column["kind"].endswith("interval") or column["kind"] == "p"
+    ]
+    return any(row[key] is not None for row in table["rows"] for key in keys)
+
+
+def _with_population(estimate: "Estimate") -> "Estimate":
+    return replace(
+        estimate,
+        settings={**estimate.settings, "population": population_of(estimate)},
+        sensitivity=tuple(map(_with_population, estimate.sensitivity)),
+    )

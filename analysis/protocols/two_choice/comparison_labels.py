@@ -8,6 +8,7 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.blocks.populations import SECOND_SAMPLE
+from analysis.protocols.blocks.subjects import join_words
 
 from .labels import (
     FinalAnswers,
@@ -41,8 +42,7 @@ class ComparisonLabels:
 
     @property
     def title(self) -> str:
-        criterion = f", {self.comparison.criterion}" if self.comparison.criterion else ""
-        return f"section {self.section.position}, {self.comparison.x} and {self.comparison.y}{criterion}"
+        return join_words(f"{self.comparison.x} and {self.comparison.y}", self.comparison.subject.note)
 
     @property
     def anytime_status(self) -> StoppingStatus | None:
@@ -71,9 +71,7 @@ def read_comparison_labels(
     context: AnalysisContext, planned_labels: PlannedLabels, section: Any
 ) -> list[ComparisonLabels]:
     rows = context.rows
-    kept_assignments, paper_assignments = (
-        set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper")
-    )
+    kept_ids, paper_ids = (set(rows.loc[rows[column].astype(bool), "id"]) for column in ("is_kept", "is_kept_paper"))
     statuses = {
         status.name: status for status in primary_comparison_stopping_statuses(planned_labels, section, context.seed)
     }
@@ -85,13 +83,13 @@ def read_comparison_labels(
         rows = comparison_rows_with_values(section_rows, compared)
         given_rows = rows[rows["is_given"] & rows["is_submitted"]]
         given_rows = given_rows.assign(is_third=third_label_mask(given_rows, section))
-        paper_rows = given_rows[given_rows["assignment"].isin(paper_assignments)]
+        paper_rows = given_rows[given_rows["id"].isin(paper_ids)]
         labels_by_comparison.append(
             ComparisonLabels(
                 section,
                 compared,
                 given_rows,
-                given_rows[given_rows["assignment"].isin(kept_assignments)],
+                given_rows[given_rows["id"].isin(kept_ids)],
                 paper_rows,
                 final_item_answers(paper_rows, section),
                 statuses.get(compared.key),

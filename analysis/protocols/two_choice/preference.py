@@ -44,7 +44,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -52,17 +52,17 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
                     [logged_stopping_outcome(comparison_labels) for comparison_labels in comparisons],
                 )
             ],
-            figures=[layouts.shares_figure(recommended, paper, context.level)],
+            figures=[layouts.shares_figure(recommended, paper)],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
         ),
         Block(
             "choice.preference",
-            "Share of items on which x was chosen, as in the paper",
+            f"Share of items on which x was chosen, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="One answer per item by the labelling strategy, with Hoeffding's bound after each. A running study can use the first crossing; "
-            "the paper's tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
+            "published tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
         ),
     ]
 
@@ -71,7 +71,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
-        below_claim=f"{y} was chosen over {x}{about}.",
+        below_claim=f"{x} was chosen less often than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is chosen more often{about}.",
         before=f"Annotators chose {x} over {y} in",
@@ -106,7 +106,7 @@ def _stopping_outcome(estimate: "Estimate") -> str:
         after = f" {overrun} label{'s' if overrun != 1 else ''} came after that and change nothing." if overrun else ""
         return f" The stopping rule decided after {detail['stopped_at']} {estimate.unit}s.{after}"
     if detail.get("outcome") == "budget_exhausted":
-        return " The budget was exhausted before the stopping rule decided."
+        return " All planned annotators have answered, and the stopping rule has not decided."
     return " The stopping rule has not decided."
 
 

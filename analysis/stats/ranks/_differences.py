@@ -79,7 +79,7 @@ def simultaneous_differences(
     --------
     >>> result = simultaneous_differences([0.1, 1.0], [[0, 0.3], [0.3, 0]], df=12)
     >>> result.estimates[1, 0].round(3).item(), result.low[1, 0].round(3).item(), result.pvalues[1, 0].round(4).item()
-    (0.9, 0.246, 0.0109)
+    (0.9, 0.246, 0.0111)
     """
     validate_level(level)
     estimates = vector(scores, "scores")

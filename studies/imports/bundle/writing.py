@@ -19,9 +19,9 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, P
 def serialize_bundle(study: Study) -> dict[str, Any]:
     """Return a study's whole design as plain values, keyed by names, with texts inline and images as base64."""
     design = serialize_design(study)
-    # These concern only this study: a new draft has no retired items, the newest drawing and no plan that was computed for it.
+    # These concern only this study: a new draft has no retired items, the newest drawing and counting, and no plan that was computed for it.
     # Items hold the test questions.
-    for name in ("retired", "drawing_version", "size_plan", "test_questions"):
+    for name in ("retired", "drawing_version", "counting_version", "size_plan", "test_questions"):
         design.pop(name, None)
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
     for prompt in prompts:
