@@ -114,7 +114,9 @@ def estimate_study(study: Study, user) -> StudyPilot:
                 protocol=planned_as,
                 points=headline.points,
                 rng=seeded_generator(str(study.code), "pilot", key, data_sha256),
-                source=f"study “{study.title[:80]}”, {key}, {_counts(planned_as, headline)}"[:500],
+                source=f"study “{study.title[:80]}”, {headline.comparison.label}, {_counts(planned_as, headline)}"[
+                    :500
+                ],
             )
         except ValueError as refused:
             reasons.append(str(refused))

@@ -32,6 +32,7 @@ class StoppingStatus:
     """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
     reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
     ``passed``: the assignments that the rule has passed, whether they count or not.
+    ``name`` is the key of the comparison, ``label`` its name for readers.
     """
 
     name: str
@@ -46,6 +47,7 @@ class StoppingStatus:
     remaining: Mapping[str, Any] | None = None
     estimate: Any = None
     passed: frozenset[int] = frozenset()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ def _category_table(sample: CodedSample, shares: Mapping[str, Sequence[Any]], un
         heads,
         rows,
         "sure",
-        f"Shares of all labels given, not of comments, as in the paper's Table 3. {_coverage_sentence(sample)}"
+        f"Shares of all labels given, not of comments, as in Table 3 of Clark et al. 2021. {_coverage_sentence(sample)}"
         f"Categories not counted: {', '.join(sample.codebook.left_out) or 'none'}.{waiting}",
     )
 

@@ -57,6 +57,7 @@ def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_block
                 warnings=(),
                 settings={
                     "contrast": contrast_of(overall),
+                    "subject": overall.settings["subject"],
                     "symbol": conclusion.wording.symbol,
                     "population": population_of(newest),
                 },
@@ -82,7 +83,7 @@ def _table(estimates: Iterable["Estimate"]) -> Table:
     """Return each planned comparison from all versions and from only the newest version."""
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "what": estimate.settings["symbol"],
             "all": estimate.detail["all_versions"]["estimate"],
             "all_n": estimate.detail["all_versions"]["n"],

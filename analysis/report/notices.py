@@ -138,7 +138,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates show "
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the estimates as published. The recommended estimates show "
                 "its effect as a sensitivity analysis.",
             )
     primary = (estimate for block in blocks for estimate in block.estimates)
@@ -151,7 +151,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and only one order of the systems. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

@@ -54,7 +54,7 @@ def exclusion_rules_table(flow: Mapping[str, Any]) -> Table:
         rows,
         "sure",
         "Flagged: all annotators whom the rule flags. Excluded: those not already excluded by a rule above. “Unknown” never excludes. "
-        "A rule that uses outcomes applies only to the paper's estimates.",
+        "A rule that uses outcomes applies only to the estimates as published.",
     )
 
 
@@ -136,7 +136,7 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
                 for warning in variant.warnings:
                     if warning.severity == "info":
                         continue
-                    about = comparison_label(estimate, True) if contrast_of(estimate) else variant.estimand
+                    about = comparison_label(estimate) if contrast_of(estimate) else variant.estimand
                     key = (warning_sentence(warning), warning.severity, block.mode, warning.code)
                     grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
@@ -198,7 +198,7 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
     return {
         "mode": block.mode,
         "analysis": variant.analysis,
-        "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
+        "about": comparison_label(estimate) if contrast else estimate.settings.get("system", ""),
         "estimand": variant.estimand,
         "unit": variant.unit,
         "n": variant.n,

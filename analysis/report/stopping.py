@@ -69,7 +69,7 @@ def _blind(status: StoppingStatus) -> dict[str, Any]:
     step = max(1, -(-len(status.evidence) // MAX_FIGURE_POINTS))
     points = [n for n in range(len(status.evidence)) if n % step == 0 or n == len(status.evidence) - 1]
     return {
-        "name": status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
+        "name": status.label or status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
         "points": [[n + 1, round(status.evidence[n], 4)] for n in points], "is_decided": status.is_decided, "remaining": status.remaining,
     }  # fmt: skip
 

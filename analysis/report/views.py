@@ -259,7 +259,7 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
 
 def figure_context(stored_figure: figures.Figure) -> dict[str, Any]:
     """Return a figure for the page, with the ends of its intervals as text."""
-    reference = stored_figure["reference"]
+    reference = stored_figure.get("reference")
     rows = [
         {**row, "ends": figures.interval_ends_as_text(row["low"], row["high"], reference, 3)}
         for row in stored_figure["rows"]

@@ -165,8 +165,8 @@ def fractional_bradley_terry(
     chances = special.expit(design @ coefficients)
     of_pairs = design[:, :, None] * design[:, None, :] * (chances * (1 - chances))[:, None, None]
     rows = FittedRows(information, design[pair] * (answers - chances[pair])[:, None], pair, of_pairs)
-    second = None if batches is None else label_codes_where(batches, "batches", is_observed)[0]
-    spread = ModelSpread.from_rows(rows, positions, second, unit=unit, second="batch")
+    groups = None if batches is None else label_codes_where(batches, "batches", is_observed)[0]
+    spread = ModelSpread.from_rows(rows, positions, groups, unit=unit, second="batch")
     covariance = np.zeros((n_systems, n_systems))
     covariance[np.ix_(others, others)] = spread.annotators.covariance[: len(others), : len(others)]
     places = {system: place for place, system in enumerate(others)}

@@ -215,7 +215,6 @@ def audit_of_preferences(rows: "DataFrame", rng: "np.random.Generator") -> list[
         shown_second,
         values,
         rows["annotator"].to_numpy(),
-        None if rows["prompt"].isna().all() else rows["prompt"].to_numpy(),
         n_systems=len(systems),
         rng=rng,
         is_late=is_late,

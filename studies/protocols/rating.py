@@ -33,7 +33,10 @@ class RatingSettings(TestQuestionSettings):
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt (a section that reuses another inherits its letters)"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in the paper)"),
+            (
+                "fixed",
+                "the same letters for all annotators, in the order of the systems' names (as in Ethayarajh and Jurafsky 2022)",
+            ),
         ],
         initial="random",
         label="letters",

@@ -94,8 +94,6 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     check_permission_or_404(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # launch the stored study, not the values of an instance
-    # Rows of test runs must not affect the draw. They are deleted again under the lock.
-    signals.deleting_test_runs.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is later compared with the frozen one, under the lock.
     before = sha256_of(canonical_json(serialize_design(study)))
     if problems := blocking_or_unacknowledged_problems(study, acknowledged):
@@ -112,6 +110,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     with transaction.atomic():
         study = _lock_study(study)
         _refuse_launched(study)
+        # Checking and drawing leave the rows of test runs out. A launch that is refused keeps them.
         signals.deleting_test_runs.send(Study, study=study)
         if ready_made:
             study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)

@@ -166,7 +166,7 @@ LINES = {
         ),
     ],
     f"{REPORT}:_outcome_notices": [
-        ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
+        ("uses outcomes, so it applies only to the estimates as published", NOTHING, notices(make=with_tau)),
         ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
     ],

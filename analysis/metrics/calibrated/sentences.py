@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.metrics.lengths import SHORT
+from analysis.protocols.blocks import apa
 
 from .options import CHOSEN, UNKNOWN
 
@@ -30,8 +31,10 @@ def whole(value: float | None) -> str:
     return "–" if value is None else f"{round(value):,}".replace("-", "−")
 
 
-def span(interval: Mapping[str, Any] | None, digits: int = 1) -> str:
-    """Return the ends of an interval."""
+def span(interval: Mapping[str, Any] | None, null: float | None = None) -> str:
+    """Return the ends of an interval. None of them looks like the ``null`` if it is another value."""
+    ends = [100 * interval[name] for name in ("low", "high")] if interval else []
+    digits = apa.digits_to_distinguish(ends, 1, () if null is None else (100 * null,))
     return "–" if not interval else f"{points(interval['low'], digits)} to {points(interval['high'], digits)}"
 
 
@@ -168,4 +171,4 @@ def _excludes_zero(interval: Mapping[str, Any] | None) -> bool:
 
 
 def _span_in_words(estimate: Mapping[str, Any]) -> str:
-    return span(estimate["interval"]) if estimate["interval"] else "no interval"
+    return span(estimate["interval"], 0.0) if estimate["interval"] else "no interval"

@@ -145,7 +145,7 @@ def _judge(row: dict[str, Any]) -> dict[str, Any]:
     bias = row["bias"]
     return row | {
         "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}".replace("-", "−"),
-        "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'])})",
+        "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'], 0.0)})",
         "bias_reason": bias["reason"],
         "labels_saved": whole(row["labels_saved"]),
     }
@@ -157,9 +157,9 @@ def _bias(row: Mapping[str, Any]) -> dict[str, Any]:
         "group": row["group"] or "no domain",
         "n_labels": row["n_labels"],
         "bias": points(row["bias"].get("estimate")),
-        "bias_span": span(row["bias"].get("interval")),
+        "bias_span": span(row["bias"].get("interval"), 0.0),
         "favour": points(row["favour"].get("estimate")),
-        "favour_span": span(row["favour"].get("interval_adjusted") or row["favour"].get("interval")),
+        "favour_span": span(row["favour"].get("interval_adjusted") or row["favour"].get("interval"), 0.0),
         "is_own_family": row["is_own_family"],
     }
 

@@ -6,6 +6,7 @@ from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics.calibrated.families import families_by_name
 from analysis.metrics.lengths import by_length
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
+from analysis.protocols.blocks.populations import name_populations_of_plain
 from annotators.counting import counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
@@ -50,11 +51,12 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
     check_outcomes_visible(study, counted_origins(study))
     rows = read_sampled_rows(check, judge)
     test = rows.labels[rows.labels["part"] == TEST]
-    measured = _measure(check, judge, rows, test)
+    measured = name_populations_of_plain(_measure(check, judge, rows, test))
     criteria = _criteria(check, measured)
     is_of_robots = is_simulated(study)
     verdict, reason = _verdict(criteria, is_simulated=is_of_robots)
     development = rows.labels[rows.labels["part"] == DEVELOPMENT]
+    developed = name_populations_of_plain(_agreement_and_rates(development))
     return JudgeCheckResult.objects.create(
         judge_check=check,
         judge=judge,
@@ -71,7 +73,7 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
             "n_people": int(test["annotator"].nunique()),
             "is_simulated": is_of_robots,
             "test": measured,
-            "development": _agreement_and_rates(development) | {"differences": _differences(development)},
+            "development": developed | {"differences": _differences(development)},
         },
     )
 

@@ -15,8 +15,9 @@ from studies.protocols.best_worst import BEST, STRENGTH, WORST
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
-from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
 from ..blocks.populations import SECOND_SAMPLE, table_population
+from ..blocks.subjects import in_parentheses, words_of_section
 from . import layouts
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ class BestWorstAnswers:
 
     @property
     def title(self) -> str:
-        return (
-            f"section {self.section.position}, {self.criterion}"
-            if self.criterion
-            else f"section {self.section.position}"
-        )
+        return words_of_section(self.section).subject(self.criterion).note
 
     def kept(self, column: str) -> "DataFrame":
         return self.rows[self.rows[column].astype(bool)]
@@ -81,7 +78,6 @@ class BestWorstAnalysis(ProtocolAnalysis):
             for compared in _comparisons(answers)
         ]
         estimates = (yield {"best_worst.strength": differences})["best_worst.strength"]
-        several = len(all_answers) > 1
         blocks = [
             Block(
                 "best_worst.strength",
@@ -89,8 +85,8 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 "recommended",
                 estimates=estimates,
                 conclusions=build_planned_conclusions(estimates, _phrases),
-                tables=[layouts.pairs_table(estimates, several)],
-                figures=[layouts.pairs_figure(estimates, several)],
+                tables=[layouts.pairs_table(estimates)],
+                figures=[layouts.pairs_figure(estimates)],
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
             ),
         ]
@@ -164,7 +160,7 @@ def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
     planned = _planned_comparisons(answers.section)
     planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
     others = [
-        Comparison(answers.section.position, x, y, answers.criterion)
+        unplanned_comparison(answers.section, x, y, answers.criterion)
         for x, y in combinations(answers.systems, 2)
         if frozenset((x, y)) not in planned_pairs
     ]
@@ -204,10 +200,10 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
-        above_claim=f"{x} was judged better than {y}{about}.",
-        below_claim=f"{x} was judged worse than {y}{about}.",
-        same=f"{x} and {y} were judged alike{about}",
-        open=f"It remains open whether {x} or {y} was judged better{about}.",
+        above_claim=f"{x} was picked as better than {y}{about}.",
+        below_claim=f"{x} was picked as worse than {y}{about}.",
+        same=f"{x} and {y} were picked alike{about}",
+        open=f"It remains open whether {x} or {y} was picked as better{about}.",
         before=f"The strength of {x} minus that of {y}, in log-odds, is",
         symbol=f"b({x}) − b({y})",
     )
@@ -251,7 +247,7 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
     return [
         Block(
             "best_worst.strengths",
-            f"Strength of each system ({answers.title})",
+            f"Strength of each system{in_parentheses(answers.title)}",
             "recommended",
             estimates=(*strengths, together),
             tables=[layouts.systems_table(strengths, together, ranks, answers.title)],
@@ -267,7 +263,7 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
         ),
         Block(
             "best_worst.counts",
-            f"How often each system was the best and the worst ({answers.title})",
+            f"How often each system was the best and the worst{in_parentheses(answers.title)}",
             "paper",
             estimates=tuple(scores),
             tables=[layouts.counts_table(scores, counts, answers.title)],

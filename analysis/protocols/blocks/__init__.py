@@ -160,6 +160,6 @@ def _default_conclusion(estimate: "Estimate") -> Conclusion:
         open=f"It remains open whether {x} and {y} differ{about}.",
         subject=f"{x} and {y}{about}",
         before=f"{estimate.estimand[:1].upper()}{estimate.estimand[1:]} is",
-        symbol=estimate.estimand,
+        symbol=f"{estimate.estimand} ({x}, {y})",
     )
     return Conclusion(estimate, wording, contrast_of(estimate)["key"])

@@ -232,10 +232,11 @@ def format_test_statistic(test: "HypothesisTest") -> str:
 
 
 def format_named_pvalue(test: "HypothesisTest | None", level: float = LEVEL) -> str:
-    """Return the p-value of a test at a level with its name, adjusted if the test is."""
+    """Return the p-value of a test at a level with its name, adjusted if the test is: in a family, or behind one."""
     if test is None:
         return ""
-    if test.pvalue_adjusted is not None and test.adjust is not None and (test.family_size or 2) > 1:
+    is_adjusted = (test.family_size or 2) > 1 or test.pvalue_adjusted != test.pvalue
+    if test.pvalue_adjusted is not None and test.adjust is not None and is_adjusted:
         return format_equation(ADJUSTMENT_NAMES[test.adjust][0], format_pvalue(test.pvalue_adjusted, level))
     return format_equation("p", format_pvalue(test.pvalue, level))
 

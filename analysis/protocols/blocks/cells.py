@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .comparisons import NOT_PLANNED
+from .subjects import OVERALL, join_words
 
 if TYPE_CHECKING:
     from analysis.stats.claims import Claim
@@ -130,24 +131,30 @@ def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
     return estimate.settings.get("contrast") or {}
 
 
-def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
+def compared_names(estimate: "Estimate") -> tuple[str, str]:
+    """Return the names of x and y for readers."""
+    contrast, subject = contrast_of(estimate), estimate.settings.get("subject") or {}
+    return subject.get("x") or contrast["x"], subject.get("y") or contrast["y"]
+
+
+def subject_note(estimate: "Estimate") -> str:
+    """Return what a comparison is about besides x and y, for a cell: "fluency, after 8 examples", or ''."""
+    subject = estimate.settings.get("subject") or {}
+    return join_words(subject.get("topic", ""), subject.get("circumstance", ""))
+
+
+def comparison_label(estimate: "Estimate") -> str:
     """Return x > y, with the details that distinguish this comparison from others."""
-    contrast = contrast_of(estimate)
-    text = f"{contrast['x']} > {contrast['y']}"
-    if contrast.get("criterion"):
-        text += f", {contrast['criterion']}"
-    return text + (f" (section {contrast['section']})" if with_section else "")
+    return join_words(" > ".join(compared_names(estimate)), subject_note(estimate))
 
 
 def comparison_x_y_and_criterion_phrase(estimate: "Estimate") -> tuple[str, str, str]:
-    """Return x, y and " on <criterion>" (or '') for sentences."""
-    contrast = contrast_of(estimate)
-    return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
-
-
-def are_from_several_sections(estimates: Iterable["Estimate"]) -> bool:
-    """Return whether the estimates are from several sections, so that each must name its section."""
-    return len({contrast_of(estimate)["section"] for estimate in estimates}) > 1
+    """Return x, y and " on <criterion> after 8 examples" (or '') for sentences."""
+    subject = estimate.settings.get("subject") or {}
+    topic, circumstance = subject.get("topic"), subject.get("circumstance")
+    about = f" {topic}" if topic == OVERALL else f" on {topic}" if topic else ""
+    about += f" {circumstance}" if circumstance else ""
+    return *compared_names(estimate), about
 
 
 def role_label(contrast: Mapping[str, Any]) -> str:
@@ -162,13 +169,17 @@ def verdict_direction_symbol(estimate: "Estimate | None") -> str:
     return claim_of(estimate).side or "?"
 
 
-def direction_symbol_as_in_paper(estimate: "Estimate | None", null: float) -> str:
-    """Return the result by the paper's convention: > or < with a star, ~ without one, ? if not tested, or '' without data."""
+def direction_symbol_as_published(estimate: "Estimate | None", null: float) -> str:
+    """Return the result as published tables count it: > or < if significant at the level of the comparison, else ~.
+
+    The result is ? if not tested, and '' without data.
+    """
     if estimate is None or estimate.estimate is None:
         return ""
-    if estimate.test is None:
+    pvalue = reported_pvalue(estimate)
+    if pvalue is None:
         return "?"
-    return (">" if estimate.estimate > null else "<") if estimate.test.stars else "~"
+    return (">" if estimate.estimate > null else "<") if pvalue < contrast_of(estimate)["level"] else "~"
 
 
 def expectation_outcome(expected: str, observed: str) -> str:

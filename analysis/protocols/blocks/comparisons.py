@@ -8,6 +8,8 @@ from analysis.data.context import AnalysisContext
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
+from .subjects import Subject, join_words, words_of_section
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -23,7 +25,7 @@ class Comparison:
     """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale.
 
     ``population`` is what the design declared: "people_and_prompts", "people" or, if not declared, "". ``hypothesis`` is that
-    of ``Contrast``. ``is_lower_better``: lower values of the estimand are better for x.
+    of ``Contrast``. ``is_lower_better``: lower values of the estimand are better for x. ``subject``: what it is about, for readers.
     """
 
     section: int
@@ -40,12 +42,18 @@ class Comparison:
     population: str = ""
     hypothesis: str = DIFFERENCE_HYPOTHESIS
     is_lower_better: bool = False
+    subject: Subject = Subject()
 
     @property
     def key(self) -> str:
         """The name in tables and families, unique within a protocol."""
         about = f" on {self.criterion}" if self.criterion else ""
         return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
+
+    @property
+    def label(self) -> str:
+        """The name for readers: x > y, and what the comparison is about."""
+        return join_words(f"{self.subject.x or self.x} > {self.subject.y or self.y}", self.subject.note)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -57,9 +65,8 @@ class Comparison:
 
     def tag_estimate(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
         """Return the estimate with its comparison and estimand (``key``) in its settings."""
-        return replace(
-            estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": estimand, **settings}
-        )
+        named = {"contrast": self.as_dict(), "subject": self.subject.as_dict(), "key": estimand}
+        return replace(estimate, settings={**estimate.settings, **named, **settings})
 
     def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
         """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error.
@@ -136,7 +143,14 @@ def comparison_from_contrast(
         is_planned=True,
         population=contrast.population,
         hypothesis=contrast.hypothesis,
+        subject=words_of_section(section).subject(criterion, question),
     )
+
+
+def unplanned_comparison(section: Any, x: str, y: str, criterion: str = "", question: str = "") -> Comparison:
+    """Return a comparison in a section that no contrast declares."""
+    subject = words_of_section(section).subject(criterion, question)
+    return Comparison(section.position, x, y, criterion, question, subject=subject)
 
 
 def read_contrasts(section: Any) -> list[Any]:

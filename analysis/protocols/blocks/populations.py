@@ -5,7 +5,7 @@ A population is "people and prompts", "people" (for exactly these prompts), or "
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import Block
 from .comparisons import Comparison
@@ -38,9 +38,23 @@ def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> st
 def population_of(estimate: "Estimate") -> str:
     """Return what an estimate is about. If it does not say so, it is about the units that it counts, and all else is fixed."""
     named = estimate.settings.get("population")
-    if named or estimate.unit == "annotator":
-        return str(named or "people")
-    return f"{estimate.unit}s, for exactly these people"
+    return str(named) if named else _population_of_unit(estimate.unit)
+
+
+def _population_of_unit(unit: str) -> str:
+    return "people" if unit == "annotator" else f"{unit}s, for exactly these people"
+
+
+def name_populations_of_plain(value: Any) -> Any:
+    """Return a stored result with the population of each estimate in it, however deep, as ``name_populations`` does for blocks."""
+    if isinstance(value, list):
+        return [name_populations_of_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: name_populations_of_plain(one) for name, one in value.items()}
+    if {"analysis", "unit", "settings"} <= value.keys():
+        value["settings"] = {"population": _population_of_unit(value["unit"]), **value["settings"]}
+    return value
 
 
 def population_words(population: str) -> str:

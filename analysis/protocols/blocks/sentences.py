@@ -3,7 +3,6 @@
 A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a difference.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from .cells import (
     finite_bounds,
     is_not_tested,
     is_sequential,
+    subject_note,
     unclaimed_phrase,
     verdict_direction_symbol,
 )
@@ -35,11 +35,8 @@ ROLES = ("primary", "secondary", "exploratory")
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
     conclusions = _printed_conclusions(blocks)
-    sections = Counter(
-        name for name, _ in {(name, contrast_of(conclusion.estimate)["section"]) for name, conclusion in conclusions}
-    )
     sentences = []
-    for name, conclusion in sorted(conclusions, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+    for conclusion in sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"])):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
         claimed = claim_of(estimate)
         claim, text = _claim_and_numbers(conclusion, claimed)
@@ -52,7 +49,7 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             {
                 "contrast": conclusion.name,
                 "role": contrast["role"],
-                "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
+                "claim": claim,
                 "text": text + _expectation_sentence(conclusion, outcome) + population_mismatch_sentence(estimate),
                 "apa": _apa_line(conclusion, claimed),
                 "verdict": claimed.verdict,
@@ -66,20 +63,17 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     return sentences
 
 
-def _printed_conclusions(blocks: Sequence[Block]) -> list[tuple[str, Conclusion]]:
-    """Return the conclusions that no other block supersedes, each with the name of its block."""
+def _printed_conclusions(blocks: Sequence[Block]) -> list[Conclusion]:
+    """Return the conclusions that no other block supersedes."""
     concluding = {block.name for block in blocks if block.conclusions}
     return [
-        (block.name, conclusion)
-        for block in blocks
-        for conclusion in block.conclusions
-        if conclusion.superseded_by not in concluding
+        conclusion for block in blocks for conclusion in block.conclusions if conclusion.superseded_by not in concluding
     ]
 
 
 def _claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, str]:
     """Return the claim and the numbers that support it."""
-    estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
+    estimate, wording = conclusion.estimate, conclusion.wording
     if estimate.estimate is None:
         if wording.subject:
             return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
@@ -91,10 +85,8 @@ def _claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, s
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
         return claim, f"{numbers} No test: {estimate.reason or f'{_shortage_text(estimate)} for a test'}."
     if not _has_verdict(estimate):
-        return (
-            f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.",
-            numbers + wording.closing_text,
-        )
+        x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+        return f"{x} and {y} were compared{about}; no verdict was formed.", numbers + wording.closing_text
     verdict = claimed.verdict
     margin = f"±{format_margin_size(claimed.margin, wording.kind)}" if claimed.margin else ""
     about = population_phrase(estimate, wording.item)
@@ -173,7 +165,7 @@ def undeclared_population_lines(blocks: Sequence[Block]) -> list[str]:
     """Return a line if the design declared no population for some results, once for all of them."""
     estimates = [
         conclusion.estimate
-        for _, conclusion in _printed_conclusions(blocks)
+        for conclusion in _printed_conclusions(blocks)
         if conclusion.estimate.estimate is not None and population_phrase(conclusion.estimate)
     ]
     undeclared = [estimate for estimate in estimates if not contrast_of(estimate)["population"]]
@@ -216,7 +208,8 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
         has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
-        sampled = "annotators and prompts" if has_prompts else "annotators"
+        second = "batches" if "n_batches" in estimate.detail else "prompts"
+        sampled = f"annotators and {second}" if has_prompts else "annotators"
         return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
@@ -302,6 +295,8 @@ def _apa_line(conclusion: Conclusion, claimed: "Claim") -> str:
     sizes = _sample_size_text(conclusion.estimate)
     own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
     line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
+    if note := subject_note(conclusion.estimate):
+        line = f"{note}: {line}"
     line = f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
     return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else f"{line}{unclaimed_phrase(claimed)}"
 
@@ -351,7 +346,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         *report.get("planned_and_reached", {}).get("sentences", ()),
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
-        f"{report['n']['kept_paper']} remain after all primary rules: the paper's numbers are about them.",
+        f"{report['n']['kept_paper']} remain after all primary rules: the numbers as published are about them.",
         *_missing_answers_lines(report["missing_answers"]),
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
@@ -363,7 +358,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         )
     for section in report["sections"]:
         lines.append(
-            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
+            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, {apa.format_count(section['m'], 'item')} each) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
@@ -63,7 +64,7 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         adjusted = yield compared
         blocks = []
         for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
-            where = f" (section {judgements.section.position})" if several else ""
+            where = in_parentheses(words_of_section(judgements.section).circumstance)
             blocks += _section_blocks(judgements, adjusted, context, where, suffix)
         return [block for block in blocks if block.estimates]
 
@@ -261,7 +262,7 @@ def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Blo
         figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
-        f"The paper's tables{title_suffix}",
+        f"The tables of {layouts.PAPER}{title_suffix}",
         "paper",
         estimates=(
             *tests.values(),
@@ -301,12 +302,12 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
             estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"Groups compared, as in the paper{title_suffix}",
+        f"Groups compared, as in {layouts.PAPER}{title_suffix}",
         "paper",
         estimates=tuple(estimates),
         tables=[
             layouts.accuracy_group_tests_table(
-                estimates, "groups_paper", f"Groups compared, as in the paper{title_suffix}"
+                estimates, "groups_paper", f"Groups compared, as in {layouts.PAPER}{title_suffix}"
             )
         ],
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.protocols.blocks.subjects import join_words
 from studies.models import Arm
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 from studies.protocols.humanlike import SOURCE
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 CONDITIONS = tuple(Arm.Condition.values)
+# Conditions in words, of an arm with that condition.
+TRAINING = {
+    "none": "no training",
+    "instructions": "training by instructions",
+    "examples": "training by examples",
+    "comparison": "training by comparison",
+}
 ALL_DOMAINS = "all"
 PAPER_ALPHA = 0.05
 
@@ -29,6 +37,11 @@ class Cell:
     @property
     def key(self) -> str:
         return f"{self.model}, {self.condition}" + ("" if self.domain == ALL_DOMAINS else f", {self.domain}")
+
+    @property
+    def label(self) -> str:
+        """The cell in words, for sentences and figures."""
+        return join_words(self.model, TRAINING[self.condition], "" if self.domain == ALL_DOMAINS else self.domain)
 
     def as_dict(self) -> dict[str, str]:
         return {"model": self.model, "condition": self.condition, "domain": self.domain}

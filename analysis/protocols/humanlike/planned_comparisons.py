@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import contrast_of
+from analysis.protocols.blocks.cells import compared_names, subject_note
 from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
     ComparedByBlock,
     Comparison,
     comparison_from_contrast,
 )
+from analysis.protocols.blocks.subjects import Subject, in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 
 from . import layouts
-from .judgements import ALL_DOMAINS, Cell, Judgements, PlannedCells, column_arrays
+from .judgements import ALL_DOMAINS, TRAINING, Cell, Judgements, PlannedCells, column_arrays
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -90,8 +91,11 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
     def add(estimand: str, compared: Comparison, group_of: GroupOf) -> None:
         comparisons.setdefault((estimand, compared.key), (estimand, compared, group_of))
 
-    def build_comparison(x: str, y: str, question: str, contrast: Any) -> Comparison:
-        return comparison_from_contrast(contrast, section, "", question, names=(x, y))
+    circumstance = words_of_section(section).circumstance
+
+    def build_comparison(x: str, y: str, question: str, contrast: Any, cell: Cell | None = None) -> Comparison:
+        compared = comparison_from_contrast(contrast, section, "", question, names=(x, y))
+        return replace(compared, subject=_subject(x, y, question, circumstance, cell))
 
     default = REGISTRY[section.protocol].default_estimand(section)
     for contrast in section.study.contrasts.select_related("x", "y"):
@@ -108,15 +112,24 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
                 add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), _models_in_reference)
         else:
             for cell in design.cells:
-                add(estimand, build_comparison(cell.key, CHANCE, "", contrast), partial(_everybody_of_cell, cell=cell))
+                add(
+                    estimand,
+                    build_comparison(cell.key, CHANCE, "", contrast, cell),
+                    partial(_everybody_of_cell, cell=cell),
+                )
     for model in design.models:
         for condition in design.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = Comparison(
-                    section.position, condition, design.reference_condition(model), question=model if several else ""
-                )
+                reference, question = design.reference_condition(model), model if several else ""
+                subject = _subject(condition, reference, question, circumstance)
+                compared = Comparison(section.position, condition, reference, question=question, subject=subject)
                 add(estimand, compared, partial(_conditions_of_model, model=model))
     return list(comparisons.values())
+
+
+def _subject(x: str, y: str, model: str, circumstance: str, cell: Cell | None = None) -> Subject:
+    """Return the words of a comparison: its machine system, if the section has several, and conditions by what they are."""
+    return Subject(model, circumstance, cell.label if cell is not None else TRAINING.get(x, x), TRAINING.get(y, y))
 
 
 def _conditions_of_model(judgements: Judgements, *, model: str) -> "tuple[DataFrame, Series[Any] | str]":
@@ -193,34 +206,32 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
-    contrast, estimand = contrast_of(estimate), estimate.settings["key"]
-    x, y = contrast["x"], contrast["y"]
-    about = f" ({contrast['question']})" if contrast["question"] else ""
+    estimand, (x, y), about = estimate.settings["key"], compared_names(estimate), in_parentheses(subject_note(estimate))
     if y == CHANCE:
         return {
             "sensitivity": ConclusionPhrases(
-                above_claim=f"Annotators distinguished machine from human texts ({x}).",
-                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}).",
-                same=f"Annotators did not distinguish machine from human texts ({x})",
-                open=f"It remains open whether annotators distinguish machine from human texts ({x}).",
+                above_claim=f"Annotators distinguished machine from human texts ({x}){about}.",
+                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}){about}.",
+                same=f"Annotators did not distinguish machine from human texts ({x}){about}",
+                open=f"It remains open whether annotators distinguish machine from human texts ({x}){about}.",
                 before="d' is",
-                symbol="d'",
+                symbol=f"d' ({x}, {y})",
             ),
             "criterion": ConclusionPhrases(
-                above_claim=f"Annotators leaned to “human” ({x}).",
-                below_claim=f"Annotators leaned to “machine” ({x}).",
-                same=f"Annotators leaned to neither answer ({x})",
-                open=f"It remains open whether annotators lean to either answer ({x}).",
+                above_claim=f"Annotators leaned to “human” ({x}){about}.",
+                below_claim=f"Annotators leaned to “machine” ({x}){about}.",
+                same=f"Annotators leaned to neither answer ({x}){about}",
+                open=f"It remains open whether annotators lean to either answer ({x}){about}.",
                 before="The criterion c is",
-                symbol="c",
+                symbol=f"c ({x}, {y})",
             ),
             "accuracy": ConclusionPhrases(
-                above_claim=f"Annotators were right more often than by guessing ({x}).",
-                below_claim=f"Annotators were right less often than by guessing ({x}).",
-                same=f"Annotators were right as often as by guessing ({x})",
-                open=f"It remains open whether annotators are right more often than by guessing ({x}).",
+                above_claim=f"Annotators were right more often than by guessing ({x}){about}.",
+                below_claim=f"Annotators were right less often than by guessing ({x}){about}.",
+                same=f"Annotators were right as often as by guessing ({x}){about}",
+                open=f"It remains open whether annotators are right more often than by guessing ({x}){about}.",
                 before="The share of correct answers is",
-                symbol="accuracy",
+                symbol=f"accuracy ({x}, {y})",
                 kind="percent",
             ),
         }[estimand]
@@ -231,7 +242,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators distinguished machine from human texts equally well under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} lets annotators distinguish machine from human texts better{about}.",
             before="The difference of d' is",
-            symbol="Δd'",
+            symbol=f"d'({x}) − d'({y})",
         ),
         "criterion": ConclusionPhrases(
             above_claim=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
@@ -239,7 +250,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
             before="The difference of the criterion c is",
-            symbol="Δc",
+            symbol=f"c({x}) − c({y})",
         ),
         "accuracy": ConclusionPhrases(
             above_claim=f"Annotators were right more often under {x} than under {y}{about}.",
@@ -247,7 +258,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators were right equally often under {x} and {y}{about}",
             open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
             before="The difference of the shares of correct answers is",
-            symbol="Δaccuracy",
+            symbol=f"accuracy({x}) − accuracy({y})",
             kind="percent",
         ),
     }[estimand]

@@ -18,9 +18,11 @@ from analysis.protocols.blocks.comparisons import (
     comparison_from_contrast,
     read_contrasts,
     samples_if_unpaired,
+    unplanned_comparison,
 )
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import unplanned_pairs
+from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
 
@@ -54,7 +56,6 @@ class MarksAnalysis(ProtocolAnalysis):
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all sections of error marks. Families span all sections."""
         sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
-        several = len(sections_outputs) > 1
         blocks = []
         adjusted = yield {
             f"marks.{estimand}": [
@@ -74,8 +75,8 @@ class MarksAnalysis(ProtocolAnalysis):
                     "recommended",
                     estimates=estimates,
                     conclusions=build_planned_conclusions(estimates, _phrases),
-                    tables=[layouts.pairs_table(estimates, estimand, several)],
-                    figures=[layouts.differences_figure(estimates, estimand, several)],
+                    tables=[layouts.pairs_table(estimates, estimand)],
+                    figures=[layouts.differences_figure(estimates, estimand)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
                 )
             )
@@ -110,7 +111,7 @@ def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Compariso
     """Return the planned comparisons on this estimand, then all other pairs of systems under evaluation."""
     planned = _planned_comparisons(judged_outputs.section, estimand, judged_outputs.has_score)
     others = [
-        Comparison(judged_outputs.section.position, x, y)
+        unplanned_comparison(judged_outputs.section, x, y)
         for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)
     ]
     return list({comparison.key: comparison for comparison in [*planned, *others]}.values())
@@ -148,23 +149,23 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, _ = comparison_x_y_and_criterion_phrase(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
-            above_claim=f"{x} was scored higher than {y}.",
-            below_claim=f"{x} was scored lower than {y}.",
-            same=f"{x} and {y} were scored alike",
-            open=f"It remains open whether {x} or {y} is scored higher.",
+            above_claim=f"{x} was scored higher than {y}{about}.",
+            below_claim=f"{x} was scored lower than {y}{about}.",
+            same=f"{x} and {y} were scored alike{about}",
+            open=f"It remains open whether {x} or {y} is scored higher{about}.",
             before=f"The mean score of {x} less that of {y} is",
-            symbol="Δscore",
+            symbol=f"score({x}) − score({y})",
         )
     return ConclusionPhrases(
-        above_claim=f"{x} has fewer or milder errors than {y}.",
-        below_claim=f"{x} has more or graver errors than {y}.",
-        same=f"{x} and {y} have equally many and grave errors",
-        open=f"It remains open whether {x} or {y} has fewer or milder errors.",
+        above_claim=f"{x} has fewer or milder errors than {y}{about}.",
+        below_claim=f"{x} has more or graver errors than {y}{about}.",
+        same=f"{x} and {y} have equally many and grave errors{about}",
+        open=f"It remains open whether {x} or {y} has fewer or milder errors{about}.",
         before=f"The mean advantage of {x} over {y} in penalties is",
-        symbol="Δpenalty",
+        symbol=f"penalty({y}) − penalty({x})",
     )
 
 
@@ -183,7 +184,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     return [
         Block(
             "marks.systems",
-            f"Each system by itself ({judged_outputs.title})",
+            f"Each system by itself{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=systems,
             tables=[layouts.systems_table(systems, judged_outputs)],
@@ -192,7 +193,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.kinds",
-            f"Errors by category and severity ({judged_outputs.title})",
+            f"Errors by category and severity{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=kinds,
             tables=[layouts.error_rates_by_kind_table(kinds, judged_outputs)],
@@ -200,7 +201,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.checks",
-            f"Do annotators mark the same? ({judged_outputs.title})",
+            f"Do annotators mark the same?{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=checks,
             tables=[layouts.mark_agreement_and_score_checks_table(checks, judged_outputs)],
@@ -208,7 +209,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.standard",
-            f"As campaigns print it ({judged_outputs.title})",
+            f"As campaigns print it{in_parentheses(judged_outputs.title)}",
             "paper",
             estimates=paper,
             tables=[layouts.campaign_style_table(paper, judged_outputs)],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
+from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.marks import ERRORS, SCORE, Codebook
@@ -36,7 +37,7 @@ class JudgedOutputs:
 
     @property
     def title(self) -> str:
-        return f"section {self.section.position}"
+        return words_of_section(self.section).circumstance
 
 
 def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    planned_comparisons,
+    read_contrasts,
+    unplanned_comparison,
+)
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
@@ -46,8 +52,13 @@ class QuestionRankings:
     paper_wide: "DataFrame"
 
     @property
-    def title(self) -> str:
+    def key(self) -> str:
+        """The name of the question that seeds its random draws."""
         return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+
+    @property
+    def title(self) -> str:
+        return words_of_section(self.section).subject(self.question.criterion, self.question.key).note
 
 
 @register
@@ -75,7 +86,6 @@ class RankingAnalysis(ProtocolAnalysis):
             for compared in rankings.comparisons
         ]
         estimates = (yield {"ranking.share": shares})["ranking.share"]
-        several = len(all_rankings) > 1
         blocks = [
             Block(
                 "ranking.share",
@@ -83,8 +93,8 @@ class RankingAnalysis(ProtocolAnalysis):
                 "recommended",
                 estimates=estimates,
                 conclusions=build_planned_conclusions(estimates, _phrases),
-                tables=[layouts.pairs_table(estimates, several)],
-                figures=[layouts.shares_figure(estimates, several)],
+                tables=[layouts.pairs_table(estimates)],
+                figures=[layouts.shares_figure(estimates)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
                 "Annotators and prompts are clusters.",
             ),
@@ -153,7 +163,7 @@ def _comparisons(
     """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
     planned = _planned_comparisons(section, question, contrasts)
     others = [
-        Comparison(section.position, x, y, question.criterion, question.key)
+        unplanned_comparison(section, x, y, question.criterion, question.key)
         for x, y in unplanned_pairs(systems, planned, references)
     ]
     return tuple({comparison.key: comparison for comparison in [*planned, *others]}.values())
@@ -259,7 +269,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 clusters=prompts,
                 cluster_name="prompt",
                 level=level,
-                rng=context.rng("alpha", rankings.title),
+                rng=context.rng("alpha", rankings.key),
                 unit="output",
             )
         )
@@ -284,7 +294,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     return [
         Block(
             "ranking.means",
-            f"Mean rank of each system ({rankings.title})",
+            f"Mean rank of each system{in_parentheses(rankings.title)}",
             "recommended",
             estimates=tuple(means),
             other_results={"ranks": sets.as_dict()},
@@ -294,7 +304,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.strengths",
-            f"Strengths ({rankings.title})",
+            f"Strengths{in_parentheses(rankings.title)}",
             "recommended",
             estimates=strengths,
             other_results=fit,
@@ -303,7 +313,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.checks",
-            f"Agreement and place on the page ({rankings.title})",
+            f"Agreement and place on the page{in_parentheses(rankings.title)}",
             "recommended",
             estimates=tuple(checks),
             tables=[layouts.rank_agreement_table([*checks, textbook], rankings.title)],
@@ -311,14 +321,14 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.friedman",
-            f"Friedman's test and Kendall's W ({rankings.title})",
+            f"Friedman's test and Kendall's W{in_parentheses(rankings.title)}",
             "paper",
             estimates=(textbook,),
             note="One ranking per annotator, from their mean ranks, after all primary rules.",
         ),
         Block(
             "ranking.references",
-            f"Ranks of the planted references ({rankings.title})",
+            f"Ranks of the planted references{in_parentheses(rankings.title)}",
             "recommended",
             estimates=planted,
             tables=[layouts.share_below_planted_references_table(planted, rankings.title)],

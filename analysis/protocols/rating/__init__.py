@@ -23,6 +23,7 @@ from analysis.protocols.blocks.comparisons import (
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
+from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
@@ -151,7 +152,7 @@ def _comparison_blocks(
                 superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
             tables=[layouts.rating_comparisons_table(above, differences, paper)],
-            figures=[layouts.superiority_figure(above, context.level)],
+            figures=[layouts.superiority_figure(above)],
             note="The chance that an annotator rates x above y for the same prompt. Ties count half, and only the order of points matters. "
             "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
         ),
@@ -168,7 +169,7 @@ def _comparison_blocks(
         ),
         Block(
             DIFFERENCE_BLOCK,
-            "Difference of mean ratings, as in the paper",
+            f"Difference of mean ratings, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="One difference per annotator, after all primary rules; paired t test.",
@@ -205,7 +206,7 @@ def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
         same=f"{x} and {y} have equivalent mean ratings{about}",
         open=f"It remains open whether {x} or {y} has the higher mean rating{about}.",
         before=f"The mean rating of {x} less that of {y} ({estimate.settings['scored']}) is",
-        symbol="Δ",
+        symbol=f"M({x}) − M({y})",
     )
 
 
@@ -281,21 +282,25 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     return [
         Block(
             "rating.means",
-            f"Mean rating of each system ({question_ratings.title})",
+            f"Mean rating of each system{in_parentheses(question_ratings.title)}",
             "recommended",
             estimates=means,
             other_results={"ranks": ranked.as_dict()},
-            tables=[layouts.means_table(means, ranked)],
-            figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
+            tables=[layouts.means_table(means, ranked, question_ratings.title)],
+            figures=[layouts.means_figure(means, question_ratings.title)],
             note="Every annotator has the same weight. These means are not expected utilities, which need references. All sets of ranks "
             "jointly contain the true ranks at the stated level.",
         ),
         Block(
             "rating.checks",
-            f"Agreement and place on the page ({question_ratings.title})",
+            f"Agreement and place on the page{in_parentheses(question_ratings.title)}",
             "recommended",
             estimates=tuple(checks),
-            tables=[reliability_table([reliability_row(check, question_ratings.title) for check in checks])],
+            tables=[
+                reliability_table(
+                    [reliability_row(check, join_words("ratings", question_ratings.title)) for check in checks]
+                )
+            ],
         ),
     ]
 

@@ -22,7 +22,9 @@ def paper_paired_difference(
     if not len(pairs) and samples_if_unpaired(question_ratings.paper_wide, comparison) is not None:
         undefined = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
-            undefined, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
+            undefined,
+            status="not_applicable",
+            reason="the published test is paired, and nobody judged both side by side",
         )
     means = pairs.groupby("annotator")[["x", "y"]].mean()
     return ratings.paired_difference_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)

@@ -29,9 +29,13 @@ MIN_REFERENCE_SPREAD = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Utilities:
-    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, including the references."""
+    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, including the references.
+
+    ``where`` names the question in the JSON, ``title`` for readers.
+    """
 
     where: str
+    title: str
     rows: "DataFrame"
     comparisons: Sequence[Comparison]
     rescaled: "RescaledRatings"
@@ -50,7 +54,7 @@ def compute_utilities(
     rows: "DataFrame",
     references: PlantedReferences,
     score_range: tuple[float, float],
-    title: str,
+    names: tuple[str, str],
     comparisons: Sequence[Comparison],
 ) -> Utilities | None:
     """Return the utilities of a question's kept ratings, or None if the study does not plant two ends."""
@@ -66,7 +70,7 @@ def compute_utilities(
         is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=MIN_REFERENCE_SPREAD * (score_range[1] - score_range[0]),
     )
-    return Utilities(title, rows.assign(utility=rescaled.values), comparisons, rescaled, rows["annotator"].nunique())
+    return Utilities(*names, rows.assign(utility=rescaled.values), comparisons, rescaled, rows["annotator"].nunique())
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
@@ -121,7 +125,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
         same=f"{x} and {y} have equivalent expected utilities{about}",
         open=f"It remains open whether {x} or {y} has the higher expected utility{about}.",
         before=f"EEU of {x} less that of {y} is",
-        symbol="Δ EEU",
+        symbol=f"EEU({x}) − EEU({y})",
     )
 
 
@@ -148,7 +152,7 @@ def utility_blocks(
             estimates.append(estimate)
             rows.append(
                 {
-                    "where": utilities.where,
+                    "where": utilities.title,
                     "system": system,
                     "eeu": estimate.estimate,
                     "interval": interval_bounds(estimate),
@@ -159,7 +163,7 @@ def utility_blocks(
         left_out = utilities.left_out
         people.append(
             {
-                "where": utilities.where,
+                "where": utilities.title,
                 "n": utilities.n_annotators,
                 "kept": utilities.n_annotators - sum(map(len, left_out.values())),
                 **{code: len(names) for code, names in left_out.items()},

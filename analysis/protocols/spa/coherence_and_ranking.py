@@ -7,6 +7,7 @@ from typing import Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_row, reliability_table
+from analysis.protocols.blocks.subjects import in_parentheses, join_words
 
 from . import layouts
 from .answers import SectionAnswers
@@ -43,7 +44,7 @@ def coherence_ranking_and_reliability_blocks(
         blocks.append(
             Block(
                 "spa.coherence",
-                f"Coherence of the pairs ({title})",
+                f"Coherence of the pairs{in_parentheses(title)}",
                 "recommended",
                 estimates=estimates,
                 other_results={"cycles": cycles, "systems": systems},
@@ -98,7 +99,7 @@ def coherence_ranking_and_reliability_blocks(
     blocks.append(
         Block(
             "spa.ranking",
-            f"Ranking of the systems, fractional Bradley-Terry ({title})",
+            f"Ranking of the systems, fractional Bradley-Terry{in_parentheses(title)}",
             "recommended",
             estimates=(*strengths, *([framing] if framing is not None else [])),
             other_results=verdict,
@@ -116,10 +117,10 @@ def coherence_ranking_and_reliability_blocks(
     blocks.append(
         Block(
             "spa.reliability",
-            f"Split-half reliability of the pairs ({title})",
+            f"Split-half reliability of the pairs{in_parentheses(title)}",
             "recommended",
             estimates=(halves,),
-            tables=[reliability_table([reliability_row(halves, title)])],
+            tables=[reliability_table([reliability_row(halves, join_words("stated chances", title))])],
         )
     )
     return blocks

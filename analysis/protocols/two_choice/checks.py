@@ -8,6 +8,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
 from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
@@ -34,7 +35,7 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
             estimates=agreement,
             tables=[layouts.agreement_table(agreement)],
             note="The same labels coded twice. Sides are random, so each side is chosen half of the time. A much better system is chosen more "
-            "often, so kappa by system falls without more disagreement. The paper prints kappa by side.",
+            "often, so kappa by system falls without more disagreement. Thorleiksdóttir et al. 2022 print kappa by side.",
         ),
         Block(
             "choice.position",
@@ -180,7 +181,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
                 "components": [[systems[n] for n in group] for group in fit.components],
             }
         )
-        where = f"section {own_comparisons[0].section.position}, {question}"
+        where = own_comparisons[0].comparison.subject.note
         note = (
             "Strengths in log-odds, their sum 0. Ties are part of the model (Davidson's). "
             "Clusters are the annotators and, if there are five or more, the prompts."
@@ -188,7 +189,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         blocks.append(
             Block(
                 "choice.ranking",
-                f"Ranking of the systems ({where})",
+                f"Ranking of the systems{in_parentheses(where)}",
                 "recommended",
                 estimates=tuple(strengths),
                 other_results=verdict,

@@ -7,6 +7,7 @@ from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.subjects import join_words
 
 from .labels import (
     FinalAnswers,
@@ -40,8 +41,7 @@ class ComparisonLabels:
 
     @property
     def title(self) -> str:
-        criterion = f", {self.comparison.criterion}" if self.comparison.criterion else ""
-        return f"section {self.section.position}, {self.comparison.x} and {self.comparison.y}{criterion}"
+        return join_words(f"{self.comparison.x} and {self.comparison.y}", self.comparison.subject.note)
 
     @property
     def anytime_status(self) -> StoppingStatus | None:

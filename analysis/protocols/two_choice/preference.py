@@ -51,17 +51,17 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
                     [logged_stopping_outcome(comparison_labels) for comparison_labels in comparisons],
                 )
             ],
-            figures=[layouts.shares_figure(recommended, paper, context.level)],
+            figures=[layouts.shares_figure(recommended, paper)],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
         ),
         Block(
             "choice.preference",
-            "Share of items on which x was chosen, as in the paper",
+            f"Share of items on which x was chosen, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="One answer per item by the labelling strategy, with Hoeffding's bound after each. A running study can use the first crossing; "
-            "the paper's tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
+            "published tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
         ),
     ]
 
@@ -105,7 +105,7 @@ def _stopping_outcome(estimate: "Estimate") -> str:
         after = f" {overrun} label{'s' if overrun != 1 else ''} came after that and change nothing." if overrun else ""
         return f" The stopping rule decided after {detail['stopped_at']} {estimate.unit}s.{after}"
     if detail.get("outcome") == "budget_exhausted":
-        return " The budget was exhausted before the stopping rule decided."
+        return " All planned annotators have answered, and the stopping rule has not decided."
     return " The stopping rule has not decided."
 
 

@@ -102,6 +102,7 @@ def anytime_stopping_status(
         }
     return StoppingStatus(
         name=comparison.key,
+        label=comparison.label,
         rule="anytime",
         unit="annotator",
         evidence=tuple((np.maximum.accumulate(test.log_e) / math.log(10)).tolist()) if len(test.log_e) else (),
@@ -145,6 +146,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
     return StoppingStatus(
         name=comparison.key,
+        label=comparison.label,
         rule="first",
         unit="item",
         evidence=tuple(evidence.tolist()),

@@ -172,9 +172,11 @@ def _describe_population(
     width = _interval_width(people, prompts, differences, variation)
     if contrast.population == Contrast.Population.PEOPLE:
         for_people = _interval_width(people, prompts, differences, variation, population="people")
+        wider = _percent(width / for_people - 1)
+        price = f"an interval about {wider}\u00a0% wider" if wider else "an interval of nearly the same width"
         return (
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
-            f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
+            f"with {price}."
         )
     more_people = _interval_width(2 * people, prompts, 2 * differences, variation) / width
     if differences < 2 * prompts:

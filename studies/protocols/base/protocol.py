@@ -91,6 +91,10 @@ class Protocol:
     def template(self) -> str:
         return f"protocols/{self.slug}.html"
 
+    def size_in_words(self, section) -> str:
+        """Return the number of a section's items for readers, who know sections by it: "with 8 prompts"."""
+        return f"with {section.m} {self.item_noun if section.m != 1 else self.item_noun.removesuffix('s')}"
+
     def raw_settings(self, section) -> dict[str, Any]:
         """Return a section's settings as data for its form: stored values, or what a missing key means (the field's ``initial``)."""
         if self.settings_form is None:
@@ -285,6 +289,10 @@ class Protocol:
 
     def is_for_one_annotator(self, section) -> bool:
         """Return whether a single annotator answers all batches."""
+        return False
+
+    def stops_by_bets(self, section) -> bool:
+        """Return whether anytime-valid bets decide the comparisons after every annotator, so that the report analyses nothing else."""
         return False
 
     def has_stopping_rule(self, section) -> bool:

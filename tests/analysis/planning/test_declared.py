@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 def draft():
     """Three systems; two comparisons corrected by Holm, and a secondary one after them."""
     study = draft_study(owner=user("owner"), systems=("alpha", "beta", "gamma"), prompts=30, target_n=40)
-    add_choice(study, m=15)
+    add_choice(study, m=15, stopping="none")
     alpha, _, gamma = study.systems.order_by("name")
     Contrast.objects.create(study=study, x=gamma, y=alpha, role="secondary", expected="~", margin=0.1)
     ComparisonFamily.objects.create(study=study, name="primary", adjustment="holm")

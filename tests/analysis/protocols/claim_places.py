@@ -54,6 +54,11 @@ def faults_of_other_places(estimate, sentence, said, null, limit):
         said.below,
     ):
         wrong.append(f"the JSON claims {claimed['above']} to {claimed['below']}")
+    if said.pvalue is not None and said.status in ("claimed", "open", "not shown"):
+        sign, value = said.pvalue
+        exact = claimed["pvalue"]
+        if not (math.isclose(value, exact, abs_tol=6e-4) if sign == "=" else (exact < value) == (sign == "<")):
+            wrong.append(f"prints p {sign} {value} for {exact}")
     references = [value for value in (null, limit) if value is not None]
     interval = claimed["interval"]
     if interval and estimate.estimate is not None:

@@ -124,4 +124,4 @@ def test_the_stored_reports_name_a_population_for_every_interval():
             if not one["population"]:
                 missing.add((study, one["analysis"]))
     assert missing == set()
-    assert seen["people and prompts"] > 1000 and seen["people"] > 500 and len(seen) >= 6, seen
+    assert sum(seen.values()) > 2000 and seen["people and prompts"] > 500 and len(seen) >= 8, seen

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, figures, tables
 from analysis.protocols.blocks.cells import (
-    direction_symbol_as_in_paper,
+    direction_symbol_as_published,
     expectation_outcome,
     population_note,
     verdict_direction_symbol,
@@ -97,12 +97,13 @@ def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populati
     assert population_note([*estimates, empty]) == note
 
 
-def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert verdict_direction_symbol(ESTIMATE) == ">" and direction_symbol_as_in_paper(ESTIMATE, 0.5) == ">"
-    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert verdict_direction_symbol(unclear) == "?" and direction_symbol_as_in_paper(unclear, 0.5) == "~"
-    assert direction_symbol_as_in_paper(replace(ESTIMATE, test=None, detail={}), 0.5) == "?"
-    assert verdict_direction_symbol(None) == "" == direction_symbol_as_in_paper(None, 0.5)
+def test_what_was_found_follows_from_the_verdict_or_the_level():
+    assert verdict_direction_symbol(ESTIMATE) == ">" and direction_symbol_as_published(ESTIMATE, 0.5) == ">"
+    # One star of the scheme 10/5/1 is no result at the level of the comparison.
+    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, pvalue_adjusted=0.08, stars="*"))
+    assert verdict_direction_symbol(unclear) == "?" and direction_symbol_as_published(unclear, 0.5) == "~"
+    assert direction_symbol_as_published(replace(ESTIMATE, test=None, detail={}), 0.5) == "?"
+    assert verdict_direction_symbol(None) == "" == direction_symbol_as_published(None, 0.5)
 
 
 @pytest.mark.parametrize(

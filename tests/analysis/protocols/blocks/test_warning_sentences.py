@@ -311,7 +311,7 @@ def test_warnings_about_ranks_are_sentences_below_their_table():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda sets: rating_layouts.means_table([], sets),
+        lambda sets: rating_layouts.means_table([], sets, "fluency"),
         lambda sets: ranking_layouts.systems_table([], sets, [], "section 1"),
         lambda sets: best_worst_layouts.systems_table([], judged(), sets, "section 1"),
     ],
