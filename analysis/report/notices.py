@@ -103,11 +103,10 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
         is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
-        verb = "do not count" if is_left_out else "count"
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {verb}. "
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {'do not count' if is_left_out else 'count'}. "
             "The column “unseen” of the exports names the images.",
         )
     if n := data.n_excluded_after_judgement:
