@@ -13,7 +13,14 @@ def overlaps_and_overflows(figure):
         canvas = plots._drawn(figure)
         renderer = canvas.canvas.get_renderer()
         canvas.draw(renderer)
-        texts = [one for one in canvas.findobj(matplotlib.text.Text) if one.get_visible() and one.get_text()]
+        # Labels of ticks beyond the limits of an axis are not drawn.
+        axes = [axis for one in canvas.axes for axis in (one.xaxis, one.yaxis)]
+        beyond = {tick.label1 for axis in axes for tick in axis.get_major_ticks() if tick not in axis._update_ticks()}
+        texts = [
+            one
+            for one in canvas.findobj(matplotlib.text.Text)
+            if one.get_visible() and one.get_text() and one not in beyond
+        ]
         boxes = [(one.get_text(), one.get_window_extent(renderer)) for one in texts]
     on_each_other = [
         (first, second)

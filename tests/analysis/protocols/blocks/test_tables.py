@@ -98,11 +98,12 @@ def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populati
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_level():
-    assert verdict_direction_symbol(ESTIMATE) == ">" and direction_symbol_as_published(ESTIMATE, 0.5) == ">"
+    estimate = replace(ESTIMATE, settings={"contrast": {"level": 0.05}})
+    assert verdict_direction_symbol(estimate) == ">" and direction_symbol_as_published(estimate, 0.5) == ">"
     # One star of the scheme 10/5/1 is no result at the level of the comparison.
-    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, pvalue_adjusted=0.08, stars="*"))
+    unclear = replace(estimate, detail={"verdict": None}, test=replace(TEST, pvalue_adjusted=0.08, stars="*"))
     assert verdict_direction_symbol(unclear) == "?" and direction_symbol_as_published(unclear, 0.5) == "~"
-    assert direction_symbol_as_published(replace(ESTIMATE, test=None, detail={}), 0.5) == "?"
+    assert direction_symbol_as_published(replace(estimate, test=None, detail={}), 0.5) == "?"
     assert verdict_direction_symbol(None) == "" == direction_symbol_as_published(None, 0.5)
 
 
