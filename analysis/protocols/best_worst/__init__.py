@@ -171,10 +171,16 @@ def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "Bes
     """Return the fit for a declared population: prompts are clusters, unless it is people for exactly these prompts."""
     from analysis.stats.best_worst import best_worst_logit
 
-    *arrays, prompts = answers.as_arrays(answers.kept("is_kept"))
-    prompts = None if population == "people" else prompts
+    sets, best, worst, people, prompts = answers.as_arrays(answers.kept("is_kept"))
     return best_worst_logit(
-        *arrays, prompts, n_systems=len(answers.systems), level=level, analysis="best_worst.strength"
+        sets,
+        best,
+        worst,
+        people,
+        None if population == "people" else prompts,
+        n_systems=len(answers.systems),
+        level=level,
+        analysis="best_worst.strength",
     )
 
 

@@ -133,7 +133,7 @@ def name_populations(block: Block) -> Block:
     """Return a recommended block whose estimates have their population in their settings, and its headings what is fixed."""
     if block.mode != "recommended":
         return block
-    tables = [
+    tables: list[Table] = [
         {**table, "title": heading(table["title"], block.estimates)} if has_intervals(table) else table
         for table in block.tables
     ]
