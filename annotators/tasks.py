@@ -9,6 +9,7 @@ from studies.services.lifecycle import ActionRefused
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
 from .pay import id_retention
 from .places import assign, monitor, top_ups
+from .places.open_places import can_places_become_free_or_be_added
 from .recruitment.panels import incremental_sync, reconcile
 from .recruitment.panels import sync as panel_work
 
@@ -48,8 +49,11 @@ def settle_or_top_up_disputed_items() -> int:
 
 @jobs.register_periodic(60)
 def end_due_grace_periods_and_release_places() -> int:
-    """End the grace period of closing studies. Answers that arrive later are stored as late."""
-    ended = lifecycle.end_due_grace_periods()
+    """Close closing studies after their grace period, or earlier if nobody is answering and no item waits for a third label.
+
+    Answers that arrive later are stored as late.
+    """
+    ended = lifecycle.end_due_grace_periods(can_places_become_free_or_be_added)
     if ended:
         assign.release_expired_places()
     return ended

@@ -72,14 +72,37 @@ function restore() {
 async function send(event) {
   if (isSent) return;
   event.preventDefault();
+  const { submitter } = event;
+  if (submitter.value === "next") return moveOn();
   if (isSent === false) return;
   isSent = false;
-  // Enter presses a hidden button without a name. It acts for the visible one.
-  const submitter = event.submitter.name ? event.submitter : $("[name=go]");
   submitter.ariaDisabled = "true";
   while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });
   isSent = true;
   form.requestSubmit(submitter);
+}
+
+// Focuses a question, and none of its answers: there, a key that somebody presses to read on would answer it.
+function goTo(question) {
+  question.tabIndex = -1;
+  if (!question.matches("fieldset")) {
+    question.setAttribute("role", "group");
+    question.ariaLabel = $(".ask, .point", question).innerText;
+  }
+  question.focus({ preventScroll: true });
+  const parts = $(":checked", question) ? [":checked"] : [".ask", "input, textarea"];
+  parts.forEach((part) => $(part, question)?.scrollIntoView({ block: "nearest" }));
+}
+
+// Enter in a field presses the form's first button, which is hidden. It leads to the next question, into its field if one types
+// there, or to the button that sends.
+function moveOn() {
+  const from = document.activeElement;
+  const next = all(".field, [name=go]", form).find((stop) => stop.checkVisibility() &&
+    from.compareDocumentPosition(stop) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const typed = next?.matches("button") ? next : next && $("[type=text], textarea", next);
+  if (typed) typed.focus();
+  else if (next) goTo(next);
 }
 
 function addCount(field) {
@@ -114,8 +137,13 @@ if (state === "open") {
   on(form, "input", changed);
   on(form, "change", settle);
   on(form, "submit", send);
-  on(document, "keydown", ({ target, key, repeat }) => {
-    if (key === "Enter" && !repeat && recall("keys") && target.matches("body, main")) form.requestSubmit($("[name=go]"));
+  on(form, "keyed", ({ target }) => goTo(target));
+  on(document, "keydown", (event) => {
+    const { target, key, repeat } = event;
+    if (key !== "Enter" || target.matches("textarea")) return;
+    // A key that is held down must not run through the fields and press the button that sends.
+    if (repeat) event.preventDefault();
+    else if (recall("keys") && target.matches("body, main, .field")) form.requestSubmit($("[name=go]"));
   });
   on(window, "online", () => { if (typed > safe) save(); });
   on(window, "visibilitychange pagehide", () => {

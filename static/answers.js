@@ -89,7 +89,7 @@ function keysOf(points) {
 function addKeys(groups, setting) {
   const box = make("input", { type: "checkbox", checked: setting.get() });
   const line = make("label", { className: "keys" });
-  line.append(box, "Answer with number keys; Enter sends the page");
+  line.append(box, "Answer with number keys; Enter outside a field sends the page");
   $(".go").before(line);
   const announcement = make("p", { className: "heard", role: "status" });
   line.after(announcement);
@@ -129,8 +129,8 @@ function addKeys(groups, setting) {
     event.preventDefault();
     chosen.point.click();
     announcement.textContent = `Chosen: ${all("span", chosen.point.parentElement).map((span) => span.textContent).join(" ")}`;
-    const open = next(group);
-    (open ? $("input, textarea", open) : chosen.point).focus();
+    // The focus goes to a question and never onto an answer, which the next key could change.
+    (next(group) ?? group).dispatchEvent(new Event("keyed", { bubbles: true }));
   });
 }
 

@@ -65,9 +65,8 @@ function tell() {
 
 // Runs before the submit handler of annotate.js.
 function hold(event) {
-  // The hidden button without a name, which Enter presses, sends the page too.
   const { submitter } = event, open = missing();
-  if (!/^(go)?$/.test(submitter?.name) || !open.length) return;
+  if (submitter?.name !== "go" || !open.length) return;
   event.preventDefault();
   event.stopPropagation();
   const failed = open.find(({ state }) => state === FAILED);

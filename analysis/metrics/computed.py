@@ -22,6 +22,7 @@ from .texts.built_in import BUILT_IN, TextMetric
 from .texts.chunks import ScoreFailed, TextsOfPrompt, describe_error
 from .texts.durations import CHARACTERS_PER_WORD, forecast, time_left
 from .texts.processes import ProcessEnded, n_processors, score_chunks
+from .texts.words import is_unspaced
 
 KIND = "compute_metrics"
 PLUG_INS = "heval.metrics"
@@ -54,13 +55,14 @@ class PlugIn:
 
 @dataclass(frozen=True, slots=True)
 class OutputToScore:
-    """An output with a reference, and the names that a message about it needs."""
+    """An output with a reference, its language if that is declared, and the names that a message about it needs."""
 
     pk: int
     system: str
     prompt: str
     text: str
     references: list[str]
+    language: str = ""
 
 
 def available_metrics() -> dict[str, TextMetric | PlugIn]:
@@ -127,11 +129,15 @@ def reference_texts(study: Study) -> dict[int, list[str]]:
 def outputs_with_references(study: Study) -> Iterator[OutputToScore]:
     """Yield each output of other systems that has a reference, those of a prompt one after the other."""
     references, sources = reference_texts(study), set(reference_systems(study))
+    declared = (
+        Output.objects.filter(system__in=sources, media="").exclude(language="").order_by("prompt", "system", "sample")
+    )
+    languages = dict(declared.values_list("prompt_id", "language"))
     rows = Output.objects.filter(system__in=study.systems.judged(), media="").order_by("prompt", "pk")
-    values = rows.values_list("pk", "system_id", "system__name", "prompt_id", "prompt__key", "text")
-    for pk, system, system_name, prompt, key, text in values.iterator(chunk_size=2000):
+    values = rows.values_list("pk", "system_id", "system__name", "prompt_id", "prompt__key", "text", "prompt__language")
+    for pk, system, system_name, prompt, key, text, language in values.iterator(chunk_size=2000):
         if system not in sources and prompt in references:
-            yield OutputToScore(pk, system_name, key, text, references[prompt])
+            yield OutputToScore(pk, system_name, key, text, references[prompt], languages.get(prompt) or language)
 
 
 def slow_forecast(study: Study) -> str:
@@ -140,7 +146,9 @@ def slow_forecast(study: Study) -> str:
         system__in=reference_systems(study)
     )
     found = scored.aggregate(n=Count("pk"), characters=Avg(Length("text")))
-    return forecast(found["n"], (found["characters"] or 0) / CHARACTERS_PER_WORD, n_processors())
+    # In a script without spaces, each character is a word.
+    per_word = 1 if any(map(is_unspaced, scored.values_list("text", flat=True)[:20])) else CHARACTERS_PER_WORD
+    return forecast(found["n"], (found["characters"] or 0) / per_word, n_processors())
 
 
 Report = Callable[..., None]
@@ -212,7 +220,8 @@ def _score_with_built_in(
 def _by_prompt(chunk: Sequence[OutputToScore]) -> list[TextsOfPrompt]:
     found: dict[str, TextsOfPrompt] = {}
     for output in chunk:
-        found.setdefault(output.prompt, TextsOfPrompt(output.references, [])).texts.append(output.text)
+        own = found.setdefault(output.prompt, TextsOfPrompt(output.references, [], output.language))
+        own.texts.append(output.text)
     return list(found.values())
 
 

@@ -94,6 +94,11 @@ class ShownField:
         return self.slot.replace(".", "-")
 
     @property
+    def focus_id(self) -> str:
+        """Return the id of what takes the focus: a field that is typed, or a question and none of its answers."""
+        return self.id if self.field.kind in ("number", "text") else f"{self.id}-l"
+
+    @property
     def is_blank(self) -> bool:
         """Return whether the field looks the same on every page: it is empty and does not depend on its page."""
         own = self.field.inputs or self.field.depends_on_page

@@ -135,5 +135,5 @@ class PageRedirect(HttpResponseRedirect):
         HttpResponse.__init__(self, headers={"Location": path})
 
 
-def redirect_to_page(code: str, page_key: str | None) -> PageRedirect:
-    return PageRedirect(f"/p/{code}/{page_key}/" if page_key else f"/p/{code}/done/")
+def redirect_to_page(code: str, page_key: str | None, fragment: str = "") -> PageRedirect:
+    return PageRedirect((f"/p/{code}/{page_key}/" if page_key else f"/p/{code}/done/") + fragment)

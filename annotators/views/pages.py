@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from django.conf import settings
-from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotators.pages.compiled_queries import insert_missing_without_fsync
@@ -104,11 +104,9 @@ def _handle_post(request, code, key):
     try:
         if not is_answer:
             save_page_draft_and_extend_deadline(assignment, key, request.POST)
-            return (
-                _autosave_response(request, code, key)
-                if request.POST.get("save") == "auto"
-                else redirect_to_page(code, key)
-            )
+            if request.POST.get("save") == "auto":
+                return _autosave_response(request, code, key)
+            return redirect_to_page(code, key, _next_field_fragment(assignment, key, request.POST))
         outcome = record_page_answers(assignment, key, request.POST, bool(request.FILES))
     except PageNotStored as refusal:
         return _not_stored_response(request, code, key, refusal)
@@ -116,6 +114,22 @@ def _handle_post(request, code, key):
         return redirect_to_page(code, outcome.next_key)
     state = partial_page_state(assignment, key)
     return _correction_response(request, state, outcome.step, state.visits.get(key), outcome.sent)
+
+
+def _next_field_fragment(assignment: Assignment, key: str, data: QueryDict) -> str:
+    """Return the place on the page where somebody goes on who pressed Enter in a field, without the page's script.
+
+    A browser does not say in which field. It is taken to be the last field with an answer.
+    """
+    if data.get("save") != "next":
+        return ""
+    step = partial_page_state(assignment, key).steps[key]
+    fields = build_shown_page(assignment, step.page, step.page_fields(), draft_form_data=dict(data.lists())).all_fields
+    answered = [n for n, field in enumerate(fields) if field.value or field.skip_value or any(field.values.values())]
+    following = fields[answered[-1] + 1 :] if answered else fields
+    group = fields[answered[-1]].group if answered else ""
+    following_field = next((field for field in following if field.group != group and not field.field.inputs), None)
+    return f"#{following_field.focus_id}" if following_field else "#go"
 
 
 def _autosave_response(request, code: str, key: str) -> HttpResponse:
@@ -176,7 +190,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         )
     if isinstance(refusal, DraftTooLong) and state and step:
         form = replace(
-            parse_page_form(step, asks, request.POST),
+            parse_page_form(step, asks, request.POST, assignment=assignment),
             errors={},
             non_field_errors=[_not_stored_message(refusal, assignment)],
         )

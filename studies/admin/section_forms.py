@@ -106,8 +106,7 @@ class AddSectionForm(CleanTextMixin, forms.ModelForm):
     def save(self, commit=True):
         section = self.instance
         protocol = REGISTRY[section.protocol]
-        section.settings = {}
-        section.settings = protocol.raw_settings(section)
+        section.settings = protocol.settings_of_new_section()
         if not protocol.has_items:
             section.m = 0
         last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]

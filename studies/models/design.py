@@ -10,6 +10,7 @@ from studies import protocols
 from studies.protocols.base.references import EXTREME_REFERENCES, Reference
 
 from .fields import (
+    FIRST_TEST_NUMBER,
     HEADCOUNT_VALIDATORS,
     MINUTES_VALIDATORS,
     NONNEGATIVE_VALIDATORS,
@@ -208,6 +209,11 @@ class Section(DesignModel):
 
     def __str__(self):
         return f"{self.position}. {self.get_protocol_display()}"
+
+    @property
+    def design_items(self) -> models.QuerySet:
+        """Return the section's items without those that only test runs made."""
+        return self.items.filter(number__lt=FIRST_TEST_NUMBER)
 
 
 class SectionArm(DesignModel):

@@ -114,7 +114,9 @@ class BestWorst(Protocol):
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         source = section.reuses if section.reuses_id else section
-        n_small = source.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
+        n_small = (
+            source.design_items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
+        )
         if n_small:
             yield Problem(
                 f"{n_small} ready-made items have fewer than {MIN_SET_SIZE} outputs. Give each of them at least {MIN_SET_SIZE}.",

@@ -116,7 +116,7 @@ class Ranking(Protocol):
                 )
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
-        alone = section.items.annotate(n=Count("exposures")).filter(n__lt=2).count() if section.pk else 0
+        alone = section.design_items.annotate(n=Count("exposures")).filter(n__lt=2).count() if section.pk else 0
         if alone:
             yield Problem(f"{alone} ready-made items have only one output, so there is nothing to rank.", "batches")
 

@@ -3,6 +3,8 @@
 Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
 """
 
+from typing import ClassVar
+
 from django import forms
 from django.db.models import Count
 
@@ -16,8 +18,8 @@ from .base.settings_fields import explanation_field
 PREFERENCE = "preference"
 STOPPING_RULES = {
     "anytime": "anytime-valid: heval checks after every annotator and closes the study when the comparison is decided",
-    "first": "as in the paper, first crossing: Hoeffding's bound after each item; not valid for repeated checks",
-    "stays": "as in the paper's tables, crossing that stays: known only afterwards, so the study never closes itself",
+    "first": "as in Thorleiksdóttir et al. 2022, first crossing: Hoeffding's bound after each item; not valid for repeated checks",
+    "stays": "as in the tables of Thorleiksdóttir et al. 2022, crossing that stays: known only afterwards, so the study never closes itself",
     "none": "none: the study ends at its target",
 }
 LABELLING_STRATEGIES = {
@@ -30,6 +32,8 @@ LABELLING_STRATEGIES = {
 
 
 class TwoChoiceSettings(PairSettings):
+    # A missing key means the anytime-valid rule, as in all designs that were stored before. A rule costs power, so a new section has none.
+    values_of_new_rows: ClassVar = {"stopping": "none"}
     strategy = forms.ChoiceField(choices=list(LABELLING_STRATEGIES.items()), initial="one", label="labelling strategy")
     workers = forms.IntegerField(
         min_value=3,
@@ -48,7 +52,7 @@ class TwoChoiceSettings(PairSettings):
         max_value=0.2,
         initial=0.001,
         label="error allowed (delta)",
-        help_text="Only for the paper's rules: 1 minus the confidence.",
+        help_text="Only for the rules of Thorleiksdóttir et al. 2022: 1 minus the confidence.",
     )
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
@@ -115,6 +119,9 @@ class TwoChoice(Protocol):
     def can_be_about_new_prompts(self, section):
         # An anytime-valid rule adds evidence person by person.
         return self.cleaned_settings(section)["stopping"] != "anytime"
+
+    def stops_by_bets(self, section):
+        return section.purpose == "live" and self.cleaned_settings(section)["stopping"] == "anytime"
 
     def problems(self, section):
         questions = list(section.questions.all())

@@ -3,7 +3,7 @@
 ``by`` is the user who acts; their permission is checked. It is None if the site itself or its operator's command acts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -94,8 +94,6 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     check_permission_or_404(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # launch the stored study, not the values of an instance
-    # Rows of test runs must not affect the draw. They are deleted again under the lock.
-    signals.deleting_test_runs.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is later compared with the frozen one, under the lock.
     before = sha256_of(canonical_json(serialize_design(study)))
     if problems := blocking_or_unacknowledged_problems(study, acknowledged):
@@ -112,6 +110,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     with transaction.atomic():
         study = _lock_study(study)
         _refuse_launched(study)
+        # Checking and drawing leave the rows of test runs out. A launch that is refused keeps them.
         signals.deleting_test_runs.send(Study, study=study)
         if ready_made:
             study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=places_per_batch)
@@ -270,12 +269,18 @@ def _change_state(study: Study, by, verb: str, before: str, after: str, **column
         audit.record(verb, study=study, by=by)
 
 
-def end_due_grace_periods() -> int:
-    """Close every study whose grace period is over. Periodic work calls this."""
+# A person who claimed a place in the moment of closing is not seen at once, so a study closes after a minute at the earliest.
+SHORTEST_GRACE = timedelta(minutes=1)
+
+
+def end_due_grace_periods(is_waiting: Callable[[Study], bool] = lambda study: True) -> int:
+    """Close every study whose grace period is over, or in which nothing is waited for. Periodic work calls this."""
     ended = 0
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
         closing = closes_at(study)
-        if closing is not None and closing < study.now:
+        if closing is None or study.closing_at is None:
+            continue
+        if closing < study.now or (study.closing_at + SHORTEST_GRACE <= study.now and not is_waiting(study)):
             try:
                 end_grace_period(study, by=None)
                 ended += 1

@@ -10,11 +10,11 @@ from annotators import tasks
 from annotators.models import Assignment
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.places import assign
-from studies.models import Batch, Study
+from studies.models import Batch, Item, Study
 from studies.services import lifecycle
 from tests.annotators.closed_studies import closed_long_ago
-from tests.builders import spa_study
-from tests.players import claimed, submitted
+from tests.builders import choice_study, spa_study
+from tests.players import MAX_THREE, choosing, claimed, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
@@ -45,6 +45,39 @@ def test_places_go_back_and_grace_periods_end():
     assert tasks.release_expired_places() == 1
     lifecycle.start_closing(study, by=None)
     assert tasks.end_due_grace_periods_and_release_places() == 0
+
+
+def closing_since(study, seconds: int) -> Study:
+    lifecycle.start_closing(study, by=None)
+    then = timezone.now() - timedelta(seconds=seconds)
+    QuerySet(Study).filter(pk=study.pk).update(launched_at=then - timedelta(hours=1), closing_at=then)
+    return study
+
+
+def state_of(study) -> str:
+    return Study.objects.get(pk=study.pk).state
+
+
+def test_a_closing_study_closes_when_nobody_is_inside():
+    """Whoever is still inside has the grace period; a study just closed waits for people who claim in this moment."""
+    study = spa_study(target_n=4, grace_seconds=7200)
+    inside = claimed(study, "a")
+    closing_since(study, 90)
+    assert tasks.end_due_grace_periods_and_release_places() == 0 and state_of(study) == "closing"
+    assign.release_assignment(inside.pk, "expired")
+    assert tasks.end_due_grace_periods_and_release_places() == 1 and state_of(study) == "closed"
+    just_now = closing_since(spa_study(target_n=4, grace_seconds=7200, title="just now"), 1)
+    assert tasks.end_due_grace_periods_and_release_places() == 0 and state_of(just_now) == "closing"
+
+
+def test_a_closing_study_waits_for_third_labels():
+    study = choice_study(prompts=4, m=2, target_n=4, grace_seconds=7200, **MAX_THREE)
+    for person in "abcd":
+        choosing(study, person, lambda item, p=person: "beta" if p == "c" else "alpha")
+    closing_since(study, 90)
+    assert tasks.end_due_grace_periods_and_release_places() == 0 and state_of(study) == "closing"
+    Item.objects.filter(study=study).update(settled_at=timezone.now())
+    assert tasks.end_due_grace_periods_and_release_places() == 1 and state_of(study) == "closed"
 
 
 def test_a_wrong_count_is_found():

@@ -88,7 +88,7 @@ def test_the_agreement_is_that_of_the_systems_which_the_metric_scored(board):
     means = rows.groupby(["system", "prompt"])["value"].mean().groupby("system").mean()
     agreement = {one["metric"].split()[0]: one for one in found["agreements"]}
     by_number = {row["submission"]: row["metrics"] for row in found["rows"]}
-    scores = [by_number[number]["bleu sacrebleu 2.6.0"]["estimate"] for number in (2, 3, 4, 5)]
+    scores = [by_number[number]["bleu sacrebleu 2.6.0, words 2"]["estimate"] for number in (2, 3, 4, 5)]
     expected = stats.pearsonr([means[number] for number in (2, 3, 4, 5)], scores).statistic
     assert agreement["bleu"]["pearson"]["estimate"] == pytest.approx(expected)
     assert agreement["ter"]["pearson"]["estimate"] > 0
@@ -127,7 +127,7 @@ def test_the_figure_is_about_the_chosen_metric_and_older_tables_have_none(board,
     text = client.get(page).content.decode()
     assert "Figure of BLEU" in text and text.count('<circle class="lead"') == 4 and "Each two metrics compared" in text
     assert "Submission 3: metric" in text and "new: metric" not in text
-    assert "Figure of TER" in client.get(page, {"metric": "ter sacrebleu 2.6.0"}).content.decode()
+    assert "Figure of TER" in client.get(page, {"metric": "ter sacrebleu 2.6.0, words 2"}).content.decode()
     assert client.get(page, {"metric": "nonsense"}).content.decode() == text
     stored = BoardMetricTable.objects.get()
     (found,) = stored.result["tables"]
@@ -149,7 +149,7 @@ def test_the_papers_layout_has_scores_of_all_outputs_together(board):
     references = dict(Output.objects.filter(system__study=board.template).values_list("prompt__key", "text"))
     own = dict(SubmittedOutput.objects.filter(submission__number=2).values_list("prompt_key", "text"))
     expected = BLEU().corpus_score([own[key] for key in own], [[references[key] for key in own]]).score
-    assert paper[2]["metrics"]["bleu sacrebleu 2.6.0"] == pytest.approx(expected)
+    assert paper[2]["metrics"]["bleu sacrebleu 2.6.0, words 2"] == pytest.approx(expected)
     for row in snapshot["rows"]:
         of_people = row["scores"]["overall"]["paper"]
         assert paper[row["submission"]]["human"] == {name: of_people[name] for name in ("estimate", "low", "high", "n")}
@@ -159,7 +159,7 @@ def test_the_papers_layout_has_scores_of_all_outputs_together(board):
     )
     for row in found["paper"]:
         assert ("human" in row["bold"]) == (row["human"]["high"] >= first["human"]["low"])
-        assert ("ter sacrebleu 2.6.0" in row["bold"]) == (row["submission"] == 2)
+        assert ("ter sacrebleu 2.6.0, words 2" in row["bold"]) == (row["submission"] == 2)
 
 
 def test_everybody_sees_the_table_of_a_public_board_without_hidden_names(board, client):

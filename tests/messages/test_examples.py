@@ -211,7 +211,7 @@ def test_an_interval_in_words_has_two_ends(kind):
     wording = ConclusionPhrases(
         above_claim="a.", below_claim="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind
     )
-    block = Block("x", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording, 0.5))
+    block = Block("x", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording))
     (said,) = build_conclusion_sentences([block])
     ends = {
         "percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %",
@@ -276,7 +276,7 @@ def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
         assert f"1 annotator is still answering and may finish {until}" in each.content.decode()
     study.assignments.update(released_at=timezone.now(), released_reason="expired")
     page = client.get(study_url(study)).content.decode()
-    assert f"No annotators are still answering. The study takes answers {until}, and then closes." in page
+    assert "No annotators are still answering. The study closes in a minute." in page
 
 
 def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):

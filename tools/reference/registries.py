@@ -9,6 +9,7 @@ from annotators.recruitment import channels
 from studies import protocols
 from studies.models import rules
 from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
+from studies.protocols.base.settings_fields import values_of_new_row
 
 from .markdown import as_sentence, build_page, inline_code, markdown_facts_list, markdown_table
 
@@ -48,15 +49,15 @@ def protocols_page() -> str:
 def _settings(form: type | None) -> list[str]:
     if form is None:
         return ["It has no settings."]
-    fields = form().fields
+    fields, defaults = form().fields, values_of_new_row(form)
     rows = [
-        (inline_code(name), _default_text(field), _field_description(name, field)) for name, field in fields.items()
+        (inline_code(name), _default_text(field, defaults[name]), _field_description(name, field))
+        for name, field in fields.items()
     ]
     return ["Settings:", markdown_table(("Setting", "Default", "Meaning"), rows)]
 
 
-def _default_text(field: Any) -> str:
-    value = field.initial
+def _default_text(field: Any, value: Any) -> str:
     if callable(value):
         return "generated"
     if value in (None, "", []):
@@ -153,7 +154,7 @@ def scales_page() -> str:
         "Annotators can type `70`, `+70`, `70.0` or `70,0`, with the digits of any script, and with `%` if the field has that unit. "
         "heval stores the number. It refuses `70.5` and `1,000`, and the message says why.",
         "If an annotator switches on *Answer with number keys*, each option has a key, which is shown beside it. The key is the "
-        "number of the point, or the position of the option if points have no numbers. A point such as 10 or -1 has no key. Enter sends the page.",
+        "number of the point, or the position of the option if points have no numbers. A point such as 10 or -1 has no key. Enter outside a field sends the page; in a field, it leads to the next one.",
     )
 
 

@@ -7,12 +7,18 @@ from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Protocol
+
+from .words import is_english, is_unspaced, spaced, words
 
 # Returns the scores of one text, by the names of metrics.
 ScoreOne = Callable[[str], Mapping[str, float]]
-# Prepares the references of a prompt, and returns the function that scores its texts.
-ScoreBeside = Callable[[Sequence[str]], ScoreOne]
+
+
+class ScoreBeside(Protocol):
+    """Prepares the references of a prompt, and returns the function that scores its texts. An unknown language is empty."""
+
+    def __call__(self, references: Sequence[str], language: str = "") -> ScoreOne: ...
 
 
 # Returns the score of all texts of a system together, each with its references.
@@ -57,29 +63,60 @@ def _sacrebleu(chosen: Sequence[TextMetric]) -> ScoreBeside:
 
     (metric,) = chosen
     classes = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}
+    # The scores of chrF are about characters in every script.
+    split = None if metric.name == "chrf" else _splitter()
 
-    def beside(references: Sequence[str]) -> ScoreOne:
+    def beside(references: Sequence[str], language: str = "") -> ScoreOne:
+        is_split = split is not None and any(map(is_unspaced, references))
+        options = metric.parameters | ({"tokenize": "none"} if is_split and metric.name == "bleu" else {})
+        prepare = split if split and is_split else str
         # The library splits references into words or n-grams when it makes a scorer, and keeps them for all texts of the prompt.
-        scorer = classes[metric.name](references=[[reference] for reference in references], **metric.parameters)
-        return lambda text: {metric.name: float(scorer.corpus_score([text], None).score)}
+        scorer = classes[metric.name](references=[[prepare(reference)] for reference in references], **options)
+        return lambda text: {metric.name: float(scorer.corpus_score([prepare(text)], None).score)}
 
     return beside
 
 
-def _sacrebleu_of_all(metric: str) -> Callable[[], ScoreTogether]:
-    def make() -> ScoreTogether:
-        from sacrebleu import metrics
+def _splitter() -> Callable[[str], str]:
+    """Return the function that puts spaces between the words of Chinese, Japanese, Thai and the like.
 
-        scorer = getattr(metrics, metric)()
+    It is sacreBLEU's tokenizer of Chinese, for which the other scripts are spaced first.
+    """
+    from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
-        def score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-            # sacreBLEU takes the first references of all texts, then the second ones. A text may have fewer than others.
-            streams = [list(stream) for stream in zip_longest(*references)]
-            return float(scorer.corpus_score(list(texts), streams).score)
+    split = TokenizerZh()
+    return lambda text: str(split(spaced(text)))
 
-        return score
 
-    return make
+def _bleu_of_all() -> ScoreTogether:
+    from sacrebleu.metrics import BLEU
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+    # The texts of a system may be in several scripts, so each is split before the library sees it.
+    scorer, usual, split = BLEU(tokenize="none", force=True), Tokenizer13a(), _splitter()
+
+    def score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+        split_texts, split_references = [], []
+        for text, own in zip(texts, references, strict=True):
+            one = split if any(map(is_unspaced, own)) else usual
+            split_texts.append(one(text.rstrip()))
+            split_references.append([one(reference.rstrip()) for reference in own])
+        return _corpus_score(scorer, split_texts, split_references)
+
+    return score
+
+
+def _chrf_of_all() -> ScoreTogether:
+    from sacrebleu.metrics import CHRF
+
+    scorer = CHRF()
+    return lambda texts, references: _corpus_score(scorer, texts, references)
+
+
+def _corpus_score(scorer: Any, texts: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    # sacreBLEU takes the first references of all texts, then the second ones. A text may have fewer than others.
+    streams = [list(stream) for stream in zip_longest(*references)]
+    return float(scorer.corpus_score(list(texts), streams).score)
 
 
 class _Stemmer:
@@ -92,19 +129,28 @@ class _Stemmer:
 
 
 class _Tokenizer:
-    """The tokenizer of rouge-score. ``keep`` splits the references of a prompt once for all of its texts."""
+    """The tokenizer of rouge-score for English, and the words of all scripts for other texts. It splits the references of a prompt once."""
 
     def __init__(self) -> None:
         from rouge_score.tokenize import tokenize  # type: ignore[import-untyped]  # the package has no types
 
         self._split, self._stemmer = tokenize, _Stemmer()
-        self._kept: dict[str, list[str]] = {}
+        self._kept: dict[tuple[bool, str], list[str]] = {}
+        self._references: Sequence[str] = ()
+        self.is_english = True
 
-    def keep(self, texts: Sequence[str]) -> None:
-        self._kept = {text: self._split(text, self._stemmer) for text in texts}
+    def keep(self, references: Sequence[str]) -> None:
+        self._references, self._kept = references, {}
 
     def tokenize(self, text: str) -> list[str]:
-        return self._kept[text] if text in self._kept else self._split(text, self._stemmer)
+        if text not in self._references:
+            return self._words(text)
+        if (self.is_english, text) not in self._kept:
+            self._kept[self.is_english, text] = self._words(text)
+        return self._kept[self.is_english, text]
+
+    def _words(self, text: str) -> list[str]:
+        return self._split(text, self._stemmer) if self.is_english else words(text)
 
 
 def _rouge(chosen: Sequence[TextMetric]) -> ScoreBeside:
@@ -113,10 +159,12 @@ def _rouge(chosen: Sequence[TextMetric]) -> ScoreBeside:
     tokenizer = _Tokenizer()
     scorer = RougeScorer([metric.parameters["variant"] for metric in chosen], tokenizer=tokenizer)
 
-    def beside(references: Sequence[str]) -> ScoreOne:
+    def beside(references: Sequence[str], language: str = "") -> ScoreOne:
         tokenizer.keep(references)
+        are_english = all(is_english(reference, language) for reference in references)
 
         def score(text: str) -> dict[str, float]:
+            tokenizer.is_english = are_english and is_english(text, language)
             found = [scorer.score(reference, text) for reference in references]
             return {
                 metric.name: max(float(one[metric.parameters["variant"]].fmeasure) for one in found)
@@ -128,20 +176,14 @@ def _rouge(chosen: Sequence[TextMetric]) -> ScoreBeside:
     return beside
 
 
-def normalized_tokens(text: str) -> list[str]:
-    """Return the words of a text in lower case, without punctuation, as the answers of question-answering sets are compared."""
-    kept = "".join(character if character.isalnum() else " " for character in text.casefold())
-    return kept.split()
-
-
-def exact_match(words: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def exact_match(found: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return 1 if the words of the text are those of a reference, otherwise 0."""
-    return float(any(words == reference for reference in references))
+    return float(any(found == reference for reference in references))
 
 
-def token_f1(words: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def token_f1(found: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return the harmonic mean of precision and recall of the text's words, with the reference that fits best."""
-    counted, best = Counter(words), 0.0
+    counted, best = Counter(found), 0.0
     for reference in references:
         expected = Counter(reference)
         n_common = (counted & expected).total()
@@ -155,24 +197,28 @@ def token_f1(words: Sequence[str], references: Sequence[Sequence[str]]) -> float
 def _of_words(chosen: Sequence[TextMetric]) -> ScoreBeside:
     functions = {"exact_match": exact_match, "token_f1": token_f1}
 
-    def beside(references: Sequence[str]) -> ScoreOne:
-        expected = [normalized_tokens(reference) for reference in references]
+    def beside(references: Sequence[str], language: str = "") -> ScoreOne:
+        expected = [words(reference) for reference in references]
 
         def score(text: str) -> dict[str, float]:
-            words = normalized_tokens(text)
-            return {metric.name: functions[metric.name](words, expected) for metric in chosen}
+            found = words(text)
+            return {metric.name: functions[metric.name](found, expected) for metric in chosen}
 
         return score
 
     return beside
 
 
-def _version_of(package: str) -> Callable[[], str]:
-    return lambda: f"{package} {metadata.version(package)}"
+# 2: words of all scripts. In 1, they were those of English, and texts in other scripts had none.
+WORDS_VERSION = "2"
+
+
+def _version_of(package: str, has_words: bool = True) -> Callable[[], str]:
+    return lambda: f"{package} {metadata.version(package)}" + (f", words {WORDS_VERSION}" if has_words else "")
 
 
 def _own_version() -> str:
-    return "1"
+    return WORDS_VERSION
 
 
 _FAMILIES: dict[str, Callable[[Sequence[TextMetric]], ScoreBeside]] = {
@@ -183,6 +229,7 @@ _FAMILIES: dict[str, Callable[[Sequence[TextMetric]], ScoreBeside]] = {
     "words": _of_words,
 }
 _OF_SACREBLEU: dict[str, Any] = {"version": _version_of("sacrebleu"), "packages": ("sacrebleu",)}
+_OF_CHARACTERS = _OF_SACREBLEU | {"version": _version_of("sacrebleu", has_words=False)}
 BUILT_IN = {
     metric.name: metric
     for metric in (
@@ -191,10 +238,10 @@ BUILT_IN = {
             "BLEU",
             "bleu",
             parameters={"effective_order": True},
-            make_of_all=_sacrebleu_of_all("BLEU"),
+            make_of_all=_bleu_of_all,
             **_OF_SACREBLEU,
         ),
-        TextMetric("chrf", "chrF", "chrf", make_of_all=_sacrebleu_of_all("CHRF"), **_OF_SACREBLEU),
+        TextMetric("chrf", "chrF", "chrf", make_of_all=_chrf_of_all, **_OF_CHARACTERS),
         TextMetric("ter", "TER", "ter", is_lower_better=True, is_slow=True, **_OF_SACREBLEU),
         *(
             TextMetric(

@@ -23,7 +23,7 @@ def main(names: list[str]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     scorer = ChunkScorer(names)
     for line in sys.stdin:
-        chunk = [TextsOfPrompt(references, texts) for references, texts in json.loads(line)]
+        chunk = [TextsOfPrompt(*prompt) for prompt in json.loads(line)]
         try:
             answer: dict = {"scores": scorer.score(chunk)}
         except ScoreFailed as failed:

@@ -18,10 +18,11 @@ class ScoreFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TextsOfPrompt:
-    """The references of a prompt, and the texts to score beside them."""
+    """The references of a prompt, the texts to score beside them, and their declared language."""
 
     references: list[str]
     texts: list[str]
+    language: str = ""
 
 
 def describe_error(error: Exception) -> str:
@@ -52,7 +53,7 @@ class ChunkScorer:
         for offset, text in enumerate(prompt.texts):
             if text not in known:
                 try:
-                    score = score or beside(prompt.references)
+                    score = score or beside(prompt.references, prompt.language)
                     known[text] = dict(score(text))
                 except Exception as error:  # a library may raise anything, and the researcher must learn where
                     raise ScoreFailed(names[0], place + offset, describe_error(error)) from error

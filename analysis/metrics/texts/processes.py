@@ -115,7 +115,7 @@ class _ScoringProcess:
         return self
 
     def score(self, chunk: Sequence[TextsOfPrompt]) -> dict[str, list[float]]:
-        sent = json.dumps([[prompt.references, prompt.texts] for prompt in chunk])
+        sent = json.dumps([[prompt.references, prompt.texts, prompt.language] for prompt in chunk])
         try:
             self.input.write(sent + "\n")
             self.input.flush()

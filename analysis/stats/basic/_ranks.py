@@ -16,6 +16,9 @@ from analysis.stats.arrays import (
 from analysis.stats.basic._proportions import proportion
 from analysis.stats.results import Estimate, HypothesisTest
 
+# With so many units that differ from the null, the p-value counts all signs. Above, the normal distribution is close enough.
+MOST_EXACT = 50
+
 
 def sign_test(
     values: npt.ArrayLike,
@@ -88,6 +91,7 @@ def wilcoxon(
     *,
     null: float = 0.0,
     zero_method: str = "zsplit",
+    method: str = "auto",
     correction: bool = False,
     analysis: str = "wilcoxon",
     unit: str = "annotator",
@@ -103,8 +107,10 @@ def wilcoxon(
         Value of the null hypothesis.
     zero_method : {"zsplit", "wilcox"}, default 'zsplit'
         Treatment of values equal to the null.
+    method : {"auto", "exact", "asymptotic"}, default 'auto'
+        How the p-value is found. "auto" is exact for up to 50 values that differ from the null.
     correction : bool, default False
-        Whether to apply the continuity correction.
+        Whether to apply the continuity correction to the asymptotic p-value.
     analysis, unit, mode_label : str, optional
         Labels that are copied to the record.
 
@@ -117,12 +123,13 @@ def wilcoxon(
     Raises
     ------
     ValueError
-        If `zero_method` is not allowed.
+        If `zero_method` or `method` is not allowed.
 
     Notes
     -----
     This is not a test of the mean: for skewed values it rejects although the mean equals the null. Use it as a
-    sensitivity analysis. The p-value is asymptotic, with the correction for ties.
+    sensitivity analysis. The exact p-value is the share of all signs of the observed ranks, ties included, whose sum is as far
+    from 0. The asymptotic one has the correction for ties; for five values of one sign it is .043, where the exact one is .0625.
 
     Examples
     --------
@@ -132,10 +139,14 @@ def wilcoxon(
     """
     if zero_method not in ("zsplit", "wilcox"):
         raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
+    if method not in ("auto", "exact", "asymptotic"):
+        raise ValueError(f"method: {method!r} is not auto, exact or asymptotic")
     observed, n_missing = drop_and_count_missing(values, "values")
     # Rounding keeps .7 - .5 and .5 - .3 tied, as they are on the scale of the question.
     distances = np.round(observed - null, 12)
     n_zeros = int(np.sum(distances == 0))
+    if method == "auto":
+        method = "exact" if len(observed) - n_zeros <= MOST_EXACT else "asymptotic"
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": f"rank-biserial correlation: symmetry about {null:g}, not the mean",
@@ -144,7 +155,7 @@ def wilcoxon(
         "n": len(observed),
         "n_rows": len(observed),
         "detail": {"n_zeros": n_zeros, "n_missing": n_missing},
-        "settings": {"null": null, "zero_method": zero_method, "correction": correction},
+        "settings": {"null": null, "zero_method": zero_method, "method": method, "correction": correction},
     }
     if len(observed) == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
@@ -158,14 +169,29 @@ def wilcoxon(
     half_zeros = float(ranks[distances == 0].sum()) / 2
     up = float(ranks[distances > 0].sum()) + half_zeros
     down = float(ranks[distances < 0].sum()) + half_zeros
-    outcome = stats.wilcoxon(distances, zero_method=zero_method, correction=correction, method="asymptotic")
+    if method == "exact":
+        pvalue = _signed_rank_pvalue(ranks[distances != 0], up - down)
+    else:
+        outcome = stats.wilcoxon(distances, zero_method=zero_method, correction=correction, method="asymptotic")
+        pvalue = float(outcome.pvalue)
     return Estimate(
         estimate=(up - down) / (up + down),
-        test=HypothesisTest(
-            name="wilcoxon_symmetry", null=null, statistic=float(outcome.statistic), pvalue=float(outcome.pvalue)
-        ),
+        test=HypothesisTest(name="wilcoxon_symmetry", null=null, statistic=min(up, down), pvalue=pvalue),
         **common,
     )
+
+
+def _signed_rank_pvalue(ranks: FloatArray, difference: float) -> float:
+    """Return the chance that random signs make the sum of the ranks as large as `difference`, in either direction."""
+    # Ranks of ties are halves, so twice a rank is a whole number. The chances of the sums of the positive ranks grow rank by rank.
+    doubled = np.rint(2 * ranks).astype(np.int64)
+    chances = np.zeros(int(doubled.sum()) + 1)
+    chances[0] = 1.0
+    for rank in doubled:
+        chances[rank:] += chances[: len(chances) - rank].copy()
+        chances /= 2
+    sums = np.abs(2 * np.arange(len(chances)) - doubled.sum())
+    return float(min(1.0, chances[sums >= abs(round(2 * difference))].sum()))
 
 
 def sign_flip_pvalues(

@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.functional import cached_property
 
+from studies.protocols.base.settings_fields import values_of_new_row
+
 from .cleaning import CleanTextMixin, changed_field_names
 from .fields import MarkdownArea, choices_of, with_default_suffix
 
@@ -32,22 +34,22 @@ WIDE = 60
 MOST_ROWS = 32
 
 
-def add_range_and_default_hints(field: forms.Field) -> forms.Field:
-    """Return the field with its range and default in the help text, and wide enough for its values."""
+def add_range_and_default_hints(field: forms.Field, default: Any) -> forms.Field:
+    """Return the field with its range and the default of a new row in the help text, and wide enough for its values."""
     if isinstance(field, forms.ChoiceField):
         field.choices = [
-            (key, with_default_suffix(label) if key == field.initial else label) for key, label in choices_of(field)
+            (key, with_default_suffix(label) if key == default else label) for key, label in choices_of(field)
         ]
         return field
     hint = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
         hint = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
     # A callable makes a new value each time: it has no default to show.
-    shows_default = field.initial not in (None, "") and not callable(field.initial)
+    shows_default = default not in (None, "") and not callable(default)
     if isinstance(field.widget, forms.NumberInput | forms.TextInput) and shows_default:
-        default = _plain(field.initial) if hint else f"“{field.initial}”"
-        hint = f"{hint}, by default {default}" if hint else f"By default {default}"
-        field.widget.attrs["placeholder"] = with_default_suffix(field.initial)
+        shown = _plain(default) if hint else f"“{default}”"
+        hint = f"{hint}, by default {shown}" if hint else f"By default {shown}"
+        field.widget.attrs["placeholder"] = with_default_suffix(default)
     if hint:
         field.help_text = f"{field.help_text} {hint}.".strip()
     if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
@@ -63,7 +65,11 @@ def prefixed_settings_fields(settings_form: type[forms.Form] | None) -> dict[str
     """Return the fields of a settings form, by the names that they have inside another form."""
     if settings_form is None:
         return {}
-    fields = {f"{PREFIX}-{name}": add_range_and_default_hints(field) for name, field in settings_form().fields.items()}
+    defaults = values_of_new_row(settings_form)
+    fields = {
+        f"{PREFIX}-{name}": add_range_and_default_hints(field, defaults[name])
+        for name, field in settings_form().fields.items()
+    }
     for name, field in fields.items():
         field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
         if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
@@ -185,9 +191,7 @@ class SettingsCell(CleanTextMixin, forms.ModelForm):
                 self.add_error("parameters", "Some of these settings are not valid. Correct the marked fields.")
         elif not self.instance.pk or self.inner is not None or kind is not None:
             # A new row, or a row whose kind changed: settings of the old kind no longer apply.
-            self.instance.settings = (
-                {n: f.initial for n, f in kind().fields.items() if f.initial is not None} if kind else {}
-            )
+            self.instance.settings = {n: value for n, value in values_of_new_row(kind).items() if value is not None}
         return cleaned
 
     def instance_of(self, cleaned):

@@ -157,7 +157,7 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
             yield Problem(
                 f"The comparison {contrast} is planned, but this section does not show its pair.", "contrasts"
             )
-    n_wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
+    n_wrong = section.design_items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
     if n_wrong:
         yield Problem(f"{n_wrong} ready-made items do not have exactly two outputs.", "batches")
 

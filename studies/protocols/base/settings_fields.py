@@ -1,6 +1,20 @@
-"""Fields that the settings of several protocols share. Each call gives a new field."""
+"""Fields that the settings of several protocols share, each call gives a new one, and what a new row stores of a settings form."""
+
+from typing import Any
 
 from django import forms
+
+
+def values_of_new_row(form: type[forms.Form] | None) -> dict[str, Any]:
+    """Return what a new section or rule stores of its settings form: every setting, so that no later default changes it.
+
+    A field's ``initial`` is what a missing key means. Stored designs lack keys, so it never changes. If new rows need another
+    value, the form names it in ``values_of_new_rows``.
+    """
+    if form is None:
+        return {}
+    fields = form().fields
+    return {name: field.initial for name, field in fields.items()} | getattr(form, "values_of_new_rows", {})
 
 
 def letters_field() -> forms.ChoiceField:

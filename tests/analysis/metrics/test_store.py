@@ -11,7 +11,7 @@ from analysis.metrics.beside_people import read_beside_people, scored_questions
 from analysis.metrics.files import ScoresFileSettings, ScoresRefused
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import Metric, MetricScore, PairScore
-from studies.models import Output
+from studies.models import Output, Prompt
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 from tests.boards.builders import rating_template
@@ -141,6 +141,23 @@ def test_metrics_are_computed_beside_the_reference(study):
     }
     assert {metric.n_scores for metric in stored} == {3}  # the reference itself has no score
     assert all(metric.version for metric in stored)
+
+
+def test_the_language_is_that_of_the_reference_or_of_the_prompt(study):
+    outputs, prompts = Output.objects.filter(prompt__key="p000"), Prompt.objects.filter(key="p000")
+
+    def languages() -> set[str]:
+        return {one.language for one in computed.outputs_with_references(study) if one.prompt == "p000"}
+
+    assert languages() == {""}
+    prompts.update(language="en")
+    assert languages() == {"en"}
+    outputs.filter(system__name="human").update(language="nl", text="The old houses")
+    outputs.filter(system__name="good").update(text="an old house")
+    assert languages() == {"nl"}
+    (stored,) = computed.compute_metrics(study, study.owner, ["rouge_1"])
+    # English words without their endings would be two of three.
+    assert MetricScore.objects.get(metric=stored, output__prompt__key="p000").value == pytest.approx(1 / 3)
 
 
 def test_slow_metrics_come_after_the_others_and_are_returned_in_the_order_of_the_request(study):

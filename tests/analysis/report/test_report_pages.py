@@ -220,6 +220,21 @@ def test_hidden_outcomes_are_on_no_page_and_in_no_file(client, owner):
     assert client.get(address("analysis_table", study, 1, "table1", "csv")).status_code == 404
 
 
+def test_a_report_made_while_collecting_leads_to_the_final_one(client, owner):
+    study = spa_study(owner, target_n=12)
+    answer(study, 6, percent=lambda person, x, y: 90 if x > y else 10)
+    run_analysis(study, QUICK, by=owner)
+    client.force_login(owner)
+    early = address("analysis", study, 1)
+    assert "Make the final one when the study is closed" in client.get(early).content.decode()
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    assert f'<a href="{address("analyses", study)}">make the final report</a>' in client.get(early).content.decode()
+    run_analysis(Study.objects.get(pk=study.pk), QUICK, by=owner)
+    assert f'<a href="{address("analysis", study, 2)}">Read the final report' in client.get(early).content.decode()
+    assert "made while the study was collecting" not in client.get(address("analysis", study, 2)).content.decode()
+
+
 def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     draft = spa_draft(owner=owner, target_n=2)
     draft.contrasts.all().delete()

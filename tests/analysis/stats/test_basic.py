@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -44,11 +45,43 @@ def test_paired_agrees_with_the_reference_and_with_one_sample_on_the_differences
 def test_wilcoxon_agrees_with_the_reference():
     case = GOLDEN["paired_t"]
     x, y = np.array(case["input"]["a"], float), np.array(case["input"]["b"], float)
-    result = basic.wilcoxon(x - y, zero_method="wilcox")
+    result = basic.wilcoxon(x - y, zero_method="wilcox", method="asymptotic")
     assert result.test.statistic == case["expected"]["wilcoxon_W"]
     assert_allclose(result.pvalue, case["expected"]["wilcoxon_p_normal_no_cc"], atol=1e-9)
     assert "not the mean" in result.estimand
-    assert result.settings["zero_method"] == "wilcox"
+    assert result.settings["zero_method"] == "wilcox" and result.settings["method"] == "asymptotic"
+
+
+@pytest.mark.parametrize("zero_method", ["zsplit", "wilcox"])
+def test_the_exact_wilcoxon_test_counts_all_signs_with_ties_and_zeros(zero_method):
+    """All samples of two to five numbers from -2 to 3, beside scipy's permutations."""
+    n_cases = 0
+    for size in range(2, 6):
+        for values in itertools.combinations_with_replacement(range(-2, 4), size):
+            if any(values) and (size - values.count(0) > 1 or zero_method == "zsplit"):
+                expected = stats.wilcoxon(
+                    values, zero_method=zero_method, method=stats.PermutationMethod(n_resamples=np.inf)
+                )
+                found = basic.wilcoxon(values, zero_method=zero_method)
+                assert_allclose([found.test.statistic, found.pvalue], [expected.statistic, expected.pvalue], atol=1e-12)
+                assert found.settings["method"] == "exact" and found.pvalue >= 2 / 2 ** (size - values.count(0)) - 1e-12
+                n_cases += 1
+    assert n_cases > 400
+
+
+def test_the_exact_wilcoxon_test_agrees_with_tables_and_ends_at_fifty():
+    rng = np.random.default_rng(5)
+    for n in (5, 8, 20, 50):
+        values = rng.normal(0.4, 1, n)
+        assert_allclose(basic.wilcoxon(values).pvalue, stats.wilcoxon(values, method="exact").pvalue, rtol=1e-9)
+    values = rng.normal(0.3, 1, 60)
+    result, exact = basic.wilcoxon(values), basic.wilcoxon(values, method="exact")
+    assert result.settings["method"] == "asymptotic" and exact.settings["method"] == "exact"
+    assert abs(result.pvalue - exact.pvalue) < 0.005
+    # Values equal to the null say nothing, so they do not count.
+    assert basic.wilcoxon([*values[:40], *[0] * 20]).settings["method"] == "exact"
+    with pytest.raises(ValueError, match="method: 'approx' is not auto, exact or asymptotic"):
+        basic.wilcoxon([1, 2], method="approx")
 
 
 def test_paired_counts_those_it_drops():

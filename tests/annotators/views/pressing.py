@@ -1,6 +1,6 @@
 """Keys on a page: which are written on it, and what each of them does."""
 
-from annotators.models import Assignment, Response
+from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import full_page_state
 from studies.models import Exposure
 from tests.annotators.views.touching import pages_of
@@ -15,7 +15,7 @@ SEEN = """() => [...document.querySelectorAll("[role=radiogroup]")].map((group) 
     words: [...label.querySelectorAll("span:not(.value)")].map((one) => one.innerText).join(" "),
   };
 }))"""
-# What is chosen in each group, and where the focus is: the place of the question that has it, and whether it is on a chosen answer.
+# What is chosen in each group, and where the focus is: the place of the question that has it, and whether it is on the question itself.
 NOW = """() => {
   const groups = [...document.querySelectorAll("[role=radiogroup]")];
   const questions = [...document.querySelectorAll(".field")];
@@ -26,7 +26,7 @@ NOW = """() => {
   return {
     chosen: groups.map((one) => [...one.querySelectorAll("[type=radio]")].findIndex((point) => point.checked)),
     order: wanted.map((one) => groups.indexOf(one)), open: wanted.map(open),
-    required: wanted.map((one) => one.matches("[aria-required=true]") || !!one.querySelector("[aria-required=true]")), at: wanted.indexOf(at.closest(".field")), checked: !!at.checked,
+    required: wanted.map((one) => one.matches("[aria-required=true]") || !!one.querySelector("[aria-required=true]")), at: wanted.indexOf(at.closest(".field")), isOnQuestion: at.matches(".field"),
     said: [...document.querySelectorAll("[role=status]")].map((one) => one.innerText).join(" "),
   };
 }"""
@@ -59,34 +59,41 @@ def pressed_all(page) -> tuple[int, int, list[str]]:
                 mine = now["order"].index(g)
                 around = [*range(mine + 1, len(now["open"])), *range(mine)]
                 expected = next((place for place in around if now["open"][place]), mine)
-                if now["at"] != expected or now["checked"] != (expected == mine):
+                if now["at"] != expected or not now["isOnQuestion"]:
                     wrong.append(
                         f"{page.url} after {key} in question {mine} the focus is on {now['at']}, not {expected}"
                     )
     return sum(map(len, seen)), n_keys, wrong
 
 
-# Enter is pressed on every control that takes it; what it would send is caught on its way.
-CATCH = """() => {
-  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+# Enter is pressed on every control that takes it; what would send the page is caught on its way.
+CONTROLS = "main form :is(input:not([type=hidden]), select)"
+CATCH = f"""() => {{
+  document.querySelectorAll("details").forEach((one) => {{ one.open = true; }});
   window.caught = [];
-  window.addEventListener("submit", (event) => {
+  window.addEventListener("submit", (event) => {{
+    if (event.submitter?.value === "next") return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const sent = (button) => [button.formAction, button.formMethod, ...new FormData(event.target, button)].filter(([name]) => name !== "go").join();
-    window.caught.push(sent(event.submitter) === sent(document.querySelector("[name=go]")) ? "main" : event.submitter.outerHTML);
-  }, true);
-  return document.querySelectorAll("main form :is(input:not([type=hidden]), select)").length;
-}"""
-FOCUS = """(n) => {
-  const one = document.querySelectorAll("main form :is(input:not([type=hidden]), select)")[n];
+    window.caught.push(event.submitter?.outerHTML);
+  }}, true);
+  return document.querySelectorAll("{CONTROLS}").length;
+}}"""
+FOCUS = f"""(n) => {{
+  const one = document.querySelectorAll("{CONTROLS}")[n];
   one.focus();
+  window.pressed = one;
   return [document.activeElement === one, one.type];
+}}"""
+# Whether the focus is further down, and on a question, the button that sends, or a field that is typed: on no answer.
+MOVED = """() => {
+  const at = document.activeElement, isLater = window.pressed.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING;
+  return at === window.pressed ? "here" : isLater && at.matches(".field, [name=go], [type=text], textarea") ? "" : at.outerHTML.slice(0, 200);
 }"""
 
 
 def entered_all(page) -> tuple[set[str], list[str]]:
-    """Press Enter in every field that is not a text area: the kinds of fields, and where it did not do what the main button does."""
+    """Press Enter in every field that is not a text area: the kinds of fields, and where it did not lead to the next question."""
     wrong, kinds = [], set()
     for n in range(page.evaluate(CATCH)):
         has_focus, kind = page.evaluate(FOCUS, n)
@@ -95,12 +102,37 @@ def entered_all(page) -> tuple[set[str], list[str]]:
             continue
         page.keyboard.press("Enter")
         kinds.add(kind)
-        caught = page.evaluate("window.caught.splice(0)")
-        # Chromium alone opens a list or sends with Enter, as its platform does.
-        if caught not in (["main"], [] if kind == "select-one" else ["main"]):
-            wrong.append(f"{page.url} Enter in {kind} pressed {caught}")
-            page.keyboard.press("Escape")
+        caught, moved = page.evaluate("window.caught.splice(0)"), page.evaluate(MOVED)
+        # Chromium alone opens a list with Enter, as its platform does.
+        if caught or moved not in ("", "here" if kind == "select-one" else ""):
+            wrong.append(f"{page.url} Enter in {kind} pressed {caught} and led to {moved}")
+        page.keyboard.press("Escape")
     return kinds, wrong
+
+
+# Without the page's script: where a person reads on after Enter, and whether a key could answer there.
+LED = """() => [document.querySelector(":target")?.id ?? "", document.activeElement.matches("[type=radio], [type=checkbox], select")]"""
+
+
+def entered_all_without_script(page, assignment: Assignment) -> tuple[int, list[str]]:
+    """Press Enter in every field that is not a text area: how many there are, and where the page was sent or led to no question."""
+    wrong, (address, *_) = [], page.url.split("#")
+    key = address.rstrip("/").rpartition("/")[2]
+    n_controls = page.locator(CONTROLS).count()
+    for n in range(n_controls):
+        page.goto(address)
+        control = page.locator(CONTROLS).nth(n)
+        control.evaluate("one => { const box = one.closest('details'); if (box) box.open = true; one.focus(); }")
+        if control.evaluate("one => one.matches('select')"):
+            continue
+        if control.evaluate("one => one.matches('[type=text]')"):
+            control.fill("1")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        led, is_on_answer = page.evaluate(LED)
+        if not led or is_on_answer or PageVisit.objects.get(assignment=assignment, key=key).recorded_at:
+            wrong.append(f"{address} without script, Enter in field {n} led to {page.url}, {led!r}")
+    return n_controls, wrong
 
 
 # The texts of a page by their letters.
@@ -147,8 +179,9 @@ class Walk:
             else:
                 self._give(place)
                 n_without += 1
-        if page.evaluate("document.activeElement.matches('textarea')"):
-            self.press("Tab")
+        # Out of the last field one goes on to the button that sends.
+        while page.evaluate("document.activeElement.matches('input, textarea')"):
+            self.press("Tab" if page.evaluate("document.activeElement.matches('textarea')") else "Enter")
         self.press("Enter")
         return self.presses - n_required, n_without
 
@@ -168,8 +201,11 @@ class Walk:
             .locator("input, textarea")
             .first
         )
-        if self.page.evaluate(NOW)["at"] != place:
+        now = self.page.evaluate(NOW)
+        if now["at"] != place:
             field.focus()
+        elif now["isOnQuestion"]:
+            self.press("Tab")
         if field.get_attribute("type") in ("checkbox", "radio"):
             self.press("Space")
             return

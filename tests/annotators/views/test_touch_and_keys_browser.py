@@ -8,8 +8,8 @@ import pytest
 
 from annotators.models import PageVisit
 from studies.protocols import REGISTRY
-from tests.annotators.views.pressing import NOW, keyed
-from tests.annotators.views.touching import FILL, STATE, swipe, touch, touched
+from tests.annotators.views.pressing import NOW, entered_all_without_script, keyed
+from tests.annotators.views.touching import FILL, STATE, pages_of, swipe, touch, touched
 from tests.annotators.views.varied_studies import criteria, every_scale, practice, reasons
 from tests.browsing import PHONE, until
 from tests.builders import (
@@ -32,16 +32,28 @@ def study(request, db):
     return launched(STUDIES[getattr(request, "param", "every_scale")]())
 
 
-@pytest.mark.parametrize(
+EVERY_STUDY = pytest.mark.parametrize(
     "study",
     [pytest.param(name, marks=() if name in QUICK_STUDIES else pytest.mark.slow) for name in STUDIES],
     indirect=True,
 )
+
+
+@EVERY_STUDY
 def test_touch_and_keys_change_only_what_was_meant(visit, study):
     phone, desk = visit(viewport=PHONE, has_touch=True, is_mobile=True), visit()
     wrong = touched(phone, claimed(study, "phone"))
     wrong += keyed(desk, claimed(study, "desk"), claimed(study, "walker"))
     assert not [*wrong, *phone.complaints, *desk.complaints], "\n".join(wrong)
+
+
+@EVERY_STUDY
+def test_without_script_enter_in_any_field_leads_on_and_never_sends(visit, study):
+    person, assignment, n, wrong = visit(java_script_enabled=False), claimed(study, "desk"), 0, []
+    for _ in pages_of(person.page, person.base, assignment):
+        fields, found = entered_all_without_script(person.page, assignment)
+        n, wrong = n + fields, wrong + found
+    assert n and not wrong, "\n".join(wrong)
 
 
 def drafts_sent(page) -> list[dict[str, list[str]]]:
@@ -186,23 +198,41 @@ def test_after_the_last_answer_space_changes_nothing_and_enter_sends(visit, stud
     person = visit()
     page = person.open("s1.p1")
     page.get_by_label("Answer with number keys").check()
+    page.locator("main").click(position={"x": 2, "y": 2})
     for key in "12":
         page.keyboard.press(key)
-    now = page.evaluate(NOW)
-    assert now["chosen"] == [0, 1] and now["checked"]
-    page.keyboard.press("Space")
-    assert page.evaluate(NOW) == now
+        now = page.evaluate(NOW)
+        for unmeant in ("Space", "ArrowDown"):
+            page.keyboard.press(unmeant)
+        assert page.evaluate(NOW) == now and now["isOnQuestion"]
+    assert now["chosen"] == [0, 1]
     page.keyboard.press("Enter")
     page.wait_for_url("**/done/")
 
 
-def test_without_script_enter_sends_and_more_time_keeps_what_is_typed(visit):
+def test_a_held_enter_stops_at_the_next_field(visit):
+    person = visit()
+    page = person.open("s1")
+    page.locator("#s1-q1").focus()
+    for _ in range(60):
+        page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    assert person.at.endswith("/s1/") and page.evaluate(NOW)["at"] < 3
+    assert PageVisit.objects.get(key="s1").recorded_at is None
+
+
+def test_without_script_enter_leads_to_the_next_field_and_more_time_keeps_what_is_typed(visit):
     person = visit(java_script_enabled=False)
     page = person.open("s1")
     page.locator("#s1-q1").fill("41")
     page.get_by_role("button", name="More time").click()
     assert page.locator("#s1-q1").input_value() == "41" and person.at.endswith("/s1/")
     assert PageVisit.objects.get(key="s1").draft["s1.q1"] == ["41"]
-    page.locator("#s1-q1").press("Enter")
-    page.wait_for_selector("#problems")
-    assert page.locator("#s1-q1").input_value() == "41" and page.locator("kbd").count() == 0
+    page.locator("#s1-q1").fill("42")
+    with page.expect_navigation():
+        page.locator("#s1-q1").press("Enter")
+    assert page.url.endswith("/s1/#s1-q2-l") and page.locator("#s1-q1").input_value() == "42"
+    assert page.locator("#problems").count() == 0 and page.locator("kbd").count() == 0
+    with page.expect_navigation():
+        page.locator("[name=go]").click()
+    assert page.locator("#problems").count() == 1 and page.locator("#s1-q1").input_value() == "42"

@@ -20,6 +20,7 @@ from tests.messages.pages.scenarios import (
     by_nobody,
     closed,
     closing,
+    closing_with_third_labels,
     draft,
     launched,
     paused,
@@ -346,9 +347,14 @@ LINES = {
         ("1 annotator is still answering and may finish until", "You need not do anything", stands(closing(1))),
         ("2 annotators are still answering and may finish until", "You need not do anything", stands(closing(2))),
         (
-            "No annotators are still answering. The study takes answers until",
+            "No annotators are still answering. The study closes in a minute",
             "You need not do anything",
             stands(closing()),
+        ),
+        (
+            "No annotators are still answering. The study closes at the latest at",
+            "You need not do anything",
+            stands(closing_with_third_labels),
         ),
     ],
     f"{ADMIN}:_create_item": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],

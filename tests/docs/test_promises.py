@@ -1,0 +1,106 @@
+"""What texts promise is there: what they install, in which formats reports come, and one list of what is missing."""
+
+import re
+import tomllib
+
+import pytest
+
+from tests import ROOT
+from tests.docs.pages import PAGES
+
+TEXTS = {
+    name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+} | {name: page.text for name, page in PAGES.items()}
+MISSING = re.compile(r"^#+ .*(?:not built|cannot do|not there yet).*$|^Not built yet", re.MULTILINE | re.IGNORECASE)
+# Beside what the package declares: a tool of its developers, the interpreter's own installer, and what a shell puts in.
+OTHER_PACKAGES = {"pre-commit"}
+INSTALLS = re.compile(r"pip3? install ([^`\n|&;)]+)")
+
+
+def declared_packages() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
+    return {re.match(r"[\w.-]+", requirement)[0] for requirement in requirements}
+
+
+def installed_by_name(text: str) -> list[str]:
+    """The packages that the commands of a text take from an index."""
+    found = []
+    for arguments in INSTALLS.findall(text):
+        words = arguments.replace("'", "").replace('"', "").rstrip(".").split()
+        for before, word in zip(["", *words], words, strict=False):
+            if word.startswith("-") or before in ("-r", "--requirement") or word.endswith(".whl") or "/" in word:
+                continue
+            found.append(re.match(r"[\w.-]*", word)[0])
+    return found
+
+
+def product_files() -> dict[str, str]:
+    folders = ("analysis", "annotators", "boards", "heval_site", "studies", "templates", "tools")
+    paths = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".html", ".toml")
+    ]
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_no_text_installs_a_package_that_the_project_does_not_declare():
+    """heval itself is on no index: its name there belongs to nobody, or to somebody else, who would get a pipeline's token."""
+    wrong, n_commands = [], 0
+    for name, text in (TEXTS | product_files()).items():
+        names = installed_by_name(text)
+        n_commands += len(INSTALLS.findall(text))
+        wrong += [(name, package) for package in names if package not in declared_packages() | OTHER_PACKAGES]
+    assert n_commands >= 8 and not wrong
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install heval",
+        "pip install --upgrade heval",
+        "pip install 'heval[parquet]'",
+        "pip install -r requirements.lock heval",
+    ],
+)
+def test_the_search_for_packages_finds_one_of_the_wrong_name(command):
+    assert installed_by_name(f"    - run: {command}\n") == ["heval"]
+    assert installed_by_name("pip install --no-index --no-deps heval-*.whl\n`pip install 'pyarrow>=22'` here") == [
+        "pyarrow"
+    ]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_that_promises_pdf_promises_it_of_figures(name):
+    lines = [line for line in TEXTS[name].splitlines() if "PDF" in line]
+    assert not [line for line in lines if not re.search(r"[Ff]igure", line)]
+
+
+def test_pdf_files_are_those_of_figures():
+    """With a PDF of the whole report, the list of what is missing gets shorter."""
+    from tools.reference import addresses
+
+    with_pdf = [path for path, _, words in addresses.list_project_urls() if "PDF" in words or ".pdf" in path]
+    assert with_pdf == ["studies/<code>/analyses/<number>/figures/<name>.<file_format>"]
+    assert "The whole report as PDF is not built." in PAGES["index"].text
+
+
+def test_what_is_missing_is_listed_once():
+    assert [(name, found.group()) for name, text in TEXTS.items() for found in MISSING.finditer(text)] == [
+        ("index", "## What heval cannot do yet")
+    ]
+    assert "(templates/docs/index.md#what-heval-cannot-do-yet)" in TEXTS["README.md"]
+    assert not [name for name, text in TEXTS.items() if re.search(r"leads? nowhere|pages are missing", text)]
+
+
+def test_the_effect_of_each_rule_is_promised_of_the_protocols_that_show_it():
+    showing = {
+        path.split("/")[2]
+        for path, text in product_files().items()
+        if path.startswith("analysis/protocols/") and "before_after" in text
+    }
+    assert showing == {"spa"}
+    assert "Reports show what each exclusion rule changes only for SPA." in PAGES["index"].text
+    assert not [name for name, text in TEXTS.items() if re.search(r"[Ff]or every rule,? (?:a|the) report shows", text)]
