@@ -33,7 +33,7 @@ from studies.protocols import REGISTRY
 from .declared import declared_comparisons, planned_between_conditions
 
 # Raise it if the same inputs give other numbers. Stored plans are then computed again.
-METHOD_VERSION = 1
+METHOD_VERSION = 2
 # Protocols of a section > the protocol of `plan_inputs` with the same headline. Best-worst choices are planned as rankings.
 PLANNED_AS = {
     "rating": "rating",

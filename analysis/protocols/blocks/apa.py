@@ -45,10 +45,12 @@ STATISTIC_LETTERS = {
     "one_sample_t": "t",
     "paired_t": "t",
     "clustered_t": "t",
+    "clustered_score_t": "t",
     "welch_t": "t",
     "mixed": "t",
     "tost": "t",
     "two_way_t": "t",
+    "two_way_score_t": "t",
     "two_way_cluster": "t",
 }
 

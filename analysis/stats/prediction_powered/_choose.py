@@ -39,7 +39,8 @@ def build_record(
     combined, fallback = None, "" if human.interval else human.reason or "people alone give no interval"
     if not fallback:
         fallback = _why_not(sample, found, bounds)
-    if not fallback and not isinstance(human.curve, TCurve):
+    is_skewed = human.detail.get("skewness", 0.0) > MAX_SKEWNESS
+    if not fallback and (is_skewed or not isinstance(human.curve, TCurve)):
         fallback = NO_T_INTERVAL
     if not fallback and found is not None:
         combined = contrast_estimate(sample, found, level=level, bounds=bounds, **labels)
