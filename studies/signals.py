@@ -39,6 +39,10 @@ checking_draft = AskingSignal()
 # exception fails the page.
 describing_families = AskingSignal()
 
+# Arguments: ``study``, and ``workloads``, those of its batches (``studies.design.workload``). Sent when the page of a draft or its launch
+# page shows what the design can find. Receivers return a list of sentences. An exception fails the page.
+describing_forecast = AskingSignal()
+
 # Arguments: ``study_ids``, a list. Sent when a page shows the progress of studies. Receivers return a dict by id. Its values have
 # ``submitted``, ``last_submitted_at``, ``robots``, ``imported`` and ``in_progress``. A missing id means no progress. If two receivers
 # return the same id, the later one counts. An exception fails the page.

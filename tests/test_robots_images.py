@@ -77,23 +77,26 @@ def test_eight_letters_hide_two_painters_and_the_curve_is_found(played):
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}
     levels = tables["exposure_levels"]
-    assert [row["what"] for row in levels] == [f"raw > scrambled, m = {m}" for m in LEVELS]
+    assert [row["what"] for row in levels] == [
+        f"raw > scrambled, after {m} example{'' if m == 1 else 's'}" for m in LEVELS
+    ]
     for row, chance in zip(levels, CHANCES.values(), strict=True):
         assert abs(row["estimate"] - chance) < 0.05 and row["n"] == 8, row
     steps = {row["what"] if row["p"] is None else row["estimand"]: row for row in tables["exposures"]}
-    first = steps["P[raw > scrambled] after m = 2 less after m = 1"]
-    last = steps["P[raw > scrambled] after m = 8 less after m = 4"]
+    first = steps["P[raw > scrambled] after 2 examples less after 1 example"]
+    last = steps["P[raw > scrambled] after 8 examples less after 4 examples"]
     assert -0.23 < first["estimate"] < -0.13 and first["p"] < 0.01
     assert -0.03 < last["estimate"] < 0.07 and first["n"] == last["n"] == 8
     block = next(one for one in result["blocks"] if one["name"] == "spa.exposures")
     assert [e["test"]["family_size"] for e in block["estimates"]][:3] == [3, 3, 3]
     slope, diminishing = block["estimates"][3:]
-    assert "per doubling of m" in slope["estimand"] and slope["n"] == 8
+    assert "per doubling of the number of examples" in slope["estimand"] and slope["n"] == 8
     assert diminishing["estimate"] == pytest.approx(last["estimate"] - (CHANCES[4] - CHANCES[2]), abs=0.04)
     # The last section asks about a criterion too, on which both are alike; the question without one is the overall one.
-    rows = {(row["section"], row["criterion"]): row for row in tables["table1"]}
-    assert list(rows) == [(1, "overall"), (2, "overall"), (3, "overall"), (4, "overall"), (4, "colour")]
-    assert abs(rows[4, "colour"]["p_xy"] - 0.5) < 0.03
+    rows = {row["about"]: row for row in tables["table1"]}
+    after = [f"after {m} example{'' if m == 1 else 's'}" for m in LEVELS]
+    assert list(rows) == [*after[:3], f"overall, {after[3]}", f"colour, {after[3]}"]
+    assert abs(rows[f"colour, {after[3]}"]["p_xy"] - 0.5) < 0.03
     # Two of eight say yes to whatever is asked: a gap of .4 each, found by the rule, and the estimate hardly moves.
     for row in tables["gap"]:
         assert 0.05 < row["gap"] < 0.15 and row["above"] == pytest.approx(2 / 8), row

@@ -65,11 +65,9 @@ def test_utilities_between_references_are_found_whatever_the_scales(same_orders)
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one for one in result["tables"]}
     eeu = {(row["where"], row["system"]): row for row in tables["utilities"]["rows"]}
-    assert set(eeu) == {
-        (f"section 1, {key}", name) for key in ("fluent", "whole (overall)") for name in ("alpha", "beta")
-    }
+    assert set(eeu) == {(topic, name) for topic in ("fluency", "overall") for name in ("alpha", "beta")}
     for system in ("alpha", "beta"):
-        row = eeu["section 1, whole (overall)", system]
+        row = eeu["overall", system]
         assert abs(row["eeu"] - UTILITY[system]) < 0.03 and row["n"] == 12, row
     (gone,) = [row for row in tables["references"]["rows"] if "overall" in row["where"]]
     assert (gone["n"], gone["kept"], gone["extremum_violation"], gone["narrow_references"]) == (14, 12, 1, 1)
@@ -77,7 +75,7 @@ def test_utilities_between_references_are_found_whatever_the_scales(same_orders)
     said = {one["contrast"]: one for one in result["conclusions"]}
     utility = said["beta > alpha, section 1, whole, utility"]
     assert utility["verdict"] == "different"
-    assert utility["claim"] == "beta has a higher expected utility than alpha, for prompts like these."
+    assert utility["claim"] == "beta has a higher expected utility than alpha overall, for prompts like these."
     alike = said["beta > alpha on fluency, section 1, fluent, utility"]
     assert alike["verdict"] == "equivalent" and "within ±0.05" in alike["claim"]
     warned = {row["code"] for row in tables["warnings"]["rows"]}

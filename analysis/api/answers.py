@@ -14,6 +14,7 @@ from analysis.data.export_requests import build_permitted_selection
 from analysis.data.flat_rows.answers import find_damaged_cells
 from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators import models as answers
+from annotators.counting import Use, select
 from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.access import Action
 from studies.models import Study
@@ -51,7 +52,7 @@ class AssignmentsView(StudyView):
         "Assignments", page_serializer("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers"
     )
     def get(self, request, code):
-        rows = answers.Assignment.objects.filter(study=self.study, origin__in=self.values["origins"])
+        rows = select(Use.RECORD, answers.Assignment.objects.filter(study=self.study), self.values["origins"])
         if self.values["arm"] is not None:
             rows = rows.filter(batch__arm__name=self.values["arm"])
         if self.values["batch"] is not None:

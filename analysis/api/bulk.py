@@ -148,7 +148,7 @@ def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
 
 
 def _prepared_prompts(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]]:
-    names = ("key", "text", "source", "domain", "language", "attributes")
+    names = ("key", "text", "source", "domain", "language", "attributes", "group")
     return [{"study": study, **_all_columns(Prompt, row, names)} for row in rows]
 
 

@@ -8,14 +8,14 @@ from rest_framework.response import Response
 
 from studies.access import Action
 from studies.imports.tables import import_job, uploads
-from studies.imports.tables.options import Options
+from studies.imports.tables.options import GROUPS_BY, Options
 from studies.imports.tables.result import ImportReport
 from studies.imports.tables.uploads import Upload
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
 from .base import StudyView, document_operation
-from .fields import CleanTextField, ListField, StrictBooleanField, StrictIntegerField, StrictMixin
+from .fields import CleanTextField, ListedField, ListField, StrictBooleanField, StrictIntegerField, StrictMixin
 from .parsers import StrictMultiPartParser
 from .renderers import RowErrors, StrictJSONParser, row_error
 from .serializers import RowErrorSerializer
@@ -42,6 +42,12 @@ class ImportSettingsSerializer(StrictMixin, serializers.Serializer):
     )
     max_pairs = StrictIntegerField(default=0, min_value=0, max_value=LARGEST, help_text="0: all possible pairs.")
 
+    groups_by = ListedField(
+        choices=["", *GROUPS_BY],
+        default="",
+        help_text="What names the group of a prompt; empty: the column group, if the file has it.",
+    )
+
     def validate(self, attrs):
         if attrs["makes_pairs"] and attrs["makes_batches"]:
             raise serializers.ValidationError(
@@ -57,7 +63,7 @@ class ImportFormSerializer(serializers.Serializer):
     settings = serializers.CharField(
         required=False,
         help_text="How to read the file, as one JSON object: is_dry_run, creates_systems, allows_empty, replaces_changed, "
-        "makes_batches, makes_pairs, pairs_by, max_length_difference and max_pairs. Default: {}.",
+        "makes_batches, makes_pairs, pairs_by, max_length_difference, max_pairs and groups_by. Default: {}.",
     )
 
 

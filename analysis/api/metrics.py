@@ -10,9 +10,9 @@ from rest_framework.response import Response
 from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresFileSettings, ScoresRefused
-from analysis.metrics.scoring.rows import counted_origins
 from analysis.metrics.store import MetricDescription, discard, upload_scores
 from analysis.models import Metric
+from annotators.counting import counted_origins
 from studies.access import Action
 
 from . import serializers as shapes

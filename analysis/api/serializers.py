@@ -75,7 +75,7 @@ class PromptSerializer(StrictMixin, serializers.ModelSerializer):
 
     class Meta:
         model = Prompt
-        fields = ("key", "text", "source", "media", "domain", "language", "attributes")
+        fields = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
         read_only_fields = ("media",)
 
 

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from django.db import models
-from django.db.models import Q
 from django.http import Http404
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotators import models as answers
 from annotators.places import monitor, qualifications
 from annotators.recruitment import sample
 from studies import access
@@ -117,15 +114,7 @@ class ProgressView(StudyView):
 
     @document_operation("Counts of places and assignments", shapes.ProgressSerializer)
     def get(self, request, code):
-        live = answers.Assignment.objects.filter(study=self.study, origin="live")
-        holds_place = Q(released_at=None)
-        counts = live.aggregate(
-            claimed=models.Count("pk", filter=holds_place),
-            started=models.Count("pk", filter=holds_place & Q(started_at__isnull=False)),
-            submitted=models.Count("pk", filter=holds_place & Q(submitted_at__isnull=False)),
-            released=models.Count("pk", filter=~holds_place),
-            withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
-        )
+        counts = monitor.count_claims_by_state(self.study)
         total, _ = monitor.count_places_by_arm(self.study)
         progress = monitor.progress_by_study([self.study.pk]).get(self.study.pk)
         places = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}

@@ -61,7 +61,7 @@ class DrawSampleForm(CleanTextMixin, forms.Form):
         max_length=200,
         initial="Null",
         label="categories that are not counted",
-        help_text="Coders can use these labels, but the shares do not count them, as in the paper for Null. Separate by commas.",
+        help_text="Coders can use these labels, but the shares do not count them, as in Clark et al. 2021 for Null. Separate by commas.",
     )
 
     def __init__(self, study, *args, **kwargs):

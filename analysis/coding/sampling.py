@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
+from annotators.counting import Use, select
 from annotators.models import Response
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.design.seeds import seeded_random
@@ -17,15 +18,10 @@ from .models import CodingItem, CodingSample, CodingSeat
 
 def codable_explanation_responses(study: Study, origin: str) -> QuerySet[Response]:
     """Return the explanations in live sections of annotators who submitted and did not withdraw."""
-    return Response.objects.filter(
-        assignment__study=study,
-        assignment__origin=origin,
-        assignment__submitted_at__isnull=False,
-        assignment__withdrawn_at=None,
-        question__section__purpose="live",
-        item__isnull=False,
-        erased_at=None,
-    ).exclude(text="")
+    explanations = Response.objects.filter(
+        assignment__study=study, question__section__purpose="live", item__isnull=False, erased_at=None
+    )
+    return select(Use.RESULTS, explanations, [origin]).exclude(text="")
 
 
 @transaction.atomic
@@ -95,5 +91,5 @@ def draw_coding_sample(
 
 def items_without_withdrawn_or_erased(sample: CodingSample) -> QuerySet[CodingItem]:
     """Return the items without withdrawn annotators and erased texts."""
-    items = sample.items.filter(assignment__withdrawn_at=None)
+    items = select(Use.ROWS, sample.items.all(), path="assignment")
     return items.exclude(response__erased_at__isnull=False)

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from analysis.coding.models import Coding, CodingSample, CodingSeat
+from annotators.counting import select
 from studies.models import Arm, Study
 
 from .flat_rows.cells import format_time
@@ -50,10 +51,9 @@ _PATHS = (
 
 def codings_of(selection: Selection) -> QuerySet[Coding]:
     """Return the codings of a selection. Codings of erased texts and of withdrawn annotators need ``withdrawn``."""
-    rows = Coding.objects.filter(item__sample__study=selection.study, item__assignment__origin__in=selection.origins)
-    if not selection.withdrawn:
-        rows = rows.filter(item__assignment__withdrawn_at=None).exclude(item__response__erased_at__isnull=False)
-    return rows
+    rows = Coding.objects.filter(item__sample__study=selection.study)
+    found = select(selection.use, rows, selection.origins, path="item__assignment")
+    return found if selection.withdrawn else found.exclude(item__response__erased_at__isnull=False)
 
 
 def coding_rows(selection: Selection, codings: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum, TextField
 from django.db.models.functions import Cast
 
+from annotators.counting import Use, select
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Item, Question, Section, Study
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ORIGINS = tuple(Assignment.Origin.values)
+# The column with the second sample beside annotators: the group of the row's prompt or, if it is alone, the prompt.
+SECOND_SAMPLE = "second_sample"
 # Scales with a minimum and a maximum. Other scales store 0 and 1.
 RANGED_SCALE_KINDS = frozenset({"percent", "likert", "continuous", "number"})
 # Frame columns and their field paths from Response.
@@ -54,6 +57,7 @@ RESPONSE_PATHS = {
     "kind": "item__kind",
     "prompt": "item__prompt__key",
     "domain": "item__prompt__domain",
+    SECOND_SAMPLE: "item__prompt__group",
     "system": "exposure__output__system__name",
     "sample": "exposure__output__sample",
     "chosen_system": "chosen__output__system__name",
@@ -121,13 +125,8 @@ def responses_frame(
 
     origins = validate_origins(origins)
     rows = (
-        Response.objects.filter(
-            assignment__study=study,
-            assignment__origin__in=origins,
-            assignment__withdrawn_at=None,
-            question__section__study=study,
-            question__section__purpose__in=list(purposes),
-        )
+        select(Use.ROWS, Response.objects.filter(assignment__study=study), origins)
+        .filter(question__section__study=study, question__section__purpose__in=list(purposes))
         # Answers to test questions say something about annotators, and nothing about systems (analysis.data.test_answers).
         .exclude(item__kind=Item.Kind.TEST)
         # Read as text: SQLite can store any value, and a converter that raises would lose all other rows.
@@ -152,11 +151,28 @@ def responses_frame(
         None if number is None or number != number else f"s{int(section)}.{int(number)}"
         for section, number in zip(frame["item_section"], frame["item"], strict=True)
     ]
+    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame[SECOND_SAMPLE])
     frame = frame.drop(columns=["item_section", "question_id"])
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
     problems += _strays(study, origins)
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems))
+
+
+def second_sample_labels(prompts: Iterable[str | None], groups: Iterable[str | None]) -> list[str | None]:
+    """Return the group of each prompt, or the prompt's own key if it is alone. No key of a prompt is the label of a group.
+
+    >>> second_sample_labels(["p1", "p2", None], ["report", "", None])
+    ['\\x1freport', 'p2', None]
+    """
+    return [
+        f"\x1f{group}" if group and group == group else prompt for prompt, group in zip(prompts, groups, strict=True)
+    ]
+
+
+def is_group_label(label: object) -> bool:
+    """Return whether a label of the second sample is a group, and not a prompt or a text that is alone."""
+    return isinstance(label, str) and label.startswith("\x1f")
 
 
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
@@ -168,9 +184,9 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     import pandas as pd
 
     origins = validate_origins(origins)
-    all_assignments = Assignment.objects.filter(study=study, origin__in=origins)
+    own = Assignment.objects.filter(study=study)
     first = Response.objects.filter(assignment=OuterRef("pk"), question__x__isnull=False).order_by("position", "pk")
-    rows = all_assignments.filter(withdrawn_at=None).annotate(
+    rows = select(Use.ROWS, own, origins).annotate(
         claimed_text=Cast("claimed_at", TextField()),
         started_text=Cast("started_at", TextField()),
         submitted_text=Cast("submitted_at", TextField()),
@@ -195,18 +211,19 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]
     frame["is_identified"] = ~frame["channel"].isin(open_links)
     frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
-    n_withdrawn = all_assignments.filter(withdrawn_at__isnull=False).count()
+    n_withdrawn = select(Use.WITHDRAWN, own, origins).count()
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
 def frame_sha256(frame: "DataFrame") -> str:
     """Return the hash of a frame's sorted canonical CSV, without database ids and without the times of imported answers.
 
-    A file without times gives its answers the time of the import, so the same file would have another hash at each import.
+    A file without times gives its answers the time of the import, so the same file would have another hash at each import. The hash
+    of the design covers the groups of prompts.
     """
     from analysis.stats.seeds import unordered_rows_sha256
 
-    hashed = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
+    hashed = frame.drop(columns=[name for name in ("assignment", "id", SECOND_SAMPLE) if name in frame])
     if {"origin", "received_at"} <= set(hashed):
         hashed["received_at"] = hashed["received_at"].mask(hashed["origin"] == Assignment.Origin.IMPORTED)
     hashed = hashed[sorted(hashed.columns)]
@@ -299,7 +316,7 @@ def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
     """Return answers about questions or items of another study. Pages never store such answers."""
     questions = Question.objects.filter(section__study=study)
     strays = (
-        Response.objects.filter(assignment__study=study, assignment__origin__in=origins)
+        select(Use.RECORD, Response.objects.filter(assignment__study=study), origins)
         .filter(~Q(question__in=questions) | (Q(item__isnull=False) & ~Q(item__study=F("assignment__study"))))
         .order_by("pk")
         .values_list("pk", "question_id")[:MAX_PROBLEMS]

@@ -1,24 +1,29 @@
 """Read claims in order, with every label that they plan, for sequential stopping rules."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import F, Max, Q, TextField
+from django.db.models import BooleanField, ExpressionWrapper, F, Max, TextField
 from django.db.models.functions import Cast
 
+from analysis.exclusions.applied_rules import AppliedRule, left_out_answer_ids
+from annotators.counting import UNSEEN, Use, arrived_before, select
 from annotators.models import Assignment, Response
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
 from .flat_rows.selection import annotator_pseudonym
-from .frames import validate_origins
+from .frames import SECOND_SAMPLE, second_sample_labels, validate_origins
+from .judged_units import database_now, reasons_against, unit_rules
+from .rule_input import apply_rules_now
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = (
-    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "prompt", "pair",
-    "is_retired", "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id",
+    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "prompt", SECOND_SAMPLE, "pair",
+    "is_retired", "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id", "is_counted", "is_known",
 )  # fmt: skip
 
 
@@ -28,7 +33,7 @@ def assign_claim_queue_numbers(study: Study) -> int:
     A number never changes. Batches of third labels get no number.
     """
     new = list(
-        Assignment.objects.filter(study=study, queue_number=None, origin=Assignment.Origin.LIVE, batch__isnull=False)
+        select(Use.RECORD, study.assignments.filter(queue_number=None, batch__isnull=False), [Assignment.Origin.LIVE])
         .exclude(batch__origin=Batch.Origin.TOP_UP)
         .order_by("claimed_at", "pk")
         .only("pk")
@@ -44,24 +49,41 @@ def assign_claim_queue_numbers(study: Study) -> int:
 class PlannedLabels:
     """The result of ``read_planned_labels_of_claimed_batches``.
 
-    ``rows``: one row per planned label. ``items``: (section, number, system names) of all live items, claimed or not, except
+    ``rows``: one row per planned label. ``unjudged``: why claims that no stopping rule has passed would not count, '' if they
+    would; ``read_at``: when. ``items``: (section, number, system names) of all live items, claimed or not, except
     items that were retired before anybody answered them.
     """
 
     rows: "DataFrame"
     items: tuple[tuple[int, int, str], ...]
+    unjudged: Mapping[int, str] = field(default_factory=dict)
+    read_at: datetime | None = None
 
 
-def read_planned_labels_of_claimed_batches(study: Study, origins: Iterable[str] = ("live",)) -> PlannedLabels:
+def read_planned_labels_of_claimed_batches(
+    study: Study, origins: Iterable[str] = ("live",), applied_rules: list[AppliedRule] | None = None
+) -> PlannedLabels:
     """Return every label planned in a claimed batch, given or not: one row per assignment, item and question.
 
-    ``claim``: number of the claim. ``is_settled``: submitted or released. A released assignment counts with the answers that it
-    had at its release, and is dropped if it had none. A withdrawn assignment counts without its answers. An item that an
-    amendment retired is planned only for assignments whose design version had it. Answers to it count as in earlier checks.
+    ``claim``: number of the claim. ``is_settled``: submitted, released, or passed by a stopping rule. A released assignment
+    has the answers that it had at its release, and is dropped if it had none. A withdrawn assignment has none of its answers.
+    ``is_counted``: whether a stopping rule counts the label (``judged_units``). ``is_known``: whether the label had arrived
+    when the rule passed the claim. An item that an amendment retired is planned only for assignments whose design version
+    had it. Answers to it count as in earlier checks. ``applied_rules`` None: they are applied here.
     """
     import pandas as pd
 
-    claims = _claims(study, validate_origins(origins))
+    origins, read_at, rules = validate_origins(origins), None, []
+    left_out: set[int] = set()
+    is_judged = study.counting_version >= Study.JUDGED_COUNTING
+    if is_judged:
+        read_at = database_now(study)
+        applied_rules = apply_rules_now(study, origins) if applied_rules is None else applied_rules
+        rules, left_out = unit_rules(applied_rules), left_out_answer_ids(applied_rules)
+    claims = _claims(study, origins)
+    for claim in claims.values():
+        if is_judged and claim["judged_at"] is None and claim["is_settled"]:
+            claim["reason"] = reasons_against(claim, rules)
     answers = _given(study, claims)
     with_answers = {assignment for assignment, *_ in answers}
     claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in with_answers}
@@ -81,37 +103,67 @@ def read_planned_labels_of_claimed_batches(study: Study, origins: Iterable[str] 
         cells = (claim[name] for name in ("annotator", "is_settled", "is_submitted", "is_top_up", "is_imported"))
         head = (claim["claim"], pk, *cells)
         for item in placed.get(claim["batch"], ()):
-            position, number, prompt, pair, section = items[item]
+            position, number, prompt, second_sample, pair, section = items[item]
             is_asked = item not in retired or (claim["version"] or 0) < retired[item]
             for question, key in questions_by_section.get(section, ()):
                 answer = answers.get((pk, item, question))
                 if answer is None and not is_asked:
                     continue
-                item_cells = (position, key, f"s{position}.{number}", number, prompt, pair, item in retired)
-                labels.append((*head, *item_cells, answer is not None, *(answer or (None, "", "", "", "", 0))))
+                item_cells = (
+                    position,
+                    key,
+                    f"s{position}.{number}",
+                    number,
+                    prompt,
+                    second_sample,
+                    pair,
+                    item in retired,
+                )
+                *given, is_known = answer or (None, "", "", "", "", 0, False)
+                is_unseen = is_judged and (given[2] == UNSEEN or given[-1] in left_out)
+                is_counted = not claim["reason"] and not is_unseen
+                labels.append((*head, *item_cells, answer is not None, *given, is_counted, is_known))
     live = sorted(
         (position, number, pair)
-        for item, (position, number, _, pair, _) in items.items()
+        for item, (position, number, _, _, pair, _) in items.items()
         if item not in retired or item in answered
     )
-    return PlannedLabels(pd.DataFrame(labels, columns=list(COLUMNS)), tuple(live))
+    unjudged = {
+        pk: claim["reason"] for pk, claim in claims.items() if claim["judged_at"] is None and claim["is_settled"]
+    }
+    return PlannedLabels(pd.DataFrame(labels, columns=list(COLUMNS)), tuple(live), unjudged, read_at)
 
 
 def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
     """Return assignments with a batch, in the order of their claims."""
     rows = (
-        Assignment.objects.filter(study=study, origin__in=origins, batch__isnull=False)
+        select(Use.RECORD, Assignment.objects.filter(study=study, batch__isnull=False), origins)
         .order_by(F("queue_number").asc(nulls_last=True), "claimed_at", "pk")
         .values_list(
             "pk", "batch_id", "batch__origin", "annotator__code", "released_at", "submitted_at", "is_late", "withdrawn_at",
-            "design__version",
+            "design__version", "released_reason", "judged_at", "judged_out",
         )
     )  # fmt: skip
     claims: dict[int, dict[str, Any]] = {}
     names: dict[Any, str] = {}
-    for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn, version) in enumerate(rows, 1):
+    for number, row in enumerate(rows, 1):
+        (
+            pk,
+            batch,
+            origin,
+            code,
+            released,
+            submitted,
+            is_late,
+            withdrawn,
+            version,
+            why_released,
+            judged_at,
+            judged_out,
+        ) = row
         name = names.setdefault(code, annotator_pseudonym(study, code))
         claims[pk] = {
+            "pk": pk,
             "claim": number,
             "batch": batch,
             "annotator": name,
@@ -120,8 +172,12 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
             "is_released": released is not None,
             "released_at": released,
             "is_submitted": submitted is not None and not is_late,
-            "is_settled": released is not None or submitted is not None,
+            # A place that is taken again after the rule passed it changes nothing for the rule.
+            "is_settled": released is not None or submitted is not None or judged_at is not None,
             "is_withdrawn": withdrawn is not None,
+            "released_reason": why_released,
+            "judged_at": judged_at,
+            "reason": judged_out,
             "version": version,
         }
     return claims
@@ -130,11 +186,14 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
 def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
     """Map (assignment, item, question) to the answer that was given in time."""
     rows = (
-        Response.objects.filter(assignment__study=study, item__isnull=False, assignment__withdrawn_at=None)
-        .filter(Q(assignment__released_at=None) | Q(received_at__lte=F("assignment__released_at")))
-        .annotate(received_text=Cast("received_at", TextField()))
+        select(Use.ROWS, Response.objects.filter(assignment__study=study, item__isnull=False))
+        .filter(arrived_before("released_at"))
+        .annotate(
+            received_text=Cast("received_at", TextField()),
+            is_known=ExpressionWrapper(arrived_before("judged_at"), BooleanField()),
+        )
         .values_list(
-            "assignment_id", "item_id", "question_id", "chosen__output__system__name", "choice", "skip_reason", "label", "received_text", "pk"
+            "assignment_id", "item_id", "question_id", "chosen__output__system__name", "choice", "skip_reason", "label", "received_text", "pk", "is_known"
         )
     )  # fmt: skip
     return {
@@ -144,16 +203,23 @@ def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, i
     }
 
 
-def _items(study: Study) -> dict[int, tuple[int, int, str, str, int]]:
-    """Map each item to (position of its section, its number, the key of its prompt, the names of its systems, the section)."""
+def _items(study: Study) -> dict[int, tuple[int, int, str, str, str, int]]:
+    """Map each item to (its section's position, its number, the key of its prompt, its second sample, its systems, the section)."""
     systems: dict[int, list[str]] = {}
     for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
         systems.setdefault(item, []).append(system)
     rows = Item.objects.filter(study=study, kind=Item.Kind.LIVE, section__purpose="live")
     return {
-        pk: (position, number, prompt, "\x1f".join(sorted(systems.get(pk, ()))), section)
-        for pk, position, number, prompt, section in rows.values_list(
-            "pk", "section__position", "number", "prompt__key", "section_id"
+        pk: (
+            position,
+            number,
+            prompt,
+            *second_sample_labels([prompt], [group]),
+            "\x1f".join(sorted(systems.get(pk, ()))),
+            section,
+        )
+        for pk, position, number, prompt, group, section in rows.values_list(
+            "pk", "section__position", "number", "prompt__key", "prompt__group", "section_id"
         )
     }
 

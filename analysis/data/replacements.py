@@ -1,12 +1,12 @@
 """Replace annotators who no longer count: reopen each place once, up to the study's cap."""
 
-from analysis.exclusions.applied_rules import apply_rules, kept_assignment_ids
+from analysis.exclusions.applied_rules import kept_assignment_ids
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from annotators.places import exclusions
 from studies.models import Study
 
-from .frames import assignments_frame, responses_frame
-from .rule_input import build_rule_input
+from .rule_input import apply_rules_now
 
 
 def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
@@ -15,16 +15,12 @@ def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
     If the target counts kept annotators: those excluded by an outcome-blind rule or by a researcher, and those withdrawn. If it
     counts submitted annotators and replaces excluded ones: only those excluded by a researcher.
     """
-    holding = Assignment.objects.filter(
-        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None
-    )
+    holding = select(Use.HOLDING, Assignment.objects.filter(study=study), [Assignment.Origin.LIVE])
     uncounted = set(exclusions.active_exclusions(holding).values_list("assignment_id", flat=True))
     if study.target_kind == Study.Target.KEPT:
-        uncounted |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
-        assignments = assignments_frame(study).rows
-        material = build_rule_input(study, responses_frame(study).rows, assignments)
-        kept_ids = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
-        uncounted |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - kept_ids
+        uncounted |= set(select(Use.WITHDRAWN, holding).values_list("pk", flat=True))
+        held = list(select(Use.RESULTS, holding).values_list("pk", flat=True))
+        uncounted |= set(held) - set(kept_assignment_ids(apply_rules_now(study), held))
     return uncounted
 
 
@@ -33,8 +29,7 @@ def create_replacement_places(study: Study) -> int:
 
     Each annotator is replaced at most once, even if this runs twice at the same time, or if the result of a rule changes.
     """
-    waiting = Assignment.objects.filter(study=study, replaced_at=None, submitted_at__isnull=False)
-    if not waiting.exists():
+    if not select(Use.TARGET, Assignment.objects.filter(study=study)).exists():
         return 0
     return exclusions.open_replacement_places_up_to_cap(study, sorted(uncounted_submitted_assignment_ids(study)))
 

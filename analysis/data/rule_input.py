@@ -1,17 +1,22 @@
 """Read the input of exclusion rules from the database."""
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from analysis.coding.samples import decided_review_assignment_ids, read_coded_samples, refusal_reasons_by_assignment
 from analysis.exclusions import RuleInput
-from annotators.models import Assignment
+from analysis.exclusions.applied_rules import AppliedRule, apply_rules
+from annotators.models import Assignment, PageVisit, Response
+from annotators.pages.images import is_about_unseen_image
 from annotators.places.exclusions import active_exclusions
 from studies.design.workload import estimate_stored_or_trial_batch_workloads
 from studies.models import Batch, Exposure, Item, Placement, Question, Section, Study
+from studies.protocols import REGISTRY
 from studies.protocols.base.scales import parse_scale
 
+from .frames import assignments_frame, responses_frame
 from .test_answers import read_test_answers
 
 if TYPE_CHECKING:
@@ -33,8 +38,30 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
         live_item_counts=lambda: _live_item_counts(study),
         # Two rules and the report need it.
         attention_check_keys=lambda: _attention_check_keys(study),
+        unseen_answers=lambda: _unseen_answers(study),
         test_answers=cache(lambda: read_test_answers(study, sorted(set(assignments["origin"])))),
     )
+
+
+def apply_rules_now(study: Study, origins: Iterable[str] = (Assignment.Origin.LIVE,)) -> list[AppliedRule]:
+    """Apply the study's rules to the stored answers of these origins."""
+    frame = assignments_frame(study, origins).rows
+    return apply_rules(study, build_rule_input(study, responses_frame(study, origins).rows, frame))
+
+
+def _unseen_answers(study: Study) -> dict[int, list[int]]:
+    """Return the answers that were given about an image which the same page reports as unseen, by assignment."""
+    unseen: dict[int, dict[str, set[str]]] = {}
+    visits = PageVisit.objects.filter(assignment__study=study).exclude(unseen="")
+    for assignment, key, names in visits.values_list("assignment_id", "key", "unseen"):
+        unseen.setdefault(assignment, {}).setdefault(key.partition(".")[0], set()).update(names.split(";"))
+    found: dict[int, list[int]] = {}
+    rows = Response.objects.filter(assignment__in=unseen, item__isnull=False, skip_reason="")
+    for pk, assignment, slot, slug in rows.values_list("pk", "assignment_id", "slot", "question__section__protocol"):
+        images = unseen[assignment].get(slot.partition(".")[0], set())
+        if images and slug in REGISTRY and is_about_unseen_image(slot, REGISTRY[slug], images):
+            found.setdefault(assignment, []).append(pk)
+    return found
 
 
 def _decisions(study: Study) -> dict[int, str]:

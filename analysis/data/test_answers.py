@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from annotators.counting import Use, select
 from annotators.models import Response
 from studies.models import Expected, Item, Study
 from studies.protocols import REGISTRY
@@ -38,12 +39,7 @@ def read_test_answers(study: Study, origins: Iterable[str] = ("live",)) -> "Data
         settings = REGISTRY[row.item.section.protocol].cleaned_settings(row.item.section)
         known[row.item_id, row.question_id] = known_answer(row, settings), row, settings
     answers = (
-        Response.objects.filter(
-            assignment__study=study,
-            assignment__origin__in=list(origins),
-            assignment__withdrawn_at=None,
-            item__kind=Item.Kind.TEST,
-        )
+        select(Use.ROWS, Response.objects.filter(assignment__study=study, item__kind=Item.Kind.TEST), origins)
         .order_by("received_at", "pk")
         .values_list(
             "assignment_id",

@@ -33,6 +33,7 @@ class RuleInput:
     number. ``review_reasons``: why reviewers refuse each reviewed annotator's work, '' if they accept it.
     ``live_item_counts``: number of items in each live section. It has only assignments with fewer items than drawn: an
     item was retired, or only third labels were needed. ``test_answers``: the answers to test questions, one row each.
+    ``unseen_answers``: ids of the given answers about images that the annotator could not see, by assignment.
     ``attention_check_keys``: the key of the right answer of each attention check, by section and question.
     """
 
@@ -45,6 +46,7 @@ class RuleInput:
     review_reasons: Callable[[], Mapping[int, str]] = dict
     live_item_counts: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
     test_answers: Callable[[], "DataFrame"] = _no_test_answers
+    unseen_answers: Callable[[], Mapping[int, list[int]]] = dict
     attention_check_keys: Callable[[], Mapping[tuple[int, str], str]] = dict
 
     @property
@@ -54,9 +56,13 @@ class RuleInput:
 
 @dataclass(slots=True)
 class AssignmentFlags:
-    """The result of a rule: a state for each assignment, and evidence for those that fail or may fail."""
+    """The result of a rule: a state for each assignment, and evidence for those that fail or may fail.
+
+    ``answers``: ids of single answers that the rule leaves out. The other answers of the assignment count.
+    """
 
     states: dict[int, str] = field(default_factory=dict)
+    answers: set[int] = field(default_factory=set)
     evidence: dict[int, str] = field(default_factory=dict)
 
     def add(self, assignment: int, state: str, evidence: str = "") -> None:

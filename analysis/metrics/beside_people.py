@@ -8,10 +8,11 @@ from django.db.models.functions import Length
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import Metric, MetricScore, PairScore
+from annotators.counting import counted_origins
 from studies.models import Output, Question, Section, Study
 
 from .scoring import SCORERS
-from .scoring.rows import counted_origins, read_answers_of_questions
+from .scoring.rows import read_answers_of_questions
 from .store import metrics_in_use
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ from django.db.models import Count, Max
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import Metric, MetricsComparison
+from analysis.protocols.blocks.populations import population_of
+from annotators.counting import Use, counted_origins, is_simulated, select
 from annotators.models import Assignment, Exclusion
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
@@ -17,7 +19,6 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from .beside_people import BesidePeople, read_beside_people, score_table, scored_questions
-from .scoring.rows import counted_origins
 from .store import metrics_in_use
 from .system_table import system_table
 
@@ -61,8 +62,8 @@ def request_comparison(study: Study, by, request_token: str | None = None) -> Jo
 
 def answers_state(study: Study) -> dict[str, Any]:
     """Return what changes when answers that count arrive, are withdrawn or are excluded."""
-    own = Assignment.objects.filter(study=study, origin__in=counted_origins(study))
-    found = own.filter(withdrawn_at=None, submitted_at__isnull=False).aggregate(n=Count("pk"), last=Max("submitted_at"))
+    own = select(Use.RESULTS, Assignment.objects.filter(study=study), counted_origins(study))
+    found = own.aggregate(n=Count("pk"), last=Max("submitted_at"))
     last_exclusion = Exclusion.objects.filter(assignment__study=study).aggregate(last=Max("pk"))["last"]
     last = found["last"]
     return {"assignments": found["n"], "last": last.isoformat() if last else None, "exclusion": last_exclusion}
@@ -145,6 +146,7 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         "kind": found.kind,
         "n_answers": len(found.people),
         "n_annotators": int(found.people["annotator"].nunique()),
+        "is_simulated": is_simulated(found.study),
         "resamples": resamples,
     }
     if found.people.empty:
@@ -247,6 +249,7 @@ def number_fields(estimate: Any) -> dict[str, Any]:
         "is_interval": interval is not None,
         "n": found["n"],
         "unit": found["unit"],
+        "population": population_of(estimate),
         "warnings": [warning["code"] for warning in found["warnings"]],
     }
 
@@ -286,6 +289,7 @@ def compare_each_two(
             unit="prompt",
         ).as_dict()
         row |= {name: found[name] for name in ("status", "reason", "estimate", "n")}
+        row["population"] = found["settings"]["population"]
         rows.append(row | {"pvalue": found["test"]["pvalue"] if found["test"] else None})
     for row, adjusted in zip(rows, holm([row["pvalue"] for row in rows]), strict=True):
         row["pvalue_adjusted"] = adjusted

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from analysis.models import Metric
+from analysis.protocols.blocks.populations import population_of
 
 from .beside_people import BesidePeople
 
@@ -37,11 +38,11 @@ def _of_people(found: BesidePeople, system: str, mean: float) -> dict[str, Any]:
     from analysis.stats import clusters
 
     own = found.people[found.people["system"] == system]
-    estimate = clusters.annotator_prompt_clustered_mean(
+    estimate = clusters.mean_of_population(
         own["value"],
         own["annotator"],
         own["prompt"],
-        null=None,
+        population="people_and_prompts",
         bounds=(0, 1),
         analysis="metrics.people",
         estimand="mean answer",
@@ -51,6 +52,7 @@ def _of_people(found: BesidePeople, system: str, mean: float) -> dict[str, Any]:
         "estimate": mean if estimate.estimate is None else estimate.estimate,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
+        "population": population_of(estimate),
     }
 
 

@@ -1,6 +1,6 @@
 """What a plan says in sentences. Pure Python: the page shows them while somebody types."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +20,12 @@ from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_inputs import (
     FEWEST_PEOPLE,
     FEWEST_PROMPTS,
-    MOST_ANSWERS,
-    MOST_PEOPLE,
     MOST_PROMPTS,
     StudySize,
     Target,
+    Variation,
 )
-from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts
+from analysis.stats.plan_sizes import most_power_by_people, needed_both, needed_people, needed_prompts
 from analysis.stats.quick_power import QuickPlan, quick_plan
 
 from .inputs import PlanInputs
@@ -61,7 +60,7 @@ def advice_sentences(inputs: PlanInputs) -> list[str]:
     return [
         *_resource_sentences(inputs, quick),
         *_labels_sentences(inputs, quick),
-        *_population_sentences(size, target, quick),
+        *_population_sentences(size, target, inputs.variation, quick),
         inconclusive_sentence(size, target, quick.half_width),
     ]
 
@@ -79,10 +78,24 @@ def simulated_advice(inputs: PlanInputs, plan: Mapping[str, Any]) -> list[str]:
         if size.kind != "chance":
             own = f"the same {counted(size.people, 'person')} and as many answers"
             said += _simulated_resource(inputs, plan, "prompts", "prompts", own)
+        if both := plan.get("needed_both"):
+            enough = StudySize(**both["size"])
+            simulated = f"{power_text(both['power'])} (± {both['power_error']:.2f})"
+            said.append(
+                f"Both together help: with {_both(enough)} the power is {simulated}{_extra_cost(inputs, enough)}."
+            )
+        elif _is_out_of_reach(plan, target.wanted):
+            said.append(f"{_nothing_reaches(wanted).capitalize()}")
     quick = quick_plan(size, target, inputs.variation)
-    said += _population_sentences(size, target, quick)
+    said += _population_sentences(size, target, inputs.variation, quick)
     half_width = quick.half_width if planned["half_width"] is None else planned["half_width"]
     return [*said, inconclusive_sentence(size, target, half_width)]
+
+
+def _is_out_of_reach(plan: Mapping[str, Any], wanted: float) -> bool:
+    """Return whether no simulated size has the wanted power."""
+    sizes = [*plan["people"], *plan["prompts"], plan["needed_people"], plan["needed_prompts"]]
+    return not any(one is not None and one["power"] >= wanted for one in sizes)
 
 
 def _simulated_resource(inputs: PlanInputs, plan: Mapping[str, Any], kind: str, name: str, with_what: str) -> list[str]:
@@ -173,40 +186,18 @@ def _most_power_by_prompts(inputs: PlanInputs) -> float:
 
 def _both_sentence(inputs: PlanInputs, wanted: str) -> str:
     """Return an example of more people and more prompts together that is enough, or that nothing is."""
-    size, target = inputs.size, inputs.target
-
-    def sized(factor: float) -> StudySize:
-        people = max(FEWEST_PEOPLE, round(size.people * factor))
-        prompts = max(FEWEST_PROMPTS, round(size.prompts * factor))
-        return replace(size, people=people, prompts=min(prompts, people * size.prompts_each))
-
-    found = _smallest_factor(
-        lambda factor: quick_plan(sized(factor), target, inputs.variation).power >= target.wanted,
-        min(MOST_PEOPLE / size.people, MOST_PROMPTS / size.prompts, MOST_ANSWERS / size.answers),
-    )
-    if found is None:
-        return (
-            f"More prompts alone are not enough, and no study that heval can plan reaches {wanted}. "
-            "Plan for a larger difference or a larger margin."
-        )
-    enough = sized(found)
-    return (
-        f"More prompts alone are not enough either. Both together are: {counted(enough.people, 'person')} and "
-        f"{counted(enough.prompts, 'prompt')} reach {wanted}{_extra_cost(inputs, enough)}."
-    )
+    enough = needed_both(inputs.size, inputs.target, inputs.variation)
+    if enough is None:
+        return f"More prompts alone are not enough, and {_nothing_reaches(wanted)}"
+    return f"More prompts alone are not enough either. Both together are: {_both(enough)} reach {wanted}{_extra_cost(inputs, enough)}."
 
 
-def _smallest_factor(is_enough: Callable[[float], bool], most: float) -> float | None:
-    """Return about the smallest factor above 1 that is enough."""
-    low, high = 1.0, 1.0
-    while not is_enough(high):
-        low, high = high, 2 * high
-        if high > most:
-            return None
-    for _ in range(8):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+def _both(size: StudySize) -> str:
+    return f"{counted(size.people, 'person')} and {counted(size.prompts, 'prompt')}"
+
+
+def _nothing_reaches(wanted: str) -> str:
+    return f"no study that heval can plan reaches {wanted}. Plan for a larger difference or a larger margin."
 
 
 def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
@@ -224,9 +215,15 @@ def _labels_sentences(inputs: PlanInputs, quick: QuickPlan) -> list[str]:
     ]
 
 
-def _population_sentences(size: StudySize, target: Target, quick: QuickPlan) -> list[str]:
+def _population_sentences(size: StudySize, target: Target, variation: Variation, quick: QuickPlan) -> list[str]:
     if quick.population == "people_and_prompts":
         return []
+    if target.is_sequential:
+        fixed = quick_plan(size, replace(target, stopping="none"), variation).power
+        return [
+            f"The stopping rule checks after every person, which costs power: at this fixed size it would be {power_text(fixed)}. "
+            "The claim is about people like these and exactly these prompts."
+        ]
     if target.population == "people":
         return ["The claim is about people like these and exactly these prompts."]
     if size.kind == "chance":

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.stats.plan_budget import Pace, Prices
 from analysis.stats.plan_claims import CORRECTIONS
-from analysis.stats.plan_inputs import GOALS, KINDS, StudySize, Target, Variation
+from analysis.stats.plan_inputs import GOALS, KINDS, STOPPING, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
 from studies.models import Study
 
@@ -32,6 +32,7 @@ HELP = {
     "tests": "comparisons of one family; the approximate power divides the level by it",
     "wanted": "wanted power",
     "population": "people_and_prompts, or people for exactly these prompts",
+    "stopping": f"stopping rule of two choices, one of {', '.join(STOPPING)}; a rule needs the population people",
     "prior": f"source of the variation: {', '.join(prior.key for prior in PRIORS)}, or pilot:CODE of a study",
     "sd_people": "standard deviation over people, relative to one answer",
     "sd_prompts": "standard deviation over prompts, relative to one answer",
@@ -40,9 +41,11 @@ HELP = {
     "sd_quality": "in ratings: of the quality of both outputs, over answers",
     "words_per_prompt": "words of a prompt",
     "words_per_output": "words of an output",
+    "outputs_per_prompt": "outputs read for a prompt, if not as usual in the protocol",
+    "answers_per_prompt": "answers about a prompt, if not as usual in the protocol",
     "words_per_minute": "reading speed",
     "seconds_per_answer": "seconds of an answer",
-    "other_minutes": "minutes before and after the work",
+    "other_minutes": "minutes for everything else",
     "wage_per_hour": "pay for an hour",
     "reward": "pay for one annotator, instead of by the hour",
     "panel": f"fills in the published fees of one of {', '.join(DOCUMENTED_KEYS)}",
@@ -57,7 +60,7 @@ _KINDS = {"size": StudySize, "target": Target, "variation": Variation, "pace": P
 RECORD_OF = {one.name: record for record, kind in _KINDS.items() for one in fields(kind) if one.name in HELP}
 # Values that are whole numbers or texts. All others are numbers.
 WHOLE = frozenset({"people", "prompts", "prompts_each", "points", "conditions", "tests"})
-TEXTS = frozenset({"protocol", "goal", "population", "prior", "correction", "panel"})
+TEXTS = frozenset({"protocol", "goal", "population", "stopping", "prior", "correction", "panel"})
 
 
 def starting_inputs(study: Study) -> PlanInputs:

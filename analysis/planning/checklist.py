@@ -1,14 +1,19 @@
 """The checklist of a draft says where it differs from the chosen plan of its size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from analysis.stats.plan_budget import plan_budget
 from analysis.stats.plan_claims import families_in_order
+from analysis.stats.quick_power import quick_plan, smallest_difference
+from studies.design.workload import BatchWorkload, minutes_text
 from studies.models import SizePlan, Study
 from studies.protocols import Problem
 
-from .inputs import PlanInputs, inputs_from_draft, planned_section
-from .run import planned_items_each, planned_target
+from .advice import finding_sentence, percent, size_sentence
+from .inputs import PlanInputs, count_second_sample, inputs_from_draft, planned_section
+from .run import FORMAT, planned_items_each, planned_target
 
 # Parts of the plan's target > their names in a warning.
 DECLARED = {
@@ -17,7 +22,62 @@ DECLARED = {
     "tests": "number of primary comparisons",
     "significance": "significance level",
     "population": "population of the claim",
+    "stopping": "stopping rule",
 }
+
+
+def describe_forecast(sender: Any, study: Study, workloads: Sequence[BatchWorkload], **_: Any) -> list[str]:
+    """Return what the declared size and rule can find, with the numbers of the page Plan: simulated ones if it has them."""
+    if planned_section(study) is None or not study.target_n or not workloads:
+        return []
+    inputs, plan = _inputs_and_simulated_plan(study, workloads)
+    size, target = inputs.size, inputs.target
+    if plan is None:
+        quick = quick_plan(size, target, inputs.variation)
+        power, half_width, how = quick.power, quick.half_width, "approximate"
+        found = smallest_difference(size, target, inputs.variation)
+    else:
+        planned = plan.result["plan"]["planned"]
+        power, half_width, how = planned["power"], planned["half_width"], "simulated"
+        found = plan.result["plan"]["detectable"]
+    budget = plan_budget(size, inputs.pace, inputs.prices)
+    excluded = f"Of {budget.finishing} who finish, rules exclude some. " if budget.finishing > size.people else ""
+    sentences = [
+        f"{excluded}{size_sentence(size, budget, study.currency, knows_fees=False)}",
+        finding_sentence(size, target, power, half_width, how),
+    ]
+    if target.goal == "difference":
+        wanted = percent(target.wanted)
+        if found is not None:
+            sentences.append(
+                f"A difference must be as large as {100 * found:.0f} % against {100 * target.baseline:.4g} % to be found with {wanted} power."
+            )
+        elif plan is None:
+            rule = ", or remove the stopping rule" if target.is_sequential else ""
+            sentences.append(
+                f"No difference is found with {wanted} power at this size. Add annotators or prompts{rule}."
+            )
+    if study.minutes and budget.minutes_each > 1.5 * study.minutes * study.batches_per_annotator:
+        sentences.append(
+            f"The study declares {study.minutes} minutes for a batch, but the median one takes about "
+            f"{minutes_text(budget.minutes_each / study.batches_per_annotator)}."
+        )
+    return sentences
+
+
+def _inputs_and_simulated_plan(study: Study, workloads: Sequence[BatchWorkload]) -> tuple[PlanInputs, SizePlan | None]:
+    """Return the draft's inputs with what the chosen plan assumes, and the simulated plan of the same question if there is one."""
+    chosen = study.size_plan
+    if chosen is None:
+        inputs = inputs_from_draft(study, workloads)
+        return inputs, study.size_plans.filter(fingerprint=inputs.fingerprint(), result__format=FORMAT).first()
+    own = PlanInputs.from_json(chosen.inputs)
+    inputs = inputs_from_draft(study, workloads, excluded_share=own.prices.excluded_share)
+    aim = own.target
+    target = replace(inputs.target, difference=aim.difference, baseline=aim.baseline, wanted=aim.wanted)
+    inputs = replace(inputs, target=target, variation=own.variation, prior=own.prior)
+    is_same = (own.size, own.target, own.comparisons) == (inputs.size, inputs.target, inputs.comparisons)
+    return inputs, chosen if is_same else None
 
 
 def find_plan_problems(sender: Any, study: Study, **_: Any) -> Iterator[Problem]:
@@ -25,7 +85,7 @@ def find_plan_problems(sender: Any, study: Study, **_: Any) -> Iterator[Problem]
     plan = study.size_plan
     if plan is None:
         return
-    planned, drafted = PlanInputs.from_json(plan.inputs), inputs_from_draft(study)
+    planned, drafted = PlanInputs.from_json(plan.inputs), inputs_from_draft(study, [])
     section = planned_section(study)
     if section is None:
         return  # a live section is missing, which the checklist says
@@ -69,12 +129,13 @@ def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: P
             False,
             "target_differs_from_plan",
         )
-    n_prompts = study.prompts.count()
+    n_prompts = count_second_sample(study)
     # People who answer about few prompts leave the others out, in the plan as in the study.
     reached = min(n_prompts, size.people * size.prompts_each)
+    noun = "prompts or groups of prompts" if study.prompts.exclude(group="").exists() else "prompts"
     if n_prompts and reached != size.prompts:
         yield Problem(
-            f"Planned {size.prompts} prompts, but the study has {n_prompts}. Import or delete prompts, or plan again.",
+            f"Planned {size.prompts} {noun}, but the study has {n_prompts}. Import or delete prompts, or plan again.",
             "prompts",
             False,
             "prompts_differ_from_plan",

@@ -71,7 +71,7 @@ class PlanForm(forms.Form):
     sections = (
         ("Three numbers that matter", ("people", "prompts", "difference")),
         ("What one person does", ("protocol", "prompts_each", "points", "conditions")),
-        ("Goal and power", ("goal", "margin", "baseline", "wanted")),
+        ("Goal and power", ("goal", "margin", "stopping", "baseline", "wanted")),
         ("Comparisons and claim", ("correction", "tests", "significance", "population")),
         (
             "How much people and prompts vary",
@@ -83,14 +83,22 @@ class PlanForm(forms.Form):
         ),
         (
             "Time",
-            ("words_per_prompt", "words_per_output", "words_per_minute", "seconds_per_answer", "other_minutes"),
+            (
+                "words_per_prompt",
+                "words_per_output",
+                "outputs_per_prompt",
+                "answers_per_prompt",
+                "words_per_minute",
+                "seconds_per_answer",
+                "other_minutes",
+            ),
         ),
         ("Pay and fees", ("wage_per_hour", "reward", "fee_rate", "screen_out_pay")),
     )
 
     protocol = forms.ChoiceField(label="Protocol", choices=list(PROTOCOL_LABELS.items()))
     people = _whole("People", MOST_PEOPLE, "Annotators whose answers count.")
-    prompts = _whole("Prompts", MOST_PROMPTS)
+    prompts = _whole("Prompts", MOST_PROMPTS, "Count prompts of one document, dialogue or topic once.")
     prompts_each = _whole("Prompts each", MOST_PROMPTS, "Prompts about which one person compares x and y.")
     points = number_field("Points of the scale", "Only for rating and relative points.", low=2, high=100)
     conditions = _whole(
@@ -108,6 +116,14 @@ class PlanForm(forms.Form):
         "Margin",
         "On the scale of the result: .05 is 5 points of a probability. Not for the first goal.",
         required=False,
+    )
+    stopping = forms.ChoiceField(
+        label="Stopping rule",
+        choices=[
+            ("none", "none: the study ends at its size"),
+            ("anytime", "anytime-valid: checked after every person"),
+        ],
+        help_text="Only for two choices. The anytime-valid rule needs a claim about exactly these prompts.",
     )
     baseline = number_field(
         "Right answers in the other condition, %",
@@ -153,9 +169,11 @@ class PlanForm(forms.Form):
 
     words_per_prompt = number_field("Words of a prompt")
     words_per_output = number_field("Words of an output")
+    outputs_per_prompt = number_field("Outputs read for a prompt", "Empty: as usual in the protocol.", required=False)
+    answers_per_prompt = number_field("Answers about a prompt", "Empty: as usual in the protocol.", required=False)
     words_per_minute = number_field("Words read in a minute", low=1)
     seconds_per_answer = number_field("Seconds for an answer")
-    other_minutes = number_field("Minutes before and after")
+    other_minutes = number_field("Minutes for everything else")
 
     wage_per_hour = number_field("Pay for an hour")
     reward = number_field("Pay for one annotator", "Empty: by the hour.", required=False)
@@ -235,6 +253,10 @@ class PlanForm(forms.Form):
         for name, kind in (("size", StudySize), ("target", Target), ("pace", Pace), ("prices", Prices)):
             own = {one.name: values[one.name] for one in fields(kind) if one.name in values}
             records[name] = build_record(kind, own, errors)
+        pace, start = records["pace"], self.start
+        if records["size"] and pace and pace == start.pace:
+            # The numbers of the design are those of its own protocol.
+            records["pace"] = pace.in_protocol(start.size.protocol, records["size"].protocol)
         records["variation"] = self._variation(cleaned["prior"], values, errors)
         chosen = cleaned["correction"]
         comparisons = self.declared.get(chosen) or Comparisons(method=chosen)

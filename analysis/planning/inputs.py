@@ -1,27 +1,34 @@
 """What a plan of a study's size is computed from. Nothing here loads numpy."""
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from analysis.stats.margin_names import HYPOTHESES, NONINFERIORITY, SUPERIORITY_BY_MARGIN
-from analysis.stats.plan_budget import Pace, Prices
+from analysis.stats.plan_budget import Pace, Prices, minutes_each, people_who_count, shown_prompts
 from analysis.stats.plan_claims import Comparisons
 from analysis.stats.plan_inputs import (
     EQUIVALENCE,
     MOST_ANSWERS,
     MOST_PEOPLE,
     MOST_PROMPTS,
+    WITH_STOPPING_RULE,
     StudySize,
     Target,
     Variation,
 )
 from analysis.stats.priors import DEFAULT_PRIOR
 from studies.design.serialization import canonical_json
-from studies.models import Contrast, Item, Output, Section, Study
+from studies.design.workload import (
+    BatchWorkload,
+    estimate_stored_or_trial_batch_workloads,
+    mean_reward,
+    median_workload,
+)
+from studies.models import Contrast, Item, Section, Study
 from studies.protocols import REGISTRY
-from studies.stimuli.texts import word_count
 
 from .declared import declared_comparisons, planned_between_conditions
 
@@ -39,11 +46,9 @@ PLANNED_AS = {
     "marks": "marks",
 }
 # Fields that came later. With these values they are not stored, so that a plan from before keeps its fingerprint.
-USUAL = {"conditions": 1, "baseline": 0.5}
+USUAL = {"conditions": 1, "baseline": 0.5, "stopping": "none"}
 # What an empty draft starts with.
 PEOPLE, PROMPTS, PROMPTS_EACH = 36, 60, 20
-# Texts of which the words are counted: enough for a mean.
-COUNTED_TEXTS = 300
 
 _Record = TypeVar("_Record", StudySize, Target, Variation, Pace, Prices)
 
@@ -128,6 +133,10 @@ def target_problems(size: StudySize, target: Target) -> dict[str, str]:
         )
     if target.baseline != 0.5 and not size.is_between_conditions:
         problems["baseline"] = "Only comparisons between conditions have a baseline. Enter 50 % here."
+    if target.stopping != "none" and size.protocol not in WITH_STOPPING_RULE:
+        problems["stopping"] = "Only two choices have this rule. Choose no rule here."
+    elif target.stopping != "none" and not target.is_sequential:
+        problems["stopping"] = "This rule tests for a difference or for equivalence. Choose no rule for this goal."
     if size.is_between_conditions and target.goal in HYPOTHESES:
         problems["goal"] = "Between conditions a study shows a difference or equivalence. Choose one of these."
     return problems
@@ -188,18 +197,28 @@ def _read_value(value: Any, wanted: Any) -> Any:
     return float(value)
 
 
-def inputs_from_draft(study: Study) -> PlanInputs:
-    """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything."""
+def inputs_from_draft(
+    study: Study, workloads: Sequence[BatchWorkload] | None = None, *, excluded_share: float | None = None
+) -> PlanInputs:
+    """Return what the draft says about its size, with defaults for the rest. It never raises: a draft may say anything.
+
+    ``workloads``: those of its batches, if they are known already. ``excluded_share``: of a plan, in the place of what the rules say.
+    """
     section = planned_section(study)
-    size = _size(study, section)
+    prices = _prices(study, section)
+    if excluded_share is not None:
+        prices = replace(prices, excluded_share=excluded_share)
+    size = _size(study, section, prices)
     declared = declared_comparisons(study, size)
     prior = DEFAULT_PRIOR
+    if workloads is None:
+        workloads = estimate_stored_or_trial_batch_workloads(study)
     return PlanInputs(
         size,
-        _target(study, size, declared.tests),
+        _target(study, section, size, declared.tests),
         prior.variation,
-        _pace(study),
-        _prices(study, section),
+        _pace(study, section, size, prices, median_workload(workloads)),
+        prices,
         prior.key,
         declared.comparisons,
     )
@@ -226,13 +245,22 @@ def items_per_prompt(section: Section) -> int:
     return max(1, len(protocol.turn_sets(section, systems)))
 
 
-def _size(study: Study, section: Section | None) -> StudySize:
+def count_second_sample(study: Study) -> int:
+    """Return how many prompts a result counts: a group of prompts once, and each prompt without a group.
+
+    A plan of groups lets nobody answer about more prompts than there are groups, so it promises rather too little.
+    """
+    groups = study.prompts.exclude(group="").order_by().values("group").distinct().count()
+    return groups + study.prompts.filter(group="").count()
+
+
+def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     if section is None:
         return StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
     each = max(1, section.m * study.batches_per_annotator // items_per_prompt(section))
-    prompts = min(MOST_PROMPTS, study.prompts.count() or max(PROMPTS, each))
+    prompts = min(MOST_PROMPTS, count_second_sample(study) or max(PROMPTS, each))
     each = min(each, prompts)
-    people = min(max(1, study.target_n or PEOPLE), MOST_PEOPLE, MOST_ANSWERS // each)
+    people = min(_people(study, prices), MOST_PEOPLE, MOST_ANSWERS // each)
     scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})
     between = planned_between_conditions(study, section)
     conditions = len(set(study.arms.values_list("condition", flat=True))) if between else 1
@@ -247,7 +275,24 @@ def _size(study: Study, section: Section | None) -> StudySize:
     )
 
 
-def _target(study: Study, size: StudySize, tests: int) -> Target:
+def _people(study: Study, prices: Prices) -> int:
+    """Return how many people count at the target, which counts parts of the work. Some of those who submit are excluded."""
+    if not study.target_n:
+        return PEOPLE
+    finishing = max(1, study.target_n // study.batches_per_annotator)
+    is_kept = study.target_kind == Study.Target.KEPT
+    return finishing if is_kept else people_who_count(finishing, prices.excluded_share)
+
+
+def _target(study: Study, section: Section | None, size: StudySize, tests: int) -> Target:
+    target = _target_of_contrasts(study, size, tests)
+    if section is None or not REGISTRY[section.protocol].stops_by_bets(section):
+        return target
+    sequential = replace(target, population="people", stopping="anytime")
+    return target if target_problems(size, sequential) else sequential
+
+
+def _target_of_contrasts(study: Study, size: StudySize, tests: int) -> Target:
     first = study.contrasts.filter(role=Contrast.Role.PRIMARY).first()
     target = Target(tests=tests)
     if first is None:
@@ -264,28 +309,40 @@ def _target(study: Study, size: StudySize, tests: int) -> Target:
     return target if target_problems(size, wanted) else wanted
 
 
-def _pace(study: Study) -> Pace:
-    prompts = [
-        word_count(text) + word_count(source)
-        for text, source in study.prompts.order_by("pk").values_list("text", "source")[:COUNTED_TEXTS]
-    ]
-    outputs = Output.objects.filter(system__in=study.systems.judged()).order_by("pk").values_list("text", flat=True)
-    words = [word_count(text) for text in outputs[:COUNTED_TEXTS]]
-    usual = Pace()
-    return replace(
+def _pace(study: Study, section: Section | None, size: StudySize, prices: Prices, median: BatchWorkload | None) -> Pace:
+    """Return the pace at which `plan_budget.minutes_each` gives the minutes of the median batch, as the page Design shows them."""
+    usual = replace(Pace(), words_per_minute=float(study.words_per_minute))
+    if section is None or median is None or section.pk not in median.sections:
+        return usual
+    parts, shown = study.batches_per_annotator, shown_prompts(size.prompts_each, prices.test_share)
+    own, texts = median.sections[section.pk], median.sections.get(section.reuses_id or section.pk)
+    if texts is None or not texts.outputs:
+        return usual
+    pace = replace(
         usual,
-        words_per_prompt=round(sum(prompts) / len(prompts), 1) if prompts else usual.words_per_prompt,
-        words_per_output=round(sum(words) / len(words), 1) if words else usual.words_per_output,
-        words_per_minute=float(study.words_per_minute),
+        words_per_prompt=_rounded_down(texts.prompt_words * parts / shown, 1),
+        words_per_output=_rounded_down(texts.output_words / texts.outputs, 1),
+        outputs_per_prompt=_rounded_down(texts.outputs * parts / shown, 4),
+        answers_per_prompt=_rounded_down((own.answers - own.fixed_answers) * parts / shown, 4),
+        other_minutes=0,
     )
+    rest = median.minutes * parts - minutes_each(size, pace, test_share=prices.test_share)
+    # What rounding down has left is in the rest, so that the sum is exact.
+    return replace(pace, other_minutes=round(max(0.0, rest), 4))
+
+
+def _rounded_down(value: float, digits: int) -> float:
+    return math.floor(value * 10**digits) / 10**digits
 
 
 def _prices(study: Study, section: Section | None) -> Prices:
-    usual = Prices()
+    usual, reward = Prices(), mean_reward(study)
     return replace(
         usual,
         wage_per_hour=usual.wage_per_hour if study.wage_per_hour is None else float(study.wage_per_hour),
-        reward=None if study.reward is None else float(study.reward) * study.batches_per_annotator,
+        reward=None if reward is None else float(reward) * study.batches_per_annotator,
+        # Without a rule nobody is excluded, so all who are paid count.
+        excluded_share=usual.excluded_share if study.exclusion_rules.exists() else 0.0,
         test_share=0.0 if section is None else _test_share(section),
     )
 

@@ -1,6 +1,7 @@
 """What the page Plan shows: approximate numbers of the current inputs, and what a stored plan says."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from analysis.report.plan_sentences import CORRECTION_LABELS, preregistration_sentences
@@ -10,6 +11,7 @@ from analysis.stats.plan_inputs import StudySize
 from analysis.stats.plan_sizes import other_protocols
 from analysis.stats.priors import OBSERVED_DIFFERENCES, PRIORS
 from analysis.stats.quick_power import quick_plan, smallest_difference
+from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
 from .advice import (
@@ -96,8 +98,9 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
     others = other_protocols(inputs.size, SPA_PROMPTS_EACH) if inputs.target.goal == "difference" else []
     rows = []
     for size in (inputs.size, *others) if others else ():
-        budget = plan_budget(size, inputs.pace, inputs.prices)
-        quick = quick_plan(size, inputs.target, inputs.variation)
+        budget = plan_budget(size, inputs.pace.in_protocol(inputs.size.protocol, size.protocol), inputs.prices)
+        target = inputs.target if size == inputs.size else replace(inputs.target, stopping="none")
+        quick = quick_plan(size, target, inputs.variation)
         rows.append(
             _protocol_row(size, budget.as_dict(), quick.population, currency)
             | {
@@ -163,7 +166,7 @@ def _protocol_row(size: StudySize, budget: Mapping[str, Any], population: str, c
         "protocol": PROTOCOL_LABELS[size.protocol],
         "people": size.people,
         "prompts_each": size.prompts_each,
-        "minutes": f"{budget['minutes_each']:.0f}",
+        "minutes": minutes_text(budget["minutes_each"]),
         "money": money_text(budget["total"], currency),
         "about": "people and prompts" if population == "people_and_prompts" else "people, these prompts",
     }
@@ -229,7 +232,11 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "protocols": _simulated_protocols(result, currency),
         "comparisons": _simulated_comparisons(result, inputs),
-        "designs": [_design_row(one, currency) for one in result["sequential"]["designs"]],
+        "is_sequential": target.is_sequential,
+        "designs": [
+            _design_row(one, currency) | {"is_declared": target.is_sequential and one["name"] == "anytime"}
+            for one in result["sequential"]["designs"]
+        ],
         "looks": _look_rows(result["sequential"]["designs"]),
         "no_designs": result["sequential"]["reason"],
         "prior": next((one.label for one in PRIORS if one.key == inputs.prior), inputs.variation.source),

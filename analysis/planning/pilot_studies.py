@@ -17,6 +17,7 @@ from analysis.report.parameters import validate_parameters
 from analysis.report.protocol_blocks import analysis_contexts
 from analysis.report.report_data import read_report_data
 from analysis.stats.plan_inputs import KINDS
+from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404, filter_allowed, get_row
 from studies.models import Job, Section, Study, StudyPilot
@@ -29,7 +30,7 @@ from .inputs import PLANNED_AS, InvalidPlanInputs
 KIND = "estimate_pilot"
 PREFIX = "pilot:"
 # Answers of these origins say how people answer. Robots and test runs do not.
-ORIGINS = ("live", "imported")
+ORIGINS = PEOPLES_ORIGINS
 # Raise it if the same answers give another estimate. Studies are then read again when they are chosen.
 VERSION = 2
 
@@ -48,11 +49,7 @@ def _is_blind() -> Q:
 
 
 def _has_answers() -> Exists:
-    return Exists(
-        Assignment.objects.filter(
-            study=OuterRef("pk"), origin__in=ORIGINS, withdrawn_at=None, submitted_at__isnull=False
-        )
-    )
+    return Exists(select(Use.RESULTS, Assignment.objects.filter(study=OuterRef("pk")), ORIGINS))
 
 
 def _is_planned() -> Exists:
@@ -117,7 +114,9 @@ def estimate_study(study: Study, user) -> StudyPilot:
                 protocol=planned_as,
                 points=headline.points,
                 rng=seeded_generator(str(study.code), "pilot", key, data_sha256),
-                source=f"study “{study.title[:80]}”, {key}, {_counts(planned_as, headline)}"[:500],
+                source=f"study “{study.title[:80]}”, {headline.comparison.label}, {_counts(planned_as, headline)}"[
+                    :500
+                ],
             )
         except ValueError as refused:
             reasons.append(str(refused))

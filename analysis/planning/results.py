@@ -25,7 +25,7 @@ def describe_plan(plan: "StudyPlan", sequential: dict[str, Any], inputs: PlanInp
     """Return the stored result of a plan with the comparison of sequential designs, as JSON-safe values."""
 
     def cost(size: StudySize) -> Budget:
-        return plan_budget(size, inputs.pace, inputs.prices)
+        return plan_budget(size, inputs.pace.in_protocol(inputs.size.protocol, size.protocol), inputs.prices)
 
     def costs(sizes: "Iterable[SimulatedSize]") -> list[dict[str, Any]]:
         return [cost(one.size).as_dict() for one in sizes]
@@ -43,6 +43,7 @@ def describe_plan(plan: "StudyPlan", sequential: dict[str, Any], inputs: PlanInp
             "protocols": costs(plan.protocols),
             "needed_people": one_cost(plan.needed_people),
             "needed_prompts": one_cost(plan.needed_prompts),
+            "needed_both": one_cost(plan.needed_both),
         },
         "sequential": sequential,
         "advice": simulated_advice(inputs, simulated),
@@ -160,13 +161,11 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
 
     import numpy as np
 
-    from analysis.stats.betting import log_wealth
-    from analysis.stats.planning import assign_prompts, simulate_answers
+    from analysis.stats.planning import assign_prompts, evidence_after_each_person, means_of_people, simulate_answers
 
     size = inputs.size
     rng = np.random.default_rng(seed)
     low, high = size.scale_ends
-    threshold = math.log(1 / target.level)
     n_blocks = max(20, math.ceil(BET_RUNS * size.answers / 400_000))
     refuted, ends = 0, []
     for block in range(n_blocks):
@@ -176,10 +175,9 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
         people, prompts = assign_prompts(size, rng)
         about_these = replace(target, population="people")
         values = simulate_answers(size, about_these, inputs.variation, people, prompts, runs=runs, rng=rng)
-        means = values if size.kind == "chance" else values.reshape(runs, size.people, -1).mean(axis=2)
-        scaled = np.clip((means - low) / (high - low), 0.0, 1.0)
-        for row in scaled:
-            crossed = np.flatnonzero(log_wealth(row, (limit - low) / (high - low), level=1 - target.level) >= threshold)
-            refuted += bool(len(crossed))
-            ends.append(int(crossed[0]) + 1 if len(crossed) else size.people)
+        means = means_of_people(values, people, size)
+        evidence = evidence_after_each_person(means, (limit - low) / (high - low), target.level)
+        is_refuted = evidence >= math.log(1 / target.level)
+        refuted += int(is_refuted[:, -1].sum())
+        ends += np.where(is_refuted[:, -1], is_refuted.argmax(axis=1) + 1, size.people).tolist()
     return refuted / len(ends), ends

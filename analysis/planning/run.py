@@ -112,9 +112,10 @@ def choose_plan(study: Study, plan: SizePlan, by, *, sets_target: bool = False) 
 
 
 def planned_target(study: Study, inputs: PlanInputs, plan: SizePlan) -> int:
-    """Return how many annotators must submit, or be kept by the rules, in whole batches."""
+    """Return how many parts of the work must be submitted, or kept by the rules, in whole batches. A person does all their parts."""
     is_kept = study.target_kind == Study.Target.KEPT
     people = inputs.size.people if is_kept else plan.result["budget"]["finishing"]
+    people *= study.batches_per_annotator
     return math.ceil(people / study.annotators_per_batch) * study.annotators_per_batch
 
 

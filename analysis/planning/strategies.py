@@ -22,11 +22,11 @@ LABELS = {
 }
 RULES = [
     ("beta_binomial", "valid after every answer (beta-binomial)"),
-    ("hoeffding", "Hoeffding's bound, as in the paper"),
+    ("hoeffding", "Hoeffding's bound, as in Thorleiksdóttir et al. 2022"),
 ]
 READINGS = [
     ("first", "the first crossing, as a study that stops by itself"),
-    ("stays", "the crossing after which the bound never falls back, as in the paper"),
+    ("stays", "the crossing after which the bound never falls back, as in Thorleiksdóttir et al. 2022"),
 ]
 
 

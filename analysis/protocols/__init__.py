@@ -16,6 +16,7 @@ from analysis.stats.plan_inputs import BETWEEN_CONDITIONS
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
+from .blocks.populations import SECOND_SAMPLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,8 @@ REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 class StoppingStatus:
     """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
     reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
+    ``passed``: the assignments that the rule has passed, whether they count or not.
+    ``name`` is the key of the comparison, ``label`` its name for readers.
     """
 
     name: str
@@ -44,13 +47,15 @@ class StoppingStatus:
     n_overrun: int = 0
     remaining: Mapping[str, Any] | None = None
     estimate: Any = None
+    passed: frozenset[int] = frozenset()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadlineAnswers:
     """The answers behind the headline of one comparison, those of annotators that the rules keep.
 
-    ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
+    ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
     missing. ``points``: of the scale, if the protocol has one.
     """
 
@@ -62,8 +67,8 @@ class HeadlineAnswers:
 
     @classmethod
     def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":
-        """Return the answers in one column of rows that have an annotator and a prompt."""
-        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", "prompt"))
+        """Return the answers in one column of rows that have an annotator and a second sample: a prompt or its group."""
+        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", SECOND_SAMPLE))
         return cls(comparison, rows[column].to_numpy(float), annotators, prompts, points)
 
 

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .blocks import Block, apa, select_estimates
-from .blocks.cells import are_from_several_sections, comparison_label, interval_bounds, pvalue_cell
+from .blocks.cells import comparison_label, interval_bounds, pvalue_cell
+from .blocks.populations import population_of, population_words
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+PAPER = "Ethayarajh and Jurafsky 2022"
 # The label of each method, and the null value above which its estimate favours x.
 METHODS = {
     "spa.pair": ("both orders combined, t test", 0.5),
@@ -24,7 +26,6 @@ METHODS = {
     "spa.pair.equivalence": ("equivalence (two one-sided t tests)", 0.5),
     "rating.superiority": ("ratings: probability of superiority", 0.5),
     "rating.superiority.by_annotator": ("ratings: superiority, for exactly these prompts", 0.5),
-    "rating.superiority.cluster_means": ("ratings: superiority, mean of annotators' means", 0.5),
     "rating.superiority.equivalence": ("ratings: equivalence of superiority", 0.5),
     "rating.sign_test": ("ratings: sign test", 0.5),
     "rating.wilcoxon": ("ratings: Wilcoxon, symmetry about 0", 0.0),
@@ -33,10 +34,15 @@ METHODS = {
     "rating.mean_difference.by_annotator": ("ratings: difference of means, for exactly these prompts", 0.0),
     "rating.mean_difference.equivalence": ("ratings: equivalence of means", 0.0),
     "rating.mean_difference.z": ("ratings: difference of means (standard deviations of each annotator's own)", 0.0),
-    "rating.mean_difference.cluster_means": ("ratings: difference of means, mean of annotators' means", 0.0),
+    "rating.superiority_unpaired": ("ratings: probability of superiority, not side by side", 0.5),
+    "rating.mean_difference_unpaired": ("ratings: difference of means, not side by side", 0.0),
 }
-# Methods for unpaired systems. Their companion methods have the same prefix.
-UNPAIRED = (("rating.superiority", 0.5), ("spa.pair", 0.5))
+# What a part of the name of a companion adds to the label of its method.
+VARIANTS = {
+    "cluster_means": "mean of annotators' means",
+    "by_annotator": "for exactly these prompts",
+    "equivalence": "equivalence",
+}
 
 
 def method_comparison_tables(blocks: Sequence[Block]) -> list[Table]:
@@ -48,7 +54,7 @@ def method_comparison_tables(blocks: Sequence[Block]) -> list[Table]:
 def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
     stated = [(estimate, _estimate_rows(estimate)) for estimate in select_estimates(blocks, "spa.pairs")]
     stated += [
-        (estimate, [_estimate_row(estimate, "one order, as in the paper", 0.5)])
+        (estimate, [_estimate_row(estimate, f"one order, as in {PAPER}", 0.5)])
         for estimate in select_estimates(blocks, "spa.pairs", "paper")
     ]
     rated = [
@@ -57,14 +63,12 @@ def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any
         for estimate in select_estimates(blocks, name)
     ]
     rated += [
-        (estimate, [_estimate_row(estimate, "ratings: paired difference, as in the paper", 0.0)])
+        (estimate, [_estimate_row(estimate, f"ratings: paired difference, as in {PAPER}", 0.0)])
         for estimate in select_estimates(blocks, "rating.difference", "paper")
     ]
-    # With one section of each protocol, their methods share a group. With several, each section has its own.
-    is_long = any(are_from_several_sections(estimate for estimate, _ in group) for group in (stated, rated))
     groups: dict[str, list[dict[str, Any]]] = {}
     for estimate, rows in [*stated, *rated]:
-        groups.setdefault(comparison_label(estimate, is_long), []).extend(rows)
+        groups.setdefault(comparison_label(estimate), []).extend(rows)
     for rows in groups.values():
         head = rows[0]["side"]
         for row in rows:
@@ -77,7 +81,7 @@ def _methods_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
         "methods",
         "Every method",
         "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
-        "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
+        "population|Holds for|text; n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
         [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows],
         "more",
         "p is adjusted within its family for the first method of each kind, and unadjusted for the others.",
@@ -116,9 +120,13 @@ def _estimate_rows(estimate: "Estimate") -> list[dict[str, Any]]:
 
 
 def _method_label_and_null(analysis: str) -> tuple[str, float]:
-    if analysis in METHODS:
-        return METHODS[analysis]
-    return analysis, next((null for name, null in UNPAIRED if analysis.startswith(name)), 0.0)
+    """Return the label and the null of a method: of its longest known part, and what the rest of its name adds."""
+    parts = analysis.split(".")
+    for n in range(len(parts), 0, -1):
+        if found := METHODS.get(".".join(parts[:n])):
+            label, null = found
+            return "; ".join((label, *(VARIANTS.get(part, part.replace("_", " ")) for part in parts[n:]))), null
+    return " ".join(parts).replace("_", " "), 0.0
 
 
 def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any]:
@@ -129,6 +137,7 @@ def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any
         "interval": interval_bounds(estimate),
         "level": apa.format_confidence_level(estimate),
         "p": pvalue_cell(estimate),
+        "population": "" if estimate.mode == "paper" else population_words(population_of(estimate)),
         "n": estimate.n,
         "unit": estimate.unit,
         "side": "" if value is None or value == null else (">" if value > null else "<"),

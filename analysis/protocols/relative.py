@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -16,18 +17,21 @@ from studies.protocols.relative import SCORE, relative_scale_fault
 from . import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_planned_conclusions
 from .blocks.cells import (
+    comparison_label,
     comparison_x_y_and_criterion_phrase,
     comparisons_note,
     contrast_of,
     interval_bounds,
     pvalue_cell,
     role_label,
+    subject_note,
 )
 from .blocks.comparisons import (
     Comparison,
     adjust_pvalues_and_add_verdicts_as_in_paper,
     planned_comparisons,
     read_contrasts,
+    unplanned_comparison,
 )
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
@@ -90,7 +94,7 @@ class RelativeAnalysis(ProtocolAnalysis):
                 estimates=scores,
                 figures=_figures(all_answers, scores),
                 conclusions=build_planned_conclusions(
-                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers}), 0.0
+                    scores, _make_phrases({answers.comparison.key: answers.half_range for answers in all_answers})
                 ),
                 tables=_tables(all_answers, scores, above, paper, checks),
                 note="Annotators and prompts are clusters. Assumes equal distances between points.",
@@ -113,11 +117,11 @@ class RelativeAnalysis(ProtocolAnalysis):
         blocks += [
             Block(
                 "relative.checks",
-                f"Side, agreement and ties ({answers.comparison.key})",
+                f"Side, agreement and ties ({comparison_label(scores[n])})",
                 "recommended",
                 estimates=tuple(estimates.values()),
             )
-            for answers, estimates in zip(all_answers, checks, strict=True)
+            for n, estimates in enumerate(checks)
         ]
         return [block for block in blocks if block.estimates]
 
@@ -169,7 +173,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
         for pair in sorted(set(question_rows["pair"].dropna())):
             if pair not in comparison_by_pair and pair.count("\x1f") == 1:
                 x, y = pair.split("\x1f")
-                comparison_by_pair[pair] = Comparison(section.position, x, y, question.criterion, question.key)
+                comparison_by_pair[pair] = unplanned_comparison(section, x, y, question.criterion, question.key)
         for pair, compared in sorted(comparison_by_pair.items(), key=lambda item: (not item[1].is_planned, item[0])):
             pair_rows = question_rows[question_rows["pair"] == pair]
             side = (pair_rows["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
@@ -189,7 +193,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         score,
         score * 0.0,
         people,
-        prompts=answers.kept["prompt"].to_numpy(object),
+        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
         population=answers.comparison.population,
         scale=(-answers.half_range, answers.half_range),
         bounds=(-answers.half_range, answers.half_range),
@@ -197,6 +201,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         analysis="relative.score",
     )
     estimate = replace(estimate, estimand="mean points toward x")
+    estimate = about_groups(estimate, answers.kept, answers.comparison.population)
     sensitivity = (*estimate.sensitivity, *answers.comparison.equivalence_tests(estimate, null=0.0))
     return replace(estimate, sensitivity=sensitivity, settings={**estimate.settings, "null": 0.0})
 
@@ -209,11 +214,11 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
         half = half_ranges[contrast_of(estimate)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
-            below_claim=f"{y} was judged better than {x}{about}.",
+            below_claim=f"{x} was judged worse than {y}{about}.",
             same=f"{x} and {y} are indistinguishable{about}",
             open=f"It remains open whether {x} or {y} is judged better{about}.",
             before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",
-            symbol=f"points toward {x}",
+            symbol=f"points toward {x} against {y}",
         )
 
     return wording
@@ -228,11 +233,12 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
         score,
         zero,
         people,
-        prompts=answers.kept["prompt"].to_numpy(object),
+        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
         population=answers.comparison.population,
         level=context.level,
         analysis="relative.superiority",
     )
+    above = about_groups(above, answers.kept, answers.comparison.population)
     return replace(
         above,
         estimand="probability that x is judged better, the same counting half",
@@ -262,10 +268,13 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     score, people = answers.scores_and_annotators
     if not len(score):
         return {}
+    prompts = answers.kept[SECOND_SAMPLE].to_numpy(object)
     estimates = {
-        "ties": clusters.clustered_mean(
+        "ties": clusters.mean_of_population(
             (score == 0).astype(float),
             people,
+            prompts,
+            population=answers.comparison.population,
             level=context.level,
             bounds=(0.0, 1.0),
             analysis="relative.ties",
@@ -273,7 +282,12 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
         ),
         "side": replace(
             ratings.rating_change_per_position(
-                score, answers.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
+                score,
+                answers.kept["side"].to_numpy(float),
+                people,
+                None if answers.comparison.population == "people" else prompts,
+                level=context.level,
+                analysis="relative.side",
             ),
             estimand="points toward whatever stood first",
         ),
@@ -296,7 +310,6 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
 
 def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
     rows, check_rows = [], []
-    several = len({comparison_answers.comparison.section for comparison_answers in answers}) > 1
     for comparison_answers, score, chance, plain, estimates in zip(
         answers, scores, superiority, paper, checks, strict=True
     ):
@@ -305,8 +318,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             "x": comparison_answers.comparison.x,
             "y": comparison_answers.comparison.y,
             "role": role_label(comparison_answers.comparison.as_dict()),
-            "question": comparison_answers.comparison.criterion or comparison_answers.comparison.question,
-            "section": comparison_answers.comparison.section if several else None,
+            "about": subject_note(score),
         }
         rows.append(
             {
@@ -322,7 +334,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
         check_rows.append(
             {**labels, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n}
         )
-    columns = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
+    columns = "x|System x|text; y|System y|text; role|Role|text; about|On|text; "
     return [
         build_table(
             "relative",
@@ -364,32 +376,14 @@ def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
 def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"]) -> list[Figure]:
     if not answers:
         return []
-    several = (
-        len(
-            {
-                (comparison_answers.comparison.section, comparison_answers.comparison.question)
-                for comparison_answers in answers
-            }
-        )
-        > 1
-    )
-    rows = [
-        figure_row(
-            score,
-            comparison_answers.comparison.key
-            if several
-            else f"{comparison_answers.comparison.x} > {comparison_answers.comparison.y}",
-            "points (recommended)",
-        )
-        for comparison_answers, score in zip(answers, scores, strict=True)
-    ]
+    rows = [figure_row(score, comparison_label(score), "points (recommended)") for score in scores]
     half = max(comparison_answers.half_range for comparison_answers in answers)
     return [
         build_figure(
             "relative",
             "How much better x was judged than y",
             rows,
-            description="Mean points toward x with intervals over annotators; 0 means the same.",
+            description="Mean points toward x; 0 means the same.",
             axis="points toward x",
             reference=0.0,
             limits=[-half, half],

@@ -1,4 +1,4 @@
-"""Stated chances next to ratings: the paper's Table 1, recommended and as in the paper, and sentences for the summary.
+"""Stated chances next to ratings: Table 1 of the source, recommended and as there, and sentences for the summary.
 
 Source: Ethayarajh and Jurafsky 2022, Table 1.
 """
@@ -13,27 +13,31 @@ from .blocks.cells import (
     comparison_label,
     comparisons_note,
     contrast_of,
+    direction_symbol_as_published,
     expectation_outcome,
     is_not_tested,
     reported_pvalue,
+    subject_note,
     verdict_direction_symbol,
     verdict_text,
 )
 from .blocks.common_tables import reliability_table
+from .blocks.populations import heading
+from .blocks.subjects import join_words
 from .blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 from .method_tables import method_comparison_tables
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-PAIR_COLUMNS = (
-    "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; expected|Expected|text; "
-)
+PAPER = "Ethayarajh and Jurafsky 2022"
+ONE_ORDER = "one order"
+PAIR_COLUMNS = "x|System x|text; y|System y|text; about|On|text; expected|Expected|text; "
 COUNTING_METHODS = (
     ("recovered", "p_xy", "stated chances (recommended)"),
-    ("paper_recovered", "paper", "stated chances (as in the paper)"),
+    ("paper_recovered", "paper", f"stated chances ({ONE_ORDER})"),
     ("above_recovered", "above", "ratings (rated higher)"),
-    ("delta_recovered", "delta", "ratings (difference, as in the paper)"),
+    ("delta_recovered", "delta", "ratings (difference of means)"),
 )
 
 
@@ -41,10 +45,11 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     rows = _comparison_rows(blocks)
     summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
     batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
-    about = comparisons_note(select_estimates(blocks, "spa.pairs") or select_estimates(blocks, "rating.superiority"))
-    return Overview(
-        [*_comparison_tables(rows, star_scheme, about), *method_comparison_tables(blocks), batches], summary
-    )
+    stated, rated = select_estimates(blocks, "spa.pairs"), select_estimates(blocks, "rating.superiority")
+    first, second = _comparison_tables(rows, star_scheme, comparisons_note(stated or rated))
+    first["title"] = heading(first["title"], stated)
+    second["title"] = heading(second["title"], [*stated, *rated])
+    return Overview([first, second, *method_comparison_tables(blocks), batches], summary)
 
 
 def score_unit_and_range_text(estimate: "Estimate | None") -> str:
@@ -80,10 +85,6 @@ def _comparison_rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             for superiorities in rated.values()
             for above in superiorities
         ]
-    if any(row["criterion"] for row in rows):
-        rows = [row | {"criterion": row["criterion"] or "overall"} for row in rows]
-    if len({row["section"] for row in rows}) == 1:
-        rows = [row | {"section": None} for row in rows]
     return rows
 
 
@@ -96,32 +97,32 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    direction = verdict_direction_symbol(stated, 0.5)
+    direction = verdict_direction_symbol(stated)
     reasons = {estimate.reason for estimate in (stated, superiority) if estimate and estimate.reason}
     return {
         "x": contrast["x"],
         "y": contrast["y"],
-        "criterion": contrast["criterion"],
-        "section": contrast["section"],
+        "about": join_words(*dict.fromkeys(filter(None, map(subject_note, filter(None, (stated, superiority)))))),
         "expected": EXPECTATION_LABELS[expected],
+        "level": contrast["level"],
         "found": "not tested"
         if stated and is_not_tested(stated)
         else verdict_text(stated)
-        if stated and claim_of(stated)
+        if stated and claim_of(stated).limit is not None
         else {"?": "open"}.get(direction) or EXPECTATION_LABELS[direction],
         "recovered": expectation_outcome(expected, direction),
         **estimate_interval_and_pvalue_cells("p_xy", stated),
         "n": stated.n if stated else None,
         **estimate_interval_and_pvalue_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": expectation_outcome(expected, verdict_direction_symbol(stated_paper, 0.5, True)),
+        "paper_recovered": expectation_outcome(expected, direction_symbol_as_published(stated_paper, 0.5)),
         **estimate_interval_and_pvalue_cells("delta", delta),
         "scored": score_unit_and_range_text(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": expectation_outcome(expected, verdict_direction_symbol(delta, 0.0, True)),
+        "delta_recovered": expectation_outcome(expected, direction_symbol_as_published(delta, 0.0)),
         **estimate_interval_and_pvalue_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
-        "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority, 0.5)),
+        "above_recovered": expectation_outcome(expected, verdict_direction_symbol(superiority)),
         "reason": "; ".join(sorted(reasons)),
     }
 
@@ -138,26 +139,58 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str, about: st
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
         rows,
         "first",
-        f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}{about}",
+        f"{_columns_note(rows)} {stars}{about}",
     )
     second = build_table(
         "ways_of_counting",
-        "Recommended, and as in the paper",
+        f"Recommended, and as in {PAPER}",
         PAIR_COLUMNS
         + "p_xy|P[x > y], recommended|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; n|n annotators|integer; "
         "found|Found|text; recovered|As expected?|text; "
-        "paper|P[x > y], paper|probability; paper_interval|95% CI, paper|interval; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
-        "paper_n|n, paper|integer; paper_recovered|As expected? (paper)|text; "
+        f"paper|P[x > y], {ONE_ORDER}|probability; paper_interval|95% CI, {ONE_ORDER}|interval; paper_pvalue|adj. p, {ONE_ORDER}|p; paper_stars|Stars, {ONE_ORDER}|text; "
+        f"paper_n|n, {ONE_ORDER}|integer; paper_recovered|As expected? ({ONE_ORDER})|text; "
         "above|P(rated higher), recommended|probability; above_interval|95% CI, rated higher|interval; above_pvalue|adj. p, rated higher|p; "
-        "above_n|n, rated higher|integer; above_recovered|As expected? (rated higher)|text; delta|Rating Δ, paper|points; scored|Δ in|text; "
+        "above_n|n, rated higher|integer; above_recovered|As expected? (rated higher)|text; delta|Rating Δ|points; scored|Δ in|text; "
         "delta_pvalue|adj. p, Δ|p; delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text",
         rows,
         "first",
-        "The paper takes one order of naming, uses exclusion rules that look at answers, and counts a result without a star as "
-        "x ~ y. The recommended columns combine both orders, ignore such rules, and call x ~ y only a result within the margin. "
-        f"The rest is open. {stars}",
+        f"{_ways_of_counting_note(rows)} {stars}",
     )
     return [first, second]
+
+
+def _columns_note(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the numbers of the first table are, for those that it holds."""
+    notes = [
+        "P[x > y]: mean stated chance that x is better, both orders combined." if _has(rows, "p_xy") else "",
+        f"Rating Δ: mean difference of ratings, as in {PAPER}." if _has(rows, "delta") else "",
+    ]
+    return " ".join(filter(None, notes))
+
+
+def _ways_of_counting_note(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how the two ways of counting differ, for the columns that the table holds."""
+    notes = [
+        f"As in {PAPER}, “{ONE_ORDER}” takes one order of naming, after all primary exclusion rules, and the recommended columns "
+        "combine both orders, after the primary rules that do not look at answers."
+        if _has(rows, "paper")
+        else "",
+        "“Rating Δ” compares annotators' mean ratings by a paired t test after all primary exclusion rules."
+        if _has(rows, "delta")
+        else "",
+        "Both count a result that is not significant at the level of its comparison as x ~ y. The recommended columns call x ~ y only a "
+        "result within the margin, and the rest is open."
+        if _has(rows, "paper") and _has(rows, "delta")
+        else "Such a column counts a result that is not significant at the level of its comparison as x ~ y. The recommended columns "
+        "call x ~ y only a result within the margin, and the rest is open."
+        if _has(rows, "paper") or _has(rows, "delta")
+        else "",
+    ]
+    return " ".join(filter(None, notes))
+
+
+def _has(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
+    return any(row.get(key) is not None for row in rows)
 
 
 def _star_thresholds(scheme: str) -> list[str]:
@@ -173,7 +206,10 @@ def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if usable:
             counts.append(f"{method_label} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
     if counts:
-        lines.append(f"Expectations recovered: {'; '.join(counts)}.")
+        levels = " or ".join(
+            apa.format_proportion(level, 3).rstrip("0") for level in sorted({row["level"] for row in expected})
+        )
+        lines.append(f"Expectations recovered at p < {levels}: {'; '.join(counts)}.")
     comparable = [row for row in rows if row.get("p_xy") is not None and row.get("above") is not None]
     if comparable:
         n_same = sum(
@@ -203,7 +239,7 @@ def _batch_variance_table(estimates: Sequence["Estimate"]) -> Table:
         if parts := estimate.detail.get("batches"):
             rows.append(
                 {
-                    "where": comparison_label(estimate, True),
+                    "where": comparison_label(estimate),
                     "what": "share of the variance that lies between batches (ICC)",
                     "estimate": parts.icc,
                     "n": parts.n_clusters,

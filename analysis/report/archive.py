@@ -6,7 +6,7 @@ last, because it has the hashes of all other members.
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.db.models import QuerySet
@@ -102,8 +102,8 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
         yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
     yield "codebook.json", iter([_pretty_json(build_export_codebook(study))])
     yield "codebook.md", iter([build_export_codebook_markdown(study).encode()])
-    yield "stimuli/prompts.jsonl", _lines(_prompts(study))
-    yield "stimuli/outputs.jsonl", _lines(_outputs(study))
+    yield "stimuli/prompts.jsonl", _lines(_without_empty_group(_prompts(study)))
+    yield "stimuli/outputs.jsonl", _lines(_outputs(study).iterator(chunk_size=500))
     yield "responses.jsonl", jsonl_blocks_with_summary_line("responses", counted)
     yield "responses.csv", csv_blocks("responses", counted)
     yield "assignments.jsonl", jsonl_blocks_with_summary_line("assignments", counted)
@@ -129,14 +129,22 @@ def _pretty_json(value: Any) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _lines(rows: QuerySet) -> Iterator[bytes]:
-    for row in rows.iterator(chunk_size=500):
+def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for row in rows:
         yield (json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n").encode()
 
 
 def _prompts(study: Study) -> QuerySet:
     rows = Prompt.objects.filter(study=study).order_by("key")
-    return rows.values("key", "text", "source", "media", "domain", "language", "attributes")
+    return rows.values("key", "text", "source", "media", "domain", "language", "attributes", "group")
+
+
+def _without_empty_group(prompts: QuerySet) -> Iterator[dict[str, Any]]:
+    """Yield the prompts. One that is alone has the same line as before there were groups."""
+    for row in prompts.iterator(chunk_size=500):
+        if not row["group"]:
+            del row["group"]
+        yield row
 
 
 def _outputs(study: Study) -> QuerySet:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from analysis.stats.groups import Attrition
 
 NAME = "attrition"
+# Shares of people who leave do not depend on prompts alone, but on all that they were asked to do.
+POPULATION = "people, for exactly this task"
 # Reasons of annotators who left before they saw their arm. Screening comes before the arm's first page.
 NEVER_STARTED_REASONS = ("full", "screened_out")
 ARRIVAL_NAME = "arrival"
@@ -60,7 +62,7 @@ def build_attrition_block(
         )
         losses.append((reason, lost))
         estimates += [
-            replace(estimate, settings={**estimate.settings, "lost": reason})
+            replace(estimate, settings={**estimate.settings, "lost": reason, "population": POPULATION})
             for estimate in (*lost.shares, *lost.differences, lost.test)
         ]
     return Block(NAME, "Attrition by arm", "recommended", estimates=tuple(estimates), tables=[_table(losses)])
@@ -106,7 +108,9 @@ def build_arrival_block(
         "An arm that loses people is filled later, so a change over time can look like an effect of the arm."
         + test_text,
     )
-    estimates = (*found.places, found.test)
+    estimates = tuple(
+        replace(one, settings={**one.settings, "population": POPULATION}) for one in (*found.places, found.test)
+    )
     return Block(ARRIVAL_NAME, "Arrival by arm", "recommended", estimates=estimates, tables=[table])
 
 

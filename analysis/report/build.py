@@ -18,12 +18,15 @@ from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, sentences
+from analysis.protocols.blocks.populations import name_populations
 from analysis.protocols.blocks.tables import (
     Table,
     add_family_notes,
+    add_references,
     merge_nonempty_by_name_and_title,
     relabel_interval_columns,
 )
+from annotators.counting import simulated_words
 from studies.models import Study
 from studies.services.version import version
 
@@ -32,10 +35,10 @@ from .attrition import build_arrival_block, build_attrition_block
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
-from .notices import build_notices
+from .notices import build_dependence_notices, build_notices
 from .parameters import validate_parameters
 from .planned import compare_plan_with_study, planned_and_reached_table
-from .protocol_blocks import protocol_blocks
+from .protocol_blocks import analysis_contexts, protocol_blocks
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
 from .test_question_tables import build_test_question_tables
@@ -120,13 +123,16 @@ def build_report(
             for s in data.sections
         ],
         "families": _families(blocks),
-        "notices": build_notices(data, validated, blocks),
+        "notices": [
+            *build_notices(data, validated, blocks),
+            *([] if hidden else build_dependence_notices(data, analysis_contexts(data, validated, seed, []))),
+        ],
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),
         "conclusions": sentences.build_conclusion_sentences(blocks),
         "no_conclusion": "",
-        "summary": overview.summary,
+        "summary": [*overview.summary, *sentences.undeclared_population_lines(blocks)],
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
@@ -138,10 +144,16 @@ def build_report(
         result["planned_and_reached"] = compared
     tables = add_family_notes([*_tables(data, flow, blocks, overview), planned_and_reached_table(compared)], blocks)
     result["tables"] = [
-        relabel_interval_columns(table, validated["level"]) for table in merge_nonempty_by_name_and_title(tables)
+        relabel_interval_columns(table, validated["level"])
+        for table in add_references(merge_nonempty_by_name_and_title(tables), blocks)
     ]
+    mark = simulated_words(validated["origins"])
     result["methods"] = sentences.methods_section_lines(result)
     result["figures"] = merge_nonempty_by_name_and_title(figure for block in blocks for figure in block.figures)
+    if mark:
+        # Tables and figures leave the page as files.
+        for one in (*result["tables"], *result["figures"]):
+            one["title"] = f"{one['title']} ({mark})"
     progress(4, 5, "Writing")
     return json_safe(result)
 
@@ -167,7 +179,8 @@ def _blocks(
         data.assignments, data.applied_rules, resamples=parameters["resamples"], rng=seeded_generator(seed, "arrival")
     ):
         blocks.append(arrived)
-    return blocks + coding_blocks(data.coding_samples, seed=seed, **options)
+    blocks += coding_blocks(data.coding_samples, seed=seed, **options)
+    return [name_populations(block) for block in blocks]
 
 
 def _hidden(study: Study, origins: list[str]) -> str:
@@ -192,7 +205,7 @@ def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, 
     if study.state in Study.COLLECTING_STATES:
         reasons.append(STILL_COLLECTING)
     if "imported" in parameters["origins"]:
-        reasons.append("It includes imported answers, which were collected before the design was frozen.")
+        reasons.append(sentences.IMPORTED_EARLIER)
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
         nouns = {"robot": "robots", "test": "test runs"}
         reasons.append(f"It includes answers of {' and '.join(nouns[origin] for origin in others)}.")

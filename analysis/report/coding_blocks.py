@@ -39,7 +39,13 @@ def build_coding_blocks(samples: Sequence[CodedSample], *, level: float, resampl
         if sample.items_coded_by_both:
             build = _explanations if sample.kind == CodingSample.Kind.EXPLANATIONS else _rejections
             sample_blocks += build(sample, level, resamples, seed)
-    return sample_blocks
+    return [replace(block, estimates=tuple(map(_about_these_coders, block.estimates))) for block in sample_blocks]
+
+
+def _about_these_coders(estimate: Any) -> Any:
+    """Return an estimate that says that coded units stand for others like them, and the coders for nobody else."""
+    population = f"{estimate.unit}s, for exactly these coders"
+    return replace(estimate, settings={**estimate.settings, "population": population})
 
 
 def _rng(seed: str, *purpose: Any) -> "np.random.Generator":
@@ -202,7 +208,7 @@ def _category_table(sample: CodedSample, shares: Mapping[str, Sequence[Any]], un
         heads,
         rows,
         "sure",
-        f"Shares of all labels given, not of comments, as in the paper's Table 3. {_coverage_sentence(sample)}"
+        f"Shares of all labels given, not of comments, as in Table 3 of Clark et al. 2021. {_coverage_sentence(sample)}"
         f"Categories not counted: {', '.join(sample.codebook.left_out) or 'none'}.{waiting}",
     )
 

@@ -28,8 +28,10 @@ def render_latex_table(table: Table) -> str:
     columns = nonempty_columns(table)
     alignment = "".join("l" if column["kind"] == "text" else "r" for column in columns)
     head = " & ".join(escape_latex(column["label"]) for column in columns)
+    references = table.get("references", ())
     body = [
-        " & ".join(escape_latex(format_cell(row.get(column["key"]), column["kind"])) for column in columns) + r" \\"
+        " & ".join(escape_latex(format_cell(row.get(column["key"]), column["kind"], references)) for column in columns)
+        + r" \\"
         for row in table["rows"]
     ]
     lines = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks import Block, Conclusion
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.populations import population_of
 from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_block
                 effect=None,
                 sensitivity=(),
                 warnings=(),
-                settings={"contrast": contrast_of(overall), "symbol": conclusion.wording.symbol},
+                settings={
+                    "contrast": contrast_of(overall),
+                    "subject": overall.settings["subject"],
+                    "symbol": conclusion.wording.symbol,
+                    "population": population_of(newest),
+                },
                 detail={"all_versions": {"estimate": overall.estimate, "n": overall.n}},
             )
         )
@@ -77,7 +83,7 @@ def _table(estimates: Iterable["Estimate"]) -> Table:
     """Return each planned comparison from all versions and from only the newest version."""
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "what": estimate.settings["symbol"],
             "all": estimate.detail["all_versions"]["estimate"],
             "all_n": estimate.detail["all_versions"]["n"],

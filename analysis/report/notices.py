@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.protocols.blocks import Block
+from analysis.data.context import AnalysisContext
+from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
+from analysis.protocols.blocks import Block, apa
 
 from . import newest_version
 from .attrition import ARRIVAL_NAME
+from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .report_data import ReportData
 
 Notice = dict[str, str]
@@ -30,6 +33,21 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
         *_arrival_notices(blocks),
         *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
+
+
+def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContext]) -> Iterator[Notice]:
+    """Give notices of prompts that count as independent and seem to belong together."""
+    for correlation in similar_neighbours(data.study, contexts):
+        yield make_notice(
+            "neighbours",
+            f"Prompts that follow each other got similar answers (correlation {apa.format_number(correlation)}), so intervals may be too "
+            "narrow. In a new study, give prompts of one document a group.",
+        )
+    if n := count_prompts_with_shared_source(data.study):
+        yield make_notice(
+            "shared_source",
+            f"{n} prompts share their source with another one, but count as independent. In a new study, give prompts of one source a group.",
+        )
 
 
 def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
@@ -84,10 +102,18 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
+        is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {'do not count' if is_left_out else 'count'}. "
+            "The column “unseen” of the exports names the images.",
+        )
+    if n := data.n_excluded_after_judgement:
+        yield make_notice(
+            "excluded_later",
+            f"{n} annotator{'s were' if n > 1 else ' was'} excluded after the stopping rule had counted them. The rule's numbers keep them, "
+            "and its sensitivity analysis leaves them out.",
         )
 
 
@@ -129,7 +155,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates show "
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the estimates as published. The recommended estimates show "
                 "its effect as a sensitivity analysis.",
             )
     primary = (estimate for block in blocks for estimate in block.estimates)
@@ -142,7 +168,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and only one order of the systems. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.data.frames import validate_origins
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.models import Study
 
@@ -17,8 +18,9 @@ class BadParameters(ValueError):
 
 def default_origins(study: Study) -> list[str]:
     """Return the default origins: imported if the study has imported assignments and no live ones, else live."""
-    assignments = Assignment.objects.filter(study=study, withdrawn_at=None)
-    is_imported = assignments.filter(origin="imported").exists() and not assignments.filter(origin="live").exists()
+    assignments = Assignment.objects.filter(study=study)
+    live, imported = (select(Use.ROWS, assignments, [origin]) for origin in ("live", "imported"))
+    is_imported = imported.exists() and not live.exists()
     return ["imported"] if is_imported else list(DEFAULT_PARAMETERS["origins"])
 
 

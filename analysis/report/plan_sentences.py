@@ -7,6 +7,7 @@ from analysis.stats.plan_budget import Budget
 from analysis.stats.plan_claims import Comparisons, families_in_order
 from analysis.stats.plan_inputs import EQUIVALENCE, KINDS, OF_SINGLE_OUTPUTS, StudySize, Target, Variation
 from analysis.stats.priors import PRIORS
+from studies.design.workload import minutes_text
 from studies.models import SizePlan
 
 # Kinds of answers whose headline is no probability: how a distance is shown.
@@ -82,7 +83,7 @@ def size_sentence(size: StudySize, budget: Budget, currency: str, *, knows_fees:
     most_of = f"every prompt {'read' if size.kind == 'chance' else 'judged'} {times_text(size.labels_per_prompt)}"
     return (
         f"{who}, {counted(size.prompts_each, 'prompt')} each, {most_of}, "
-        f"{budget.minutes_each:.0f} minutes, {money_text(budget.total, currency)} {'with' if knows_fees else 'without'} fees."
+        f"{minutes_text(budget.minutes_each)} minutes, {money_text(budget.total, currency)} {'with' if knows_fees else 'without'} fees."
     )
 
 
@@ -90,6 +91,8 @@ def goal_text(size: StudySize, target: Target) -> str:
     """Return what the study is to find, as the end of a sentence that begins with its subject."""
     right = "right answers" if size.protocol in OF_SINGLE_OUTPUTS else ""
     assumed = f"{100 * target.difference:.4g} %"
+    if target.is_sequential and target.goal == "difference":
+        return f"With the anytime-valid stopping rule, finds {assumed} against {100 * target.baseline:.4g} %"
     if target.goal == "difference":
         there = " in another condition" if size.is_between_conditions else ""
         return f"Finds {assumed} {right} against {100 * target.baseline:.4g} %{there}".replace("  ", " ")
@@ -98,7 +101,8 @@ def goal_text(size: StudySize, target: Target) -> str:
         rights = f"{assumed} and {100 * target.baseline:.4g} % of answers are right"
         return f"Shows that two conditions differ by less than {margin}, if {rights},"
     if target.goal == EQUIVALENCE:
-        claim = f"Shows that x and y differ by less than {margin}"
+        rule = "With the anytime-valid stopping rule, shows" if target.is_sequential else "Shows"
+        claim = f"{rule} that x and y differ by less than {margin}"
     elif target.goal == NONINFERIORITY:
         claim = f"Shows that x is not worse than y by more than {margin}"
     else:

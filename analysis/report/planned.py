@@ -57,7 +57,8 @@ def compare_plan_with_study(study: Study, blocks: Sequence[Block]) -> dict[str, 
         "sentences": preregistration_sentences(plan, study.currency),
         "comparisons": [
             {
-                "comparison": comparison_label(estimate, True),
+                "comparison": comparison_label(estimate),
+                "null": size.null,
                 "planned": promised,
                 "reached": _reached(estimate, size, target, variation) | {"pay": pay},
             }
@@ -154,7 +155,11 @@ def planned_and_reached_table(compared: dict[str, Any]) -> Table:
 
 def _quantities(one: dict[str, Any], compared: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     planned, reached = one["planned"], one["reached"]
-    interval = f" {apa.format_interval(reached['interval'], 'number')}" if reached["interval"] else ""
+    interval = (
+        f" {apa.format_interval(reached['interval'], 'number', references=[one['null']])}"
+        if reached["interval"]
+        else ""
+    )
     yield "Estimate", _number(planned["value"]), f"{_number(reached['value'])}{interval}"
     yield "Half the width of its interval", _number(planned["half_width"], 3), _number(reached["half_width"], 3)
     for name, words in (("people", "over people"), ("prompts", "over prompts"), ("rest", "of the rest")):

@@ -1,4 +1,4 @@
-"""Draw the figures of a report from its JSON, as SVG for the page and PDF for the paper.
+"""Draw the figures of a report from its JSON, as SVG for the page and PDF for print.
 
 SVG keeps text as text. The same figure always gives the same bytes.
 """
@@ -6,10 +6,13 @@ SVG keeps text as text. The same figure always gives the same bytes.
 import io
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from textwrap import wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
 from analysis.protocols.blocks.apa import format_number
+from analysis.protocols.blocks.figures import interval_ends_as_text
 
 # Distinguishable without colour (shape and fill), and with any colour vision (Okabe and Ito's palette, darkened for contrast).
 STYLES = (
@@ -34,7 +37,12 @@ RC_PARAMS: dict[str, Any] = {
     "figure.facecolor": "white",
 }
 MAX_ROWS = 120
-ROW_INCHES = 0.27
+# Sizes in inches. Every other size follows from the extents of the texts.
+AXES_WIDTH = 4.1
+ROW_HEIGHT, LINE_HEIGHT, GAP = 0.17, 0.165, 0.1
+TITLE_HEIGHT, LEGEND_HEIGHT, AXIS_HEIGHT = 0.22, 0.22, 0.62
+EDGE = 0.12
+MAX_LABEL_CHARACTERS = 44
 
 
 def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -54,38 +62,42 @@ def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def _drawn(figure: Mapping[str, Any]):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     rows: Sequence[Mapping[str, Any]] = figure["rows"][:MAX_ROWS]
     digits = _digits(figure)
-    labels = list(dict.fromkeys(row["label"] for row in rows))
-    series = list(dict.fromkeys(row["series"] for row in rows)) if _is_grouped(rows) else [rows[0]["series"]]
-    widest = max(len(label) for label in labels)
-    left = min(4.2, 0.6 + 0.075 * widest)
-    height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
+    canvas = Figure()
+    FigureCanvasAgg(canvas)  # it measures texts
+    labels = {row["label"]: _wrapped(row["label"]) for row in rows}
+    names = list(dict.fromkeys(row["series"] for row in rows)) if _is_grouped(rows) else []
+    series = names or [rows[0]["series"]]
+    series_by_label = {label: [row["series"] for row in rows if row["label"] == label] for label in labels}
+    heights = [
+        max(ROW_HEIGHT * len(series_by_label[label]), LINE_HEIGHT * (text.count("\n") + 1)) + GAP
+        for label, text in labels.items()
+    ]
+    middles = dict(zip(labels, _middles(heights), strict=True))
+    left = 2 * EDGE + max(_width(canvas, text) for text in labels.values())
     # The numbers are to the right of the axes. The margin fits the longest one.
-    right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
-    width = left + 4.1 + right
-    canvas = Figure(figsize=(width, height))
-    axes = canvas.add_axes(
-        (
-            left / width,
-            0.62 / height,
-            4.1 / width,
-            (height - 1.0 - (0.28 if len(series) > 1 else 0)) / height,
-        )
-    )
+    right = 2 * EDGE + max(_width(canvas, _numbers(row, digits, figure["reference"]), fontsize=8) for row in rows)
+    width = left + AXES_WIDTH + right
+    title = _fitting_lines(canvas, figure["title"].split(" "), width - 2 * EDGE, " ", fontsize=11, fontweight="bold")
+    legend = _legend_lines(canvas, names, width - 2 * EDGE)
+    top = EDGE + TITLE_HEIGHT * len(title) + LEGEND_HEIGHT * len(legend)
+    height = top + sum(heights) + AXIS_HEIGHT
+    canvas.set_size_inches(width, height)
+    axes = canvas.add_axes((left / width, AXIS_HEIGHT / height, AXES_WIDTH / width, sum(heights) / height))
     if figure["reference"] is not None:
         axes.axvline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
     ends = [value for row in rows for value in (row["low"], row["high"], row["estimate"]) if value is not None]
     for row in rows:
-        group = [other["series"] for other in rows if other["label"] == row["label"]]
-        offset = (group.index(row["series"]) - (len(group) - 1) / 2) * 0.36 * (len(group) > 1)
-        position = labels.index(row["label"]) + offset
-        style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
+        group = series_by_label[row["label"]]
+        position = middles[row["label"]] + (group.index(row["series"]) - (len(group) - 1) / 2) * ROW_HEIGHT
+        style = STYLES[series.index(row["series"]) % len(STYLES) if names else 0]
         if figure.get("kind") == "bars" and row["series"] == series[0]:
-            axes.barh([position], [row["estimate"]], height=0.34, color=style["color"])
+            axes.barh([position], [row["estimate"]], height=0.85 * ROW_HEIGHT, color=style["color"])
         elif row["low"] is not None and row["high"] is not None:
             axes.plot(
                 [row["low"], row["high"]],
@@ -108,15 +120,15 @@ def _drawn(figure: Mapping[str, Any]):
         axes.text(
             1.015,
             position,
-            _numbers(row, digits),
+            _numbers(row, digits, figure["reference"]),
             transform=axes.get_yaxis_transform(),
             va="center",
             ha="left",
             fontsize=8,
             color=INK,
         )
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(list(middles.values()), list(labels.values()))
+    axes.set_ylim(sum(heights), 0)
     low, high = _limits(figure, ends)
     axes.set_xlim(low, high)
     # Round tick steps. Counts of people need integer ticks.
@@ -128,14 +140,59 @@ def _drawn(figure: Mapping[str, Any]):
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    canvas.text(0.012, 1 - 0.2 / height, figure["title"], fontsize=11, fontweight="bold", va="center", ha="left")
-    if len(series) > 1:
-        for position, name in enumerate(series):
-            style = STYLES[position % len(STYLES)]
-            x, y = 0.02 + 0.3 * position, 1 - 0.46 / height
-            canvas.add_artist(_key(x, y, style))
-            canvas.text(x + 0.015, y, name, va="center", ha="left", fontsize=9)
+    y = height - EDGE - TITLE_HEIGHT / 2
+    for line in title:
+        canvas.text(EDGE / width, y / height, line, fontsize=11, fontweight="bold", va="center", ha="left")
+        y -= TITLE_HEIGHT
+    for entries in legend:
+        for x, name in entries:
+            canvas.add_artist(_key((EDGE + x) / width, y / height, STYLES[names.index(name) % len(STYLES)]))
+            canvas.text((2 * EDGE + x) / width, y / height, name, va="center", ha="left", fontsize=9)
+        y -= LEGEND_HEIGHT
     return canvas
+
+
+def _width(canvas: Any, text: str, **font: Any) -> float:
+    """Return the width of a text in inches, with room for the hinting of other resolutions."""
+    drawn = canvas.text(0, 0, text, **font)
+    try:
+        return 1.06 * drawn.get_window_extent(canvas.canvas.get_renderer()).width / canvas.dpi
+    finally:
+        drawn.remove()
+
+
+def _wrapped(label: str) -> str:
+    return "\n".join(wrap(label, MAX_LABEL_CHARACTERS)) or label
+
+
+def _fitting_lines(canvas: Any, words: Sequence[str], width: float, blank: str, **font: Any) -> list[str]:
+    """Return the words in lines of at most this width, at least one word in each."""
+    lines: list[str] = []
+    for word in words:
+        if lines and _width(canvas, lines[-1] + blank + word, **font) <= width:
+            lines[-1] += blank + word
+        else:
+            lines.append(word)
+    return lines
+
+
+def _legend_lines(canvas: Any, names: Sequence[str], width: float) -> list[list[tuple[float, str]]]:
+    """Return the entries of the legend in lines: where each begins, in inches, and its name."""
+    lines: list[list[tuple[float, str]]] = []
+    x = 0.0
+    for name in names:
+        entry = 3 * EDGE + _width(canvas, name, fontsize=9)
+        if not lines or x + entry > width:
+            lines.append([])
+            x = 0.0
+        lines[-1].append((x, name))
+        x += entry
+    return lines
+
+
+def _middles(heights: Sequence[float]) -> list[float]:
+    ends = list(accumulate(heights))
+    return [end - height / 2 for end, height in zip(ends, heights, strict=True)]
 
 
 def _key(x: float, y: float, style: Mapping[str, Any]):
@@ -159,11 +216,12 @@ def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
     return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
 
 
-def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
+def _numbers(row: Mapping[str, Any], digits: int, reference: float | None) -> str:
     # In figures that count people, a whole number is a count and needs no decimals.
     text = format_number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
-        text += f" [{format_number(row['low'], digits)}, {format_number(row['high'], digits)}]"
+        low, high = interval_ends_as_text(row["low"], row["high"], reference, digits)
+        text += f" [{low}, {high}]"
     return text
 
 
@@ -194,7 +252,8 @@ def _described(svg: str, figure: Mapping[str, Any]) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")
     rows = "; ".join(
-        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure))}" for row in figure["rows"][:MAX_ROWS]
+        f"{row['label']}, {row['series']}: {_numbers(row, _digits(figure), figure['reference'])}"
+        for row in figure["rows"][:MAX_ROWS]
     )
     title, description = escape(figure["title"]), escape(f"{figure['description']} {rows}")
     return f'{head} role="img">\n <title>{title}</title>\n <desc>{description}</desc>{rest}'

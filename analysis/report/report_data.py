@@ -10,11 +10,13 @@ from analysis.coding.samples import CodedSample, read_coded_samples
 from analysis.data.codings import coding_rows_sha256_and_count
 from analysis.data.flat_rows.selection import Selection
 from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
+from analysis.data.judged_units import excluded_after_they_were_judged
 from analysis.data.planned_labels import PlannedLabels, read_planned_labels_of_claimed_batches
 from analysis.data.rule_input import build_rule_input
-from analysis.exclusions.applied_rules import AppliedRule, apply_rules
+from analysis.exclusions.applied_rules import AppliedRule, apply_rules, left_out_answer_ids
 from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Study
@@ -45,6 +47,7 @@ class ReportData:
     n_withdrawn: int
     test_answers: "DataFrame"
     claims: PlannedLabels | None = None
+    n_excluded_after_judgement: int = 0
 
     @property
     def submitted(self) -> list[int]:
@@ -69,12 +72,13 @@ class ReportData:
         rows = self.responses
         rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
         rows = rows[rows["assignment"].isin(submitted)].copy()
-        rows["is_kept"] = rows["assignment"].isin(self.kept)
-        rows["is_kept_paper"] = rows["assignment"].isin(
-            kept_by(self.applied_rules, submitted, include_outcome_rules=True)
-        )
+        for column, is_paper in (("is_kept", False), ("is_kept_paper", True)):
+            kept = kept_by(self.applied_rules, submitted, include_outcome_rules=is_paper)
+            left_out = left_out_answer_ids(self.applied_rules, include_outcome_rules=is_paper)
+            rows[column] = rows["assignment"].isin(kept) & ~rows["id"].isin(left_out)
         for rule in self.applied_rules:
-            rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed_assignment_ids)
+            is_flagged = rows["assignment"].isin(rule.failed_assignment_ids) | rows["id"].isin(rule.left_out_answer_ids)
+            rows[f"kept:{rule.slug}"] = ~is_flagged
         return rows
 
     def newest_version_data(self) -> "ReportData | None":
@@ -112,11 +116,12 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         for design in study.designs.order_by("version")
     ]
     rule_input = build_rule_input(study, responses, assignments)
+    applied_rules = apply_rules(study, rule_input)
     return ReportData(
         study,
         responses,
         assignments,
-        apply_rules(study, rule_input),
+        applied_rules,
         sections,
         versions,
         frozen_design_mismatch_text(study),
@@ -130,14 +135,15 @@ def read_report_data(study: Study, origins: list[str]) -> ReportData:
         response_frame.n_problems + assignment_frame.n_problems,
         assignment_frame.n_withdrawn,
         rule_input.test_answers(),
-        read_planned_labels_of_claimed_batches(study, origins) if reads_claims else None,
+        read_planned_labels_of_claimed_batches(study, origins, applied_rules) if reads_claims else None,
+        excluded_after_they_were_judged(study, origins, kept_by(applied_rules, rule_input.submitted)),
     )
 
 
 def imported_answer_files(study: Study) -> list[dict[str, Any]]:
     """Return the files of imported answers, each with its hash and its number of assignments."""
     rows = (
-        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)
+        select(Use.ROWS, Assignment.objects.filter(study=study), [Assignment.Origin.IMPORTED])
         .order_by("source")
         .values_list("source__code", "source__arguments", "source__result", "source__created_at")
         .annotate(n=Count("pk"))

@@ -1,11 +1,14 @@
 """Tables of every report, for any protocol: exclusions, answers, durations, warnings, and all estimates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.populations import population_of, population_words
+from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.blocks.tables import Table, build_table
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
@@ -53,7 +56,7 @@ def exclusion_rules_table(flow: Mapping[str, Any]) -> Table:
         rows,
         "sure",
         "Flagged: all annotators whom the rule flags. Excluded: those not already excluded by a rule above. “Unknown” never excludes. "
-        "A rule that uses outcomes applies only to the paper's estimates.",
+        "A rule that uses outcomes applies only to the estimates as published.",
     )
 
 
@@ -128,6 +131,8 @@ def duration_quartiles_by_arm_table(data: ReportData) -> Table:
 
 def warnings_table(blocks: Iterable[Block]) -> Table:
     """Return one row for each distinct warning, with all the numbers that have it."""
+    blocks = list(blocks)
+    repeated = _repeated_names(blocks)
     grouped: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for block in blocks:
         for estimate in block.estimates:
@@ -135,7 +140,8 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
                 for warning in variant.warnings:
                     if warning.severity == "info":
                         continue
-                    about = comparison_label(estimate, True) if contrast_of(estimate) else variant.estimand
+                    estimand = "" if contrast_of(estimate) else variant.estimand
+                    about = join_words(_about(block, estimate, repeated), estimand)
                     key = (warning_sentence(warning), warning.severity, block.mode, warning.code)
                     grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
@@ -160,6 +166,20 @@ def warnings_table(blocks: Iterable[Block]) -> Table:
     return build_table("warnings", "Warnings", columns, rows, "more", note)
 
 
+def _repeated_names(blocks: Iterable[Block]) -> set[tuple[str, str]]:
+    """Return the names of blocks that a report has several times, for questions or sections, with their modes."""
+    return {name for name, n in Counter((block.name, block.mode) for block in blocks).items() if n > 1}
+
+
+def _about(block: Block, estimate: "Estimate", repeated: Container[tuple[str, str]]) -> str:
+    """Return what an estimate is about, with the title of its block if the report has several of that name."""
+    if contrast_of(estimate):
+        return comparison_label(estimate)
+    named = (estimate.settings.get(name) for name in ("system", "model", "condition", "domain"))
+    title = block.title if (block.name, block.mode) in repeated else ""
+    return join_words(*(name for name in named if isinstance(name, str)), title)
+
+
 def _join_names(names: Iterable[str], most: int | None) -> str:
     all_names = list(names)
     first_names = all_names[:most]
@@ -170,8 +190,9 @@ def _join_names(names: Iterable[str], most: int | None) -> str:
 
 def estimates_table(blocks: Sequence[Block]) -> Table:
     """Return every number of the report in one table, with its unit, n and status."""
+    repeated = _repeated_names(blocks)
     rows = [
-        _line(block, estimate, variant)
+        _line(block, estimate, variant) | {"about": _about(block, estimate, repeated)}
         for block in blocks
         for estimate in block.estimates
         for variant in (estimate, *estimate.sensitivity)
@@ -181,7 +202,7 @@ def estimates_table(blocks: Sequence[Block]) -> Table:
         "All numbers",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
         "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|p, adjusted|p; interval_adjusted|CI, adjusted|wide_interval; family|Family|text; "
-        "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Reason|text",
+        "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; population|Holds for|text; status|Status|text; reason|Reason|text",
         rows,
         "more",
     )
@@ -197,7 +218,6 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
     return {
         "mode": block.mode,
         "analysis": variant.analysis,
-        "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
         "estimand": variant.estimand,
         "unit": variant.unit,
         "n": variant.n,
@@ -215,6 +235,7 @@ def _line(block: Block, estimate: "Estimate", variant: "Estimate") -> dict[str, 
         "family": (test and test.family) or "",
         "family_size": test and test.family_size,
         "effect": variant.effect and variant.effect.value,
+        "population": "" if block.mode == "paper" else population_words(population_of(variant)),
         "status": variant.status,
         "reason": variant.reason,
         "role": contrast.get("role", "") if variant is estimate else "sensitivity",

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 
-from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels_of_claimed_batches
+from analysis.data.judged_units import store_judgements
+from analysis.data.planned_labels import (
+    PlannedLabels,
+    assign_claim_queue_numbers,
+    read_planned_labels_of_claimed_batches,
+)
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from annotators.places.open_places import unsettled_items_of_top_up_sections
-from studies.models import Job, Study, audit
+from studies.models import Batch, Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 
@@ -64,7 +69,7 @@ def _blind(status: StoppingStatus) -> dict[str, Any]:
     step = max(1, -(-len(status.evidence) // MAX_FIGURE_POINTS))
     points = [n for n in range(len(status.evidence)) if n % step == 0 or n == len(status.evidence) - 1]
     return {
-        "name": status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
+        "name": status.label or status.name, "rule": status.rule, "unit": status.unit, "threshold": status.threshold, "n": len(status.evidence),
         "points": [[n + 1, round(status.evidence[n], 4)] for n in points], "is_decided": status.is_decided, "remaining": status.remaining,
     }  # fmt: skip
 
@@ -77,17 +82,29 @@ def sections_with_stopping_rule(study: Study) -> list[Any]:
     ]
 
 
-def compute_stopping_state(study: Study) -> StoppingState:
-    """Return the current state of the study's stopping rules."""
-    claims = read_planned_labels_of_claimed_batches(study)
-    statuses: list[StoppingStatus] = []
-    for section in sections_with_stopping_rule(study):
-        statuses += ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
-    submitted = Assignment.objects.filter(
-        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
-    ).exclude(batch__origin="top_up")
+def compute_stopping_state(study: Study, claims: PlannedLabels | None = None) -> StoppingState:
+    """Return the current state of the study's stopping rules. ``claims`` None: they are read."""
+    statuses = _stopping_statuses(study, read_planned_labels_of_claimed_batches(study) if claims is None else claims)
+    live = select(Use.TARGET, Assignment.objects.filter(study=study), [Assignment.Origin.LIVE])
+    submitted = live.exclude(batch__origin=Batch.Origin.TOP_UP)
     is_full = bool(study.target_n and submitted.count() >= study.target_n)
     return StoppingState(tuple(statuses), is_full and not unsettled_items_of_top_up_sections(study).exists())
+
+
+def _stopping_statuses(study: Study, claims: PlannedLabels) -> list[StoppingStatus]:
+    return [
+        status
+        for section in sections_with_stopping_rule(study)
+        for status in ANALYSES[section.protocol].stopping_statuses(claims, section, str(study.code))
+    ]
+
+
+def robots_have_decided(study: Study) -> bool:
+    """Return whether the study's stopping rules would have decided if its robots were people. It changes nothing."""
+    if not sections_with_stopping_rule(study):
+        return False
+    statuses = _stopping_statuses(study, read_planned_labels_of_claimed_batches(study, [Assignment.Origin.ROBOT]))
+    return bool(statuses) and all(status.is_decided for status in statuses)
 
 
 def apply_stopping_rules(study: Study) -> dict[str, Any]:
@@ -100,13 +117,24 @@ def apply_stopping_rules(study: Study) -> dict[str, Any]:
         if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
         assign_claim_queue_numbers(study)
-    state = compute_stopping_state(study)
+    state = _judge_passed_claims_and_compute_state(study)
     if state.is_over:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
                 audit.record("decide", study=study, by=None, outcomes=state.outcomes())
                 lifecycle.start_closing(study, by=None, reason="the stopping rule has decided")
     return state.blinded_summary()
+
+
+def _judge_passed_claims_and_compute_state(study: Study) -> StoppingState:
+    """Return the state, after what it counted of the passed claims is stored."""
+    while True:
+        claims = read_planned_labels_of_claimed_batches(study)
+        state = compute_stopping_state(study, claims)
+        passed = frozenset().union(*(status.passed for status in state.statuses))
+        is_judged = study.counting_version >= Study.JUDGED_COUNTING
+        if not is_judged or store_judgements(study, passed, claims.unjudged, claims.read_at):
+            return state
 
 
 def _locked(study: Study) -> Study:
@@ -128,10 +156,9 @@ def submit_stopping_checks() -> int:
     for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
         if not sections_with_stopping_rule(study):
             continue
-        settled = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, batch__isnull=False).filter(
-            Q(submitted_at__isnull=False) | Q(released_at__isnull=False)
-        )
-        submitted = settled.filter(submitted_at__isnull=False).count()
+        live = Assignment.objects.filter(study=study)
+        settled = select(Use.SETTLED, live, [Assignment.Origin.LIVE])
+        submitted = select(Use.SUBMITTED, settled).count()
         unsettled = unsettled_items_of_top_up_sections(study).count()
         if count := settled.count():
             job = jobs.submit(

@@ -18,6 +18,7 @@ from analysis.data.flat_rows.selection import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import figures, tables
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
+from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
@@ -84,7 +85,7 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
     may_run = is_allowed(request.user, Action.ANALYSE, study)
     running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
-    submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
+    submitted = select(Use.RESULTS, Assignment.objects.filter(study=study))
     submitted_by_origin = dict(submitted.values_list("origin").annotate(n=Count("pk")))
     context = {
         "study": study,
@@ -110,8 +111,8 @@ def share_page(request, code) -> HttpResponse:
     ]
     design = study.designs.defer("canonical").order_by("version").last()
     assignments = Assignment.objects.filter(study=study)
-    has_robots = assignments.filter(origin="robot").exists()
-    is_played = has_robots and not assignments.filter(origin__in=COUNTED_ORIGINS).exists()
+    has_robots = select(Use.RECORD, assignments, ["robot"]).exists()
+    is_played = has_robots and not select(Use.RECORD, assignments, COUNTED_ORIGINS).exists()
     context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
     return render(request, "report/share.html", context)
 
@@ -194,9 +195,7 @@ def report_page(request, code, number) -> HttpResponse:
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn_figures = stored.get("figures", [])
     front = figures.lead_figure(drawn_figures)
-    withdrawn = Assignment.objects.filter(
-        study=study, withdrawn_at__gt=run.at, origin__in=stored["parameters"]["origins"]
-    ).count()
+    withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
     flow = stored["flow"]
     was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
     is_closed = study.state == Study.State.CLOSED
@@ -212,15 +211,15 @@ def report_page(request, code, number) -> HttpResponse:
         "study": study,
         "run": run,
         "result": stored,
-        "withdrawn_since": withdrawn,
+        "withdrawn_since": sum(at > run.at for at in withdrawn.values_list("withdrawn_at", flat=True)),
         "was_collecting": was_collecting,
         "is_closed": is_closed,
         "final": final,
         "first": [table for table in stored_tables if table["place"] == "first"],
         "sure": [table for table in stored_tables if table["place"] == "sure"],
         "more": [table for table in stored_tables if table["place"] == "more"],
-        "front": front,
-        "others": [figure for figure in drawn_figures if figure is not front],
+        "front": front and figure_context(front),
+        "others": [figure_context(figure) for figure in drawn_figures if figure is not front],
         "steps": [
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"]
@@ -236,11 +235,11 @@ def report_page(request, code, number) -> HttpResponse:
 
 def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
     """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
-    columns = tables.nonempty_columns(stored_table)
+    columns, references = tables.nonempty_columns(stored_table), stored_table.get("references", ())
     rows = [
         [
             {
-                "text": tables.format_cell(row[column["key"]], column["kind"]).replace(" %", "\u00a0%"),
+                "text": tables.format_cell(row[column["key"]], column["kind"], references).replace(" %", "\u00a0%"),
                 "is_number": column["kind"] not in TEXT_KINDS,
             }
             for column in columns
@@ -256,6 +255,16 @@ def truncated_table_context(stored_table: tables.Table) -> dict[str, Any]:
         "is_cut": len(stored_table["rows"]) > SHOWN_ROWS,
         "warnings": _labelled_warnings(stored_table),
     }
+
+
+def figure_context(stored_figure: figures.Figure) -> dict[str, Any]:
+    """Return a figure for the page, with the ends of its intervals as text."""
+    reference = stored_figure.get("reference")
+    rows = [
+        {**row, "ends": figures.interval_ends_as_text(row["low"], row["high"], reference, 3)}
+        for row in stored_figure["rows"]
+    ]
+    return {**stored_figure, "rows": rows}
 
 
 @login_required
@@ -275,7 +284,8 @@ def table_file(request, code, number, name, file_format) -> HttpResponse:
     stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
     if stored_table is None:
         raise Http404
-    file = f"analysis-{run.number}-{name}.{file_format}"
+    mark = simulated_words(run.result["parameters"]["origins"]).replace(" ", "-")
+    file = f"{mark and f'{mark}-'}analysis-{run.number}-{name}.{file_format}"
     match file_format:
         case "csv":
             return _file_response(tables.csv_text(stored_table), "text/csv", file)

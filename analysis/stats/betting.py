@@ -98,6 +98,34 @@ def log_wealth(
     return wealth[0] if nulls.ndim == 0 else wealth
 
 
+def log_wealth_of_studies(
+    values: FloatArray, null: float | FloatArray, *, level: float = 0.95, cap: float = STAKE_CAP
+) -> FloatArray:
+    """Return `log_wealth` of many studies at once, each with a null of its own or all with the same.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (studies, n)
+        Values in 0..1 in the order in which they are revealed, none missing.
+    null : float or ndarray of float, shape (studies,)
+        Means under the null hypothesis, in 0..1.
+    level, cap : float
+        As in `log_wealth`.
+
+    Returns
+    -------
+    ndarray of float, shape (studies, n)
+        The logarithm.
+
+    Examples
+    --------
+    >>> both = log_wealth_of_studies(np.array([[0.6, 0.7], [0.5, 0.9]]), 0.5)
+    >>> bool(np.allclose(both[1], log_wealth([0.5, 0.9], 0.5)))
+    True
+    """
+    return _wealth(values, _stakes(values, level), np.broadcast_to(np.clip(null, 0.0, 1.0), len(values)), cap)
+
+
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
     """P-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 

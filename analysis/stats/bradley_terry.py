@@ -57,6 +57,7 @@ def fractional_bradley_terry(
     second: npt.ArrayLike,
     values: npt.ArrayLike,
     clusters: npt.ArrayLike,
+    batches: npt.ArrayLike | None = None,
     *,
     n_systems: int,
     reference: int = 0,
@@ -74,6 +75,9 @@ def fractional_bradley_terry(
         System numbers 0..n_systems-1 in the order of the question.
     values, clusters : array_like, shape (n_rows,)
         Answers (NaN is missing), and labels of their annotators.
+    batches : array_like, shape (n_rows,), optional
+        Labels of the second sample: groups of batches that share no prompt. Without them, or with fewer than five, the fit is
+        about exactly these prompts.
     n_systems, reference : int
         Number of systems, and the system with strength 0.
     framing : bool, default False
@@ -86,7 +90,7 @@ def fractional_bradley_terry(
     Returns
     -------
     BradleyTerry
-        The fit. Intervals are those of `clusters.ModelSpread` over annotators (CV3); no tests with fewer than six
+        The fit. Intervals are those of `clusters.ModelSpread` over annotators (CV3) and batches; no tests with fewer than six
         annotators who inform a strength. `not_identified`: no chain of comparisons connects all systems (one strength:
         one annotator alone connects it). `separation`: one always got 0 or 1.
 
@@ -161,7 +165,8 @@ def fractional_bradley_terry(
     chances = special.expit(design @ coefficients)
     of_pairs = design[:, :, None] * design[:, None, :] * (chances * (1 - chances))[:, None, None]
     rows = FittedRows(information, design[pair] * (answers - chances[pair])[:, None], pair, of_pairs)
-    spread = ModelSpread.from_rows(rows, positions, unit=unit)
+    groups = None if batches is None else label_codes_where(batches, "batches", is_observed)[0]
+    spread = ModelSpread.from_rows(rows, positions, groups, unit=unit, second="batch")
     covariance = np.zeros((n_systems, n_systems))
     covariance[np.ix_(others, others)] = spread.annotators.covariance[: len(others), : len(others)]
     places = {system: place for place, system in enumerate(others)}

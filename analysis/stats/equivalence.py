@@ -230,6 +230,8 @@ def equivalence_test_of_estimate(
             bounds=bounds,
             **common,
         )
+    if population := estimate.settings.get("population"):
+        equivalence = replace(equivalence, settings={**equivalence.settings, "population": population})
     if estimate.test is not None or equivalence.test is None:
         return equivalence
     return replace(equivalence, test=None, detail={"low_bound": null - margin, "high_bound": null + margin})

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from analysis.stats.arrays import validate_level
+from analysis.stats.claims import agreeing_interval, barred_by
 from analysis.stats.margin_names import HYPOTHESES, SUPERIORITY_BY_MARGIN
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
@@ -174,10 +175,11 @@ def margin_verdict(estimate: Estimate, claim: MarginHypothesis, *, significance:
 
     Notes
     -----
-    The adjusted p-value decides the claim. `better` and `worse` need the simultaneous interval of the family: all its
-    intervals contain their true values jointly, so every statement about where an interval lies holds without a further
+    The adjusted p-value decides the claim. `better` and `worse` need the interval that agrees with it: all such intervals of
+    a family contain their true values jointly, so every statement about where an interval lies holds without a further
     adjustment. For one comparison this is the closed test of "not worse" and then "better". Without such an interval
-    (methods other than Bonferroni's), only the claim can be shown.
+    (several comparisons and a method other than Bonferroni's), in a family that another one waits for, and where the p-value of
+    the family before is too large, only the claim can be shown.
 
     References
     ----------
@@ -189,13 +191,14 @@ def margin_verdict(estimate: Estimate, claim: MarginHypothesis, *, significance:
     >>> from analysis.stats.multiplicity import Family, adjust_pvalues_and_intervals_of_family
     >>> claim = MarginHypothesis("noninferiority", null=0.5, margin=0.1)
     >>> tested = margin_test(one_sample_t_test([0.6, 0.7, 0.65, 0.62, 0.58, 0.66], null=0.5), claim)
-    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y",)))["x > y"], claim)
+    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y", "x > z")))["x > y"], claim)
     'noninferior'
-    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y",), "bonferroni"))["x > y"], claim)
+    >>> margin_verdict(adjust_pvalues_and_intervals_of_family({"x > y": tested}, Family("primary", ("x > y",)))["x > y"], claim)
     'better'
     """
     validate_level(significance)
-    test, between = estimate.test, estimate.interval_adjusted
+    test = estimate.test
+    between = None if barred_by(estimate, significance) else agreeing_interval(estimate)
     if test is None or estimate.is_blocked:
         return "inconclusive"
     pvalue = test.pvalue if test.pvalue_adjusted is None else test.pvalue_adjusted

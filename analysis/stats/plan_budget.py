@@ -1,13 +1,14 @@
 """People to recruit, minutes and money of a planned study, without numpy."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from analysis.stats.plain_records import PlainRecord
 from analysis.stats.plan_inputs import OF_SINGLE_OUTPUTS, StudySize
 
-# Outputs that one page shows, and answers that it asks for, about one prompt. In SPA the answers come at the end: both orders.
+# What a pace that names no design assumes of a protocol: outputs that a page shows about one prompt, and answers that it asks for.
+# In SPA the answers come at the end: both orders.
 _OUTPUTS = dict.fromkeys(OF_SINGLE_OUTPUTS, 1)
 _ANSWERS = {"rating": 2, "spa": 0, "marks": 4}
 _ANSWERS_AT_THE_END = {"spa": 2}
@@ -15,8 +16,9 @@ _ANSWERS_AT_THE_END = {"spa": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace(PlainRecord):
-    """How long the work takes: words of a prompt and of an output, reading speed, seconds of an answer, minutes before and after.
+    """How long the work takes: words of a prompt and of an output, reading speed, seconds of an answer, minutes of everything else.
 
+    `outputs_per_prompt` and `answers_per_prompt` are those of the design, None for what is usual in the protocol.
     Raises ValueError if a number is negative, or the reading speed is 0.
     """
 
@@ -25,6 +27,21 @@ class Pace(PlainRecord):
     words_per_minute: float = 240
     seconds_per_answer: float = 15
     other_minutes: float = 2
+    outputs_per_prompt: float | None = None
+    answers_per_prompt: float | None = None
+
+    def in_protocol(self, own: str, other: str) -> "Pace":
+        """Return the pace of the same study in another protocol: its usual outputs and answers, in the proportion of the design.
+
+        >>> Pace(outputs_per_prompt=6, answers_per_prompt=3).in_protocol("two_choice", "rating").answers_per_prompt
+        6.0
+        """
+        if own == other or self.outputs_per_prompt is None or self.answers_per_prompt is None:
+            return self
+        answers = _ANSWERS.get(own, 1) and self.answers_per_prompt / _ANSWERS.get(own, 1) * _ANSWERS.get(other, 1)
+        outputs = self.outputs_per_prompt / _OUTPUTS.get(own, 2) * _OUTPUTS.get(other, 2)
+        # Where one of the two asks at the end, nothing follows from the answers of the other.
+        return replace(self, outputs_per_prompt=outputs, answers_per_prompt=answers or None)
 
     def __post_init__(self) -> None:
         _refuse_negative(self)
@@ -118,10 +135,24 @@ def minutes_each(size: StudySize, pace: Pace, *, test_share: float = 0.0) -> flo
     >>> round(minutes_each(StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20), Pace()), 1)
     35.3
     """
-    words = pace.words_per_prompt + _OUTPUTS.get(size.protocol, 2) * pace.words_per_output
-    each = words / pace.words_per_minute + _ANSWERS.get(size.protocol, 1) * pace.seconds_per_answer / 60
-    at_the_end = _ANSWERS_AT_THE_END.get(size.protocol, 0) * pace.seconds_per_answer / 60
-    return math.ceil(round(size.prompts_each / (1 - test_share), 6)) * each + at_the_end + pace.other_minutes
+    outputs, answers, at_the_end = pace.outputs_per_prompt, pace.answers_per_prompt, 0.0
+    if outputs is None:
+        outputs = _OUTPUTS.get(size.protocol, 2)
+    if answers is None:
+        answers, at_the_end = _ANSWERS.get(size.protocol, 1), _ANSWERS_AT_THE_END.get(size.protocol, 0)
+    words = pace.words_per_prompt + outputs * pace.words_per_output
+    each = words / pace.words_per_minute + answers * pace.seconds_per_answer / 60
+    shown = shown_prompts(size.prompts_each, test_share)
+    return shown * each + at_the_end * pace.seconds_per_answer / 60 + pace.other_minutes
+
+
+def shown_prompts(prompts_each: int, test_share: float) -> int:
+    """Return how many prompts a person sees, with those of test questions.
+
+    >>> shown_prompts(20, 0.1)
+    23
+    """
+    return math.ceil(round(prompts_each / (1 - test_share), 6))
 
 
 def plan_budget(size: StudySize, pace: Pace, prices: Prices) -> Budget:
@@ -165,6 +196,15 @@ def plan_budget(size: StudySize, pace: Pace, prices: Prices) -> Budget:
         fees=fees,
         total=pay + screen_outs + fees,
     )
+
+
+def people_who_count(finishing: int, excluded_share: float) -> int:
+    """Return how many count if this many finish: the inverse of what `plan_budget` adds for exclusions.
+
+    >>> people_who_count(40, 0.05), people_who_count(1, 0.05)
+    (38, 1)
+    """
+    return max(1, math.floor(round(finishing * (1 - excluded_share), 9)))
 
 
 def _enough(n: int, lost_share: float) -> int:

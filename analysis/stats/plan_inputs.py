@@ -36,6 +36,9 @@ BETWEEN_CONDITIONS = {
 KINDS |= BETWEEN_CONDITIONS
 # Protocols that show one output at a time, so that they compare no pair.
 OF_SINGLE_OUTPUTS = frozenset({"humanlike", *BETWEEN_CONDITIONS})
+# Protocols with the anytime-valid stopping rule.
+WITH_STOPPING_RULE = frozenset({"two_choice"})
+STOPPING = ("none", "anytime")
 EQUIVALENCE = "equivalence"
 GOALS = ("difference", EQUIVALENCE, *HYPOTHESES)
 # Fewest people and prompts of the headline (clusters.TOO_FEW_CLUSTERS, TOO_FEW_ITEMS).
@@ -220,6 +223,8 @@ class Target(PlainRecord):
         between conditions: the probability of a right answer, under condition x.
     baseline : float, default 0.5
         Between conditions: the probability of a right answer under condition y. Elsewhere .5.
+    stopping : str, default "none"
+        One of `STOPPING`: the study ends at its size, or the anytime-valid rule of two choices checks after every person.
     goal : str, default "difference"
         One of `GOALS`: x and y differ; they are equivalent; x is not worse, or is better, by more than the margin.
     margin : float or None
@@ -247,6 +252,7 @@ class Target(PlainRecord):
     wanted: float = 0.8
     population: str = "people_and_prompts"
     baseline: float = 0.5
+    stopping: str = "none"
 
     def __post_init__(self) -> None:
         for name in ("difference", "baseline"):
@@ -265,6 +271,18 @@ class Target(PlainRecord):
             raise ValueError(f"tests: {self.tests} is not a number of comparisons from 1 to 10000.")
         if self.population not in ("people_and_prompts", "people"):
             raise ValueError(f"population: {self.population!r} is not people_and_prompts or people.")
+        if self.stopping not in STOPPING:
+            raise ValueError(f"stopping: {self.stopping!r} is not one of {', '.join(STOPPING)}.")
+        if self.is_sequential and self.population != "people":
+            raise ValueError(
+                "population: the anytime-valid rule counts people, so the claim is about exactly these prompts. Choose that, or no "
+                "stopping rule."
+            )
+
+    @property
+    def is_sequential(self) -> bool:
+        """Return whether the anytime-valid rule decides: of a difference or of equivalence, it tests nothing else."""
+        return self.stopping == "anytime" and self.goal in ("difference", EQUIVALENCE)
 
     @property
     def level(self) -> float:

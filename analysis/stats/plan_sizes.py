@@ -6,9 +6,12 @@ from dataclasses import replace
 from statistics import NormalDist
 
 from analysis.stats.plan_inputs import (
+    FEWEST_PEOPLE,
     FEWEST_PROMPTS,
     KINDS,
+    MOST_ANSWERS,
     MOST_PEOPLE,
+    MOST_PROMPTS,
     OF_SINGLE_OUTPUTS,
     StudySize,
     Target,
@@ -100,6 +103,38 @@ def needed_prompts(size: StudySize, target: Target, variation: Variation) -> Stu
         size.people * size.prompts_each,
         lambda own: plan_of_components(parts, own, target).power >= target.wanted,
     )
+
+
+def needed_both(size: StudySize, target: Target, variation: Variation) -> StudySize | None:
+    """Return about the smallest size with the wanted power by more people and more prompts together, in the same proportion.
+
+    None if the size has the power already, or if no size that can be planned has it.
+
+    >>> size = StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=10)
+    >>> found = needed_both(size, Target(), Variation())
+    >>> found.people, found.prompts
+    (45, 75)
+    """
+    parts = components(size, target, variation)
+
+    def sized(factor: float) -> StudySize:
+        people = max(FEWEST_PEOPLE, round(size.people * factor))
+        prompts = max(FEWEST_PROMPTS, round(size.prompts * factor))
+        return replace(size, people=people, prompts=min(prompts, people * size.prompts_each))
+
+    def is_enough(factor: float) -> bool:
+        return plan_of_components(parts, sized(factor), target).power >= target.wanted
+
+    most = min(MOST_PEOPLE / size.people, MOST_PROMPTS / size.prompts, MOST_ANSWERS / size.answers)
+    low, high = 1.0, 1.0
+    while not is_enough(high):
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    for _ in range(8 if high > 1 else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return sized(high) if high > 1 else None
 
 
 def _smallest(

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plain_records import PlainRecord
 from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, KINDS, StudySize, Target, Variation
+from analysis.stats.quick_bets import bets_half_width, bets_power, one_sided_power
 from analysis.stats.quick_conditions import components_of_difference, variances_of_difference
 from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
@@ -166,6 +167,8 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
     0.07
     """
     people, prompts, answers = size.people, size.prompts, size.answers
+    if target.is_sequential:
+        return _plan_with_bets(parts, size, target)
     is_about_prompts = size.is_about_prompts(target.population)
     too_wide = 1.0
     if size.is_between_conditions:
@@ -200,6 +203,27 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
         is_rough=size.bounds is not None
         and not size.is_between_conditions
         and (people < ROUGH_BELOW or (is_about_prompts and prompts < ROUGH_BELOW)),
+    )
+
+
+def _plan_with_bets(parts: Components, size: StudySize, target: Target) -> QuickPlan:
+    """Return the plan with the anytime-valid rule, which bets on people's means after every person."""
+    mean, n, level = parts.mean, size.people, target.level
+    variance = parts.people + (parts.rest + parts.prompts * (1 - size.prompts_each / size.prompts)) / size.prompts_each
+    if target.goal == EQUIVALENCE:
+        margin = target.margin or 0.0
+        ends = ((size.null - margin, 1), (size.null + margin, -1))
+        power = max(0.0, sum(one_sided_power(mean, variance, n, end, level, sign) for end, sign in ends) - 1)
+    else:
+        power = bets_power(mean, variance, n, size.null, level)
+    return QuickPlan(
+        power=power,
+        half_width=bets_half_width(mean, variance, n, level),
+        value=mean,
+        se=math.sqrt(variance / n),
+        df=max(1.0, n - 1.0),
+        population="people",
+        is_rough=True,
     )
 
 

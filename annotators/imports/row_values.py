@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from annotators.counting import UNSEEN
 from annotators.pages.form_data import clean_answer
 from studies.imports.tables.cells import CellRefused
 from studies.protocols import Page, PageField, PageItem
-from studies.protocols.base.fields import AnswerRefused, ColumnRefused
+from studies.protocols.base.fields import Answer, AnswerRefused, ColumnRefused
 
 from .resolved_rows import ResolvedRow
 from .study_index import StudyIndex
@@ -70,6 +71,8 @@ def _clean_value(resolved: ResolvedRow, ask: PageField) -> Any:
         raise CellRefused(other_columns[0], f"must be empty: answers to “{key}” belong in the column {column}.")
     if answer_row.part:
         raise CellRefused("part", f"must be empty: answers to “{key}” are about no part of an output.")
+    if answer_row.skip_reason == UNSEEN and not text and ask.item_id is not None:
+        return Answer(skip_reason=UNSEEN)
     try:
         return clean_answer(ask, {"": [text]}, [answer_row.skip_reason] if answer_row.skip_reason else [])
     except AnswerRefused as refused:

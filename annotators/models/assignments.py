@@ -95,6 +95,9 @@ class Assignment(models.Model):
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.LIVE)
     source = optional_protected_foreign_key(Job)
     queue_number = models.PositiveIntegerField(null=True, blank=True)
+    # When a stopping rule passed this claim, and why it did not count then: the slug of a rule or a reason of release.
+    judged_at = optional_noneditable_datetime_field()
+    judged_out = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
     consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
     consented_at = optional_noneditable_datetime_field()
     claimed_at = models.DateTimeField(db_default=Now())
@@ -145,6 +148,10 @@ class Assignment(models.Model):
             CheckConstraint(
                 name="assignment_withdrawn_is_released_or_submitted",
                 condition=Q(withdrawn_at=None) | Q(released_at__isnull=False) | Q(submitted_at__isnull=False),
+            ),
+            CheckConstraint(
+                name="assignment_is_judged_out_only_when_judged",
+                condition=Q(judged_out="") | Q(judged_at__isnull=False),
             ),
             CheckConstraint(
                 name="assignment_has_a_design_unless_a_test", condition=Q(design__isnull=False) | Q(origin="test")

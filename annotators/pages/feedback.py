@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from annotators.counting import UNSEEN
 from annotators.models import Assignment, Response
 from studies.models import Expected
 from studies.protocols import REGISTRY, Page, PageItem, PageQuestion
@@ -104,7 +105,8 @@ def _noun(page: Page) -> str:
 
 def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response, asked: Field) -> str:
     if answer.skip_reason:
-        return dict(question.skip_reasons).get(answer.skip_reason, "")
+        unseen = {UNSEEN: "I cannot see this image"}
+        return (unseen | dict(question.skip_reasons)).get(answer.skip_reason, "")
     if answer.chosen_id:
         return f"{_noun(page)} {labels.get(answer.chosen_id, '')}".strip()
     if answer.choice:

@@ -13,6 +13,7 @@ from studies.protocols.base.fields import Answer, AnswerRefused
 
 from .images import (
     UNSEEN_PREFIX,
+    free_questions_about_unseen_images,
     has_unseen_image_fields,
     join_image_names,
     page_image_names,
@@ -33,6 +34,8 @@ class PageForm:
     values: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
+    # The images that the annotator could not see, in the format of ``PageVisit.unseen``.
+    unseen: str = ""
     non_field_errors: list[str] = field(default_factory=list)
 
     @property
@@ -60,14 +63,23 @@ class NewResponse:
 
 
 def parse_page_form(
-    step: Step, page_fields: Mapping[str, PageField], data: QueryDict, has_files: bool = False
+    step: Step,
+    page_fields: Mapping[str, PageField],
+    data: QueryDict,
+    has_files: bool = False,
+    assignment: Assignment | None = None,
 ) -> PageForm:
-    """Check the form against the page's questions: each name must be known, and each value must be single and allowed."""
+    """Check the form against the page's questions: each name must be known, and each value must be single and allowed.
+
+    ``assignment``: whose form it is. It is needed to read which images of the page the annotator could not see.
+    """
     form = PageForm()
+    unseen = _clean_unseen_images(assignment, step.page, data, form) if assignment else []
+    form.unseen = join_image_names(unseen)
     names = {slot: input_names_by_part(slot, ask) for slot, ask in page_fields.items()}
     known_names = {name for slot_names in names.values() for name in slot_names.values()}
     known_names |= {slot + SKIP_SUFFIX for slot, ask in page_fields.items() if ask.skip_reasons}
-    # ``clean_unseen_images`` checks the names of images.
+    # ``_clean_unseen_images`` checks the names of images.
     if unknown := [
         name for name in data if not (name in known_names or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
     ]:
@@ -86,18 +98,29 @@ def parse_page_form(
             form.values[slot] = clean_answer(ask, values, skips)
         except AnswerRefused as refused:
             form.errors[slot] = str(refused)
+    freed = {}
+    if unseen:
+        is_blank = {
+            slot: not any(text.strip() for name in names[slot].values() for text in data.getlist(name))
+            and not any(data.getlist(slot + SKIP_SUFFIX))
+            for slot in page_fields
+        }
+        freed = free_questions_about_unseen_images(step.protocol, page_fields, unseen, is_blank)
+        form.values |= dict.fromkeys(freed)
     # Show all errors at once: check the valid values together, even if other values were refused.
-    form.errors = step.protocol.complete_data_and_find_errors(step.page, form.values) | form.errors
+    errors = step.protocol.complete_data_and_find_errors(step.page, form.values) | form.errors
+    form.errors = {slot: error for slot, error in errors.items() if slot not in freed}
+    form.values |= freed
     return form
 
 
-def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
-    """Return the images that the annotator could not see, in the format of ``PageVisit.unseen``.
+def _clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> list[str]:
+    """Return the names of the images that the annotator could not see.
 
     Add the values to show again, and errors about unknown images, to ``form``.
     """
     if not has_unseen_image_fields(data):
-        return ""
+        return []
     unseen, unknown_names = parse_unseen_images_and_invalid_fields(
         data, page_image_names(page, get_batch_plan(assignment).images)
     )
@@ -105,7 +128,7 @@ def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, for
     if unknown_names:
         names = ", ".join(name[:40] for name in unknown_names[:3])
         form.non_field_errors.append(f"This page does not show the image {names}. Please reload it.")
-    return join_image_names(unseen)
+    return unseen
 
 
 def input_names_by_part(slot: str, page_field: PageField) -> dict[str, str]:

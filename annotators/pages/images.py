@@ -6,7 +6,9 @@ prompt itself. Such a name says nothing about a system.
 
 from collections.abc import Collection, Mapping
 
-from studies.protocols import Page
+from annotators.counting import UNSEEN
+from studies.protocols import Page, PageField, Protocol
+from studies.protocols.base.fields import Answer
 
 # The form field of an image has this prefix, followed by the image's name.
 UNSEEN_PREFIX = "unseen."
@@ -55,3 +57,39 @@ def join_image_names(names: Collection[str]) -> str:
 def unseen_images_as_form_data(joined_names: str) -> dict[str, str]:
     """Return the value of ``PageVisit.unseen`` as form data."""
     return {UNSEEN_PREFIX + name: TICKED for name in joined_names.split(";") if name}
+
+
+def is_about_unseen_image(slot: str, protocol: Protocol, unseen: Collection[str]) -> bool:
+    """Return whether the question of a slot is about one of these images of its section's pages.
+
+    A question about an item is about its prompt's image, and about the images of the outputs that it asks about.
+    """
+    parts = slot.split(".")
+    position = next((part for part in parts if part[:1] == "i" and part[1:].isdigit()), "")
+    if not position:
+        return False
+    label = next((part for part in parts if part.isupper()), "")
+    if label and protocol.asks_about_single_outputs:
+        return position in unseen or f"{position}.{label}" in unseen
+    return any(name.partition(".")[0] == position for name in unseen)
+
+
+def free_questions_about_unseen_images(
+    protocol: Protocol, page_fields: Mapping[str, PageField], unseen: Collection[str], is_blank: Mapping[str, bool]
+) -> dict[str, Answer | None]:
+    """Return what is stored for the questions that an annotator left out because of an image: a reason to skip, by slot.
+
+    A question with several inputs gets one reason. A question that compares outputs is left out as a whole if one of its
+    answers is missing. An answer that was given is kept.
+    """
+    subjects: dict[tuple, dict[int | None, list[str]]] = {}
+    for slot, ask in page_fields.items():
+        if ask.item_id is not None and is_about_unseen_image(slot, protocol, unseen):
+            about = ask.exposure_id if protocol.asks_about_single_outputs else None
+            subjects.setdefault((ask.question_id, ask.item_id, about), {}).setdefault(ask.exposure_id, []).append(slot)
+    freed: dict[str, Answer | None] = {}
+    for answers in subjects.values():
+        if any(all(is_blank[slot] for slot in slots) for slots in answers.values()):
+            for first, *others in answers.values():
+                freed |= {first: Answer(skip_reason=UNSEEN), **dict.fromkeys(others)}
+    return freed

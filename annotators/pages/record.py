@@ -34,7 +34,6 @@ from .form_data import (
     PageForm,
     answer_value,
     build_new_responses,
-    clean_unseen_images,
     nonempty_answer_inputs,
     parse_active_seconds,
     parse_page_form,
@@ -226,8 +225,7 @@ def record_page_answers(
     """
     state, step, visit = validate_page_and_get_or_create_visit(assignment, page_key)
     asks = step.page_fields()
-    form = parse_page_form(step, asks, data, has_files)
-    unseen = clean_unseen_images(assignment, step.page, data, form)
+    form = parse_page_form(step, asks, data, has_files, assignment)
     if visit.recorded_at:
         return _resolve_repeat(state, step, asks, form)
     if assignment.started_at is None:
@@ -241,7 +239,7 @@ def record_page_answers(
     if early_end:
         following = None
     try:
-        _store(assignment, visit, rows, following, early_end, attempt, parse_active_seconds(data), unseen)
+        _store(assignment, visit, rows, following, early_end, attempt, parse_active_seconds(data), form.unseen)
     except _LostRace:
         return _resolve_repeat(full_page_state(assignment), step, asks, form)
     return RecordResult(following)
@@ -359,7 +357,7 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         if visit.recorded_at:
             if nonempty_answer_inputs(data):
                 asks = step.page_fields()
-                _resolve_repeat(state, step, asks, parse_page_form(step, asks, data))
+                _resolve_repeat(state, step, asks, parse_page_form(step, asks, data, assignment=assignment))
             raise AlreadyStored
         if not fits:
             raise DraftTooLong

@@ -56,13 +56,14 @@ class CrowdSettings:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """The number of robots by outcome."""
+    """The number of robots by outcome. ``is_decided``: a stopping rule would have ended the study, so no more were sent."""
 
     submitted: int
     screened_out: int
     failed_checks: int
     abandoned: int
     turned_away: int
+    is_decided: bool = False
 
 
 def default_system_strengths(study: Study) -> dict[str, float]:
@@ -82,8 +83,11 @@ def record_simulated_answers(
     crowd: CrowdSettings | None = None,
     name_prefix: str = "robot",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
+    has_decided: Callable[[], bool] = lambda: False,
 ) -> SimulationResult:
     """Let ``n_robots`` robots claim places and answer all pages. Stop early when no place is left.
+
+    ``has_decided`` is asked after each robot that submitted. If it says yes, no more robots are sent.
 
     ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is 1 / (1 +
     exp(y - x)). Raises ValueError with the name of the system if a preference is about an unknown system, or if a
@@ -94,6 +98,7 @@ def record_simulated_answers(
     _check(study, strengths)
     shared = SharedRobotData(study, strengths, crowd)
     ends = {"submitted": 0, "screened_out": 0, "failed_checks": 0, "abandoned": 0, "turned_away": 0}
+    is_decided = False
     for number in range(n_robots):
         progress(number, n_robots, f"Robot {number + 1} of {n_robots} answers")
         end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", shared, random.Random(rng.getrandbits(64)))
@@ -101,8 +106,11 @@ def record_simulated_answers(
         if end == "turned_away":
             ends["turned_away"] = n_robots - number
             break
+        is_decided = end == "submitted" and has_decided()
+        if is_decided:
+            break
     progress(n_robots, n_robots, "All robots have answered")
-    return SimulationResult(**ends)
+    return SimulationResult(**ends, is_decided=is_decided)
 
 
 def _check(study: Study, strengths: Mapping[str, float]) -> None:

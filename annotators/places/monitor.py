@@ -97,6 +97,18 @@ _COUNTS = {
 }
 
 
+def count_claims_by_state(study: Study) -> dict[str, int]:
+    """Return how many live assignments hold a place, of them started or submitted, and how many were released or withdrawn."""
+    holds_place = Q(released_at=None)
+    return _filter_live(Assignment.objects.filter(study=study)).aggregate(
+        claimed=Count("pk", filter=holds_place),
+        started=Count("pk", filter=holds_place & Q(started_at__isnull=False)),
+        submitted=Count("pk", filter=holds_place & Q(submitted_at__isnull=False)),
+        released=Count("pk", filter=~holds_place),
+        withdrawn=Count("pk", filter=Q(withdrawn_at__isnull=False)),
+    )
+
+
 def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     """Return the counts of all open places of the study, and those of each arm."""
     assignments = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))

@@ -17,6 +17,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from annotators.counting import Use, select
 from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.places import assign
 from annotators.places.exclusions import annotate_is_excluded
@@ -233,8 +234,8 @@ def sample_demographics_table(study: Study) -> list[ColumnSummary]:
     It covers everyone who submitted in time, did not withdraw and was not excluded by hand. Columns are in the order of
     their declaration.
     """
-    submitted = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
-    kept = annotate_is_excluded(submitted.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
+    submitted = select(Use.PROGRESS, Assignment.objects.filter(study=study), [Assignment.Origin.LIVE])
+    kept = annotate_is_excluded(submitted).filter(is_excluded=False)
     people = set(kept.values_list("annotator", flat=True))
     columns = list(SampleColumn.objects.filter(study=study).order_by("pk"))
     values: dict[int, list[str]] = {column.pk: [] for column in columns}

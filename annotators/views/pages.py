@@ -190,7 +190,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         )
     if isinstance(refusal, DraftTooLong) and state and step:
         form = replace(
-            parse_page_form(step, asks, request.POST),
+            parse_page_form(step, asks, request.POST, assignment=assignment),
             errors={},
             non_field_errors=[_not_stored_message(refusal, assignment)],
         )

@@ -316,7 +316,7 @@ class BoardMetricsSerializer(serializers.Serializer):
     result_sha256 = serializers.CharField(help_text="SHA-256 of the stored result.")
     tables = serializers.ListField(
         child=serializers.DictField(),
-        help_text="For each criterion: metrics, rows (with intervals), agreements (with people), paper (as in the Genie paper's Table 3), means (of systems by people and each metric), and comparisons (of each two metrics).",
+        help_text="For each criterion: metrics, rows (with intervals), agreements (with people), paper (as in Table 3 of Khashabi et al. 2022), means (of systems by people and each metric), and comparisons (of each two metrics).",
     )
 
 

@@ -59,7 +59,7 @@ class Board(models.Model):
 
     class Population(models.TextChoices):
         PROMPTS = "prompts", "people and prompts like these"
-        SUBSAMPLE = "subsample", "people, for exactly this subsample of prompts (as in the paper)"
+        SUBSAMPLE = "subsample", "people, for exactly this subsample of prompts (as in Khashabi et al. 2022)"
 
     slug = models.SlugField(
         "address",

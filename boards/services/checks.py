@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from analysis.protocols.blocks.populations import population_of
 from boards.models import Board
 
 from .samples import samples_of_rounds
@@ -121,6 +122,7 @@ def better_than_best_before(
                 "reason": estimate.reason,
                 "n": estimate.n,
                 "unit": estimate.unit,
+                "population": population_of(estimate),
             }
             for one, estimate in zip(new, estimates, strict=True)
         ]
@@ -164,6 +166,7 @@ def probe_fields(probe: Any) -> dict[str, Any]:
         "reason": estimate.reason,
         "unit": estimate.unit,
         "n": estimate.n,
+        "population": population_of(estimate),
     }
 
 
@@ -229,6 +232,7 @@ def effects_of_days(rows: "DataFrame", rng: "np.random.Generator", samples: Samp
             "reason": joint.reason,
             "unit": joint.unit,
             "n": joint.n,
+            "population": population_of(joint),
             "effects": [
                 {
                     "name": label,
@@ -237,6 +241,7 @@ def effects_of_days(rows: "DataFrame", rng: "np.random.Generator", samples: Samp
                     "high": one.interval.high if one.interval else None,
                     "status": one.status,
                     "reason": one.reason,
+                    "population": population_of(one),
                 }
                 for label, one in zip(sorted(labels.unique().tolist()), estimates, strict=True)
             ],

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from analysis.metrics.scoring.rows import Criterion, is_about_outputs
+from analysis.protocols.blocks.populations import population_of
 from boards.models import Board, BoardRound, RoundEntry, SubmittedOutput
 from studies.models import Output
 from studies.stimuli.texts import word_count
@@ -89,6 +90,7 @@ def add_preferences(
                 "pvalue": one.pvalue,
                 "status": one.status,
                 "reason": one.reason,
+                "population": population_of(one),
             }
             for name, one in zip(names, found.covariates, strict=True)
         ],
@@ -148,6 +150,7 @@ def rating_fields(found: "PairedRatings", place: int) -> dict[str, Any]:
         "rating_low": _points(low),
         "rating_high": _points(high),
         "method": one.interval.method if one.interval else "",
+        "population": population_of(one),
         "status": one.status,
         "reason": one.reason,
         "unit": one.unit,
@@ -212,7 +215,6 @@ def audit_of_preferences(rows: "DataFrame", rng: "np.random.Generator") -> list[
         shown_second,
         values,
         rows["annotator"].to_numpy(),
-        None if rows["prompt"].isna().all() else rows["prompt"].to_numpy(),
         n_systems=len(systems),
         rng=rng,
         is_late=is_late,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria, is_about_outputs
+from analysis.protocols.blocks.populations import population_of
 from boards.models import Board
 
 from .checks import (
@@ -152,6 +153,7 @@ def estimate_fields(estimate: "Estimate") -> dict[str, Any]:
         "reason": estimate.reason,
         "unit": estimate.unit,
         "n": estimate.n,
+        "population": population_of(estimate),
         "warnings": [warning.code for warning in estimate.warnings],
         **precision,
     }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
-from analysis.metrics.scoring.rows import counted_origins, find_criteria, read_scored_rows
+from analysis.metrics.scoring.rows import find_criteria, read_scored_rows
+from annotators.counting import is_simulated
 from annotators.models import Payment
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry
@@ -88,7 +89,7 @@ def take_snapshot(board: Board, by) -> BoardSnapshot:
         },
         **({"samples": _sample_facts(of_rounds)} if newest.number > 1 else {}),
         "design_sha256": board.design_sha256,
-        "is_simulated": any(counted_origins(one.study) == ["robot"] for one in rounds),
+        "is_simulated": any(is_simulated(one.study) for one in rounds),
         "rounds": [_round_facts(one, rows) for one in rounds],
         **compute_board_result(board, rows, new_in_round, last.result if last else None),
     }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.protocols.blocks import apa
 from boards.models import Board
 
 from .table import signed
@@ -66,10 +67,10 @@ def check_sentences(result: Mapping[str, Any]) -> list[str]:
 def pvalue_text(pvalue: float) -> str:
     """Return a p-value in APA style.
 
-    >>> pvalue_text(0.0004), pvalue_text(0.042), pvalue_text(1)
-    ('p < .001', 'p = .042', 'p = 1.000')
+    >>> pvalue_text(0.0004), pvalue_text(0.042), pvalue_text(0.0502), pvalue_text(1)
+    ('p < .001', 'p = .042', 'p = .0502', 'p > .999')
     """
-    return "p < .001" if pvalue < 0.001 else f"p = {pvalue:.3f}".replace("0.", ".", 1)
+    return apa.format_equation("p", apa.format_pvalue(pvalue, ALPHA))
 
 
 def _round_text(label: Any) -> str:
@@ -87,10 +88,17 @@ def _offset(one: Mapping[str, Any]) -> str:
         return (
             f"Scores on sample {one['sample']} cannot be compared with earlier ones: {one.get('reason') or 'no link'}."
         )
+    digits = apa.digits_to_distinguish([one["low"], one["high"]], 1, [0.0])
+    numbers = f"(interval {signed(one['low'], digits)} to {signed(one['high'], digits)}). The scores shown are corrected for this."
+    if one["low"] <= 0 <= one["high"]:
+        return (
+            f"It remains open whether sample {one['sample']} gives the same systems more points than sample {one['sample'] - 1}, or less: "
+            f"{signed(one['estimate'])} {numbers}"
+        )
     more = "more" if one["estimate"] >= 0 else "less"
     return (
         f"Sample {one['sample']} gives the same systems {abs(one['estimate']):.1f} points {more} than sample {one['sample'] - 1} "
-        f"(interval {signed(one['low'])} to {signed(one['high'])}). The scores shown are corrected for this."
+        f"{numbers}"
     )
 
 
@@ -134,7 +142,7 @@ def _equating(equating: Mapping[str, Any] | None) -> list[str]:
                 f"Anchors scored differently in different rounds ({p}). The scores shown are corrected for this."
             )
         else:
-            found.append(f"Anchors show no difference between rounds ({p}).")
+            found.append(f"It is not shown that anchors differ between rounds ({p}).")
     if anchors.get("pvalue") is not None and anchors["pvalue"] <= ALPHA:
         p = pvalue_text(anchors["pvalue"])
         found.append(f"Anchors did not move alike ({p}), so the correction for rounds is uncertain.")

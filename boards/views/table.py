@@ -39,14 +39,14 @@ class Line:
     scored_in: str
 
 
-def signed(value: float) -> str:
-    """Return a number with one digit and a minus sign.
+def signed(value: float, digits: int = 1) -> str:
+    """Return a number with one digit, or more, and a minus sign.
 
-    >>> signed(-2.25), signed(-0.01)
-    ('−2.2', '0.0')
+    >>> signed(-2.25), signed(-0.01), signed(-0.01, 2)
+    ('−2.2', '0.0', '−0.01')
     """
-    text = f"{value:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", MINUS)
+    text = f"{value:.{digits}f}"
+    return (text if float(text) else text.lstrip("-")).replace("-", MINUS)
 
 
 def score_text(score: Mapping[str, Any]) -> str:

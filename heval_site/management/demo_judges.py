@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from annotators.counting import Use, select
 from annotators.models import Response
 from studies.models import Output, Study
 from studies.stimuli.spreadsheet import formula_safe_csv_text
@@ -89,7 +90,7 @@ def _points(share: float) -> float:
 def read_texts(study: Study, question_key: str) -> list[JudgedText]:
     """Return the study's outputs with the ratings that they got."""
     ratings: dict[int, list[float]] = {}
-    rows = Response.objects.filter(assignment__study=study, assignment__withdrawn_at=None, question__key=question_key)
+    rows = select(Use.ROWS, Response.objects.filter(assignment__study=study, question__key=question_key))
     for output, value in rows.order_by("pk").values_list("exposure__output", "value"):
         if value is not None:
             ratings.setdefault(output, []).append(float(value))

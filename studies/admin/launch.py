@@ -10,6 +10,7 @@ from studies.services import lifecycle
 
 from ..access import Action, get_study
 from ..design.claims import planned_claim_sentences
+from ..design.workload import mean_reward
 from ..models import Job, Study
 from . import workflow
 from .study_page import render_study_page
@@ -54,8 +55,8 @@ def launch_page(request, site, pk) -> HttpResponse:
         "launch_errors": launch_errors,
         "populations": populations,
         "planned_claims": planned_claim_sentences(study),
-        "batch_burdens": workflow.min_median_max_batch_burdens(study),
         "planned_families": workflow.planned_families(study),
+        **workflow.design_forecast(study),
         "cost": estimate_reward_cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),
@@ -76,11 +77,7 @@ class RewardCostEstimate:
 def estimate_reward_cost(study: Study) -> RewardCostEstimate:
     """Return the sum of the annotators' rewards at the target, and at the cap."""
     places = study.target_n or 0
-    rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
-    paid_rewards = [reward for reward in rewards if reward is not None]
-    mean = (
-        sum(paid_rewards, Decimal()) / len(paid_rewards) if paid_rewards and len(paid_rewards) == len(rewards) else None
-    )
+    mean = mean_reward(study)
     return RewardCostEstimate(
         places=places,
         cap=study.cap,

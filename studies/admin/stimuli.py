@@ -82,12 +82,12 @@ class StimulusAdmin(StudyScopedAdmin):
 @admin.register(Prompt)
 class PromptAdmin(StimulusAdmin):
     form = PromptForm
-    list_display = ("key", "text_excerpt", "thumbnail", "domain", "language", "study")
+    list_display = ("key", "text_excerpt", "thumbnail", "group", "domain", "language", "study")
     list_filter = (StudyFilter,)
     list_select_related = ("study",)
-    search_fields = ("key", "text", "domain")
-    search_help_text = "Key, words or domain"
-    fields = ("study", "key", "text", "source", "domain", "language", "large_image", "attributes_text")
+    search_fields = ("key", "text", "group", "domain")
+    search_help_text = "Key, words, group or domain"
+    fields = ("study", "key", "text", "source", "group", "domain", "language", "large_image", "attributes_text")
     readonly_fields = ("study", "large_image", "attributes_text")
 
     def get_urls(self):

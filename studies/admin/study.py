@@ -234,7 +234,7 @@ class StudyAdmin(StudyScopedAdmin):
             "populations": populations,
             "plan_url": workflow.reverse_or_empty("admin:studies_plan", study.pk) if study.is_draft else "",
             "is_ready": is_ready,
-            "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
+            **(workflow.design_forecast(study) if study.is_draft else {}),
             "planned_families": workflow.planned_families(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),
             "rendered_words": [(label, html) for label, html in rendered_texts if html.strip()],

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -23,6 +24,8 @@ from studies.imports.bundle import (
 from studies.imports.preparation import prepare_stimuli_and_delete_dropped_prompts, preview_preparation
 from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import import_job, uploads
+from studies.imports.tables.groups import PROPOSED
+from studies.imports.tables.options import GROUP_COLUMNS, SOURCE, Options
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
@@ -88,6 +91,17 @@ class ImportForm(forms.Form):
         max_value=1_000_000,
         label="Maximum number of pairs",
         help_text="Empty: all possible pairs.",
+    )
+
+    groups_by = forms.ChoiceField(
+        required=False,
+        label="Prompts that belong together",
+        choices=[
+            ("", "the column “group”, if the file has it"),
+            *((name, f"the column “{name}”") for name in GROUP_COLUMNS),
+            (SOURCE, "equal source texts"),
+        ],
+        help_text="What names the document, dialogue or topic of a prompt. Results then count groups in place of prompts.",
     )
 
     def clean_pairs_by(self) -> list[str]:
@@ -164,6 +178,12 @@ def _handle_upload_action(request, study, upload, job: Job | None) -> HttpRespon
             jobs.request_cancel(job, request.user)
         return reload
     report = ImportReport.from_json(upload.report) if upload.report else None
+    if "groups_by" in request.POST and upload.kind == "stimuli" and not upload.is_confirmed:
+        with suppress(SettingsRefused, lifecycle.ActionRefused):  # the page shows the last report again
+            upload.options = Options.from_json(upload.options | {"groups_by": request.POST["groups_by"]}).as_json()
+            upload.save()  # a job of a large file reads it
+            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
+        return reload
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
         return reload
     if refusal := import_job.importer_of(upload).reason_not_importable(study):
@@ -196,7 +216,8 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         fault=fault or upload.fault,
         # Findings about irreversible effects are shown above the button, the others below it.
         first_findings=[finding for finding in findings if finding.kind == "freezes"],
-        findings=[finding for finding in findings if finding.kind != "freezes"],
+        findings=[finding for finding in findings if finding.kind not in ("freezes", PROPOSED)],
+        proposed_groups=[finding for finding in findings if finding.kind == PROPOSED],
         again=reverse(importer.page, args=[study.code]),
         confirm_words=importer.confirm_label,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],

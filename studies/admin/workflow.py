@@ -1,16 +1,15 @@
 """The steps of a study's life as a line, and its checklist with links to the fields to correct."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median_low
 from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
 from studies.design.checklist import check_design
-from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads
+from studies.design.workload import BatchWorkload, estimate_stored_or_trial_batch_workloads, median_workload
 from studies.models import Study
 from studies.protocols import REGISTRY, Problem
 from studies.services import lifecycle
@@ -90,9 +89,7 @@ def closing_status_text(study: Study) -> str:
         may_wait = any(
             one.protocol in REGISTRY and REGISTRY[one.protocol].may_need_top_ups(one) for one in study.sections.all()
         )
-        closes = (
-            f"closes when no item waits for a third label, or waits {until_when}" if may_wait else "closes in a minute"
-        )
+        closes = f"closes at the latest at {until:%H:%M on %d %B %Y} UTC" if may_wait else "closes in a minute"
         return f"No annotators are still answering. The study {closes}. You need not do anything."
     people = "1 annotator is" if answering == 1 else f"{answering} annotators are"
     return f"{people} still answering and may finish {until_when}. Then the study closes. You need not do anything."
@@ -194,18 +191,27 @@ class BatchBurden:
     is_below_wage: bool
 
 
-def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
+def min_median_max_batch_burdens(study: Study, workloads: Sequence[BatchWorkload]) -> list[BatchBurden]:
     """Return the workloads of the smallest, the median and the largest batch."""
-    workloads = estimate_stored_or_trial_batch_workloads(study)
-    if not workloads:
+    median = median_workload(workloads)
+    if median is None:
         return []
-    by_minutes = sorted(workloads, key=lambda burden: burden.minutes)
-    median = by_minutes[median_low(range(len(by_minutes)))]
+    smallest, largest = (pick(workloads, key=lambda burden: burden.minutes) for pick in (min, max))
     aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
     return [
         BatchBurden(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
-        for name, burden in (("smallest", by_minutes[0]), ("median", median), ("largest", by_minutes[-1]))
+        for name, burden in (("smallest", smallest), ("median", median), ("largest", largest))
     ]
+
+
+def design_forecast(study: Study) -> dict[str, Any]:
+    """Return what the pages Design and Launch show of a draft's workload, and what it can find."""
+    workloads = estimate_stored_or_trial_batch_workloads(study)
+    found = signals.describing_forecast.send(Study, study=study, workloads=workloads)
+    return {
+        "batch_burdens": min_median_max_batch_burdens(study, workloads),
+        "forecast": [sentence for _, sentences in found for sentence in sentences],
+    }
 
 
 def check_linked_design(study: Study) -> tuple[list[LinkedProblem], list[str]]:

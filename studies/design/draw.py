@@ -109,8 +109,9 @@ class BatchDraw:
         self.test_questions = TestQuestionDraw(study, study.seed)
         # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
         self.practice_items, practised = self._load_practice_items()
-        by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain"))
-        prompts = [(pk, domain) for _, pk, domain in by_key if pk not in practised]
+        by_key = sorted(study.prompts.order_by().values_list("key", "pk", "domain", "group"))
+        prompts = [(pk, domain) for _, pk, domain, _ in by_key if pk not in practised]
+        self.groups = {pk: group for _, pk, _, group in by_key if group}
         self.outputs: dict[tuple[int, int], tuple[int, ...]] = {}
         outputs = Output.objects.filter(system__study=study).order_by("prompt_id", "system_id", "sample")
         for prompt, system, output in outputs.values_list("prompt_id", "system_id", "pk"):
@@ -234,7 +235,13 @@ class BatchDraw:
         purpose = self.seed, "pass", section.position, self.arms.index(arm)
         sets = REGISTRY[section.protocol].turn_sets(section, self.systems[arm.pk]) if self.is_balanced else ()
         prompts = self.prompts[arm.pk]
-        queue = TurnQueue(sets, prompts, *purpose) if sets else PromptQueue(prompts, *purpose)
+        # Answers about all that a batch showed are about independent sets of prompts only if no two batches share a group.
+        whole = section.m if REGISTRY[section.protocol].has_directed_questions else 0
+        queue = (
+            TurnQueue(sets, prompts, *purpose, groups=self.groups)
+            if sets
+            else PromptQueue(prompts, *purpose, groups=self.groups, whole_groups_of=whole)
+        )
         return queues.setdefault((section.pk, arm.pk), queue)
 
     def _draw_from_source_systems(
@@ -250,7 +257,7 @@ class BatchDraw:
                     p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)
                 ]
                 queue_key = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
-                queues[key] = PromptQueue(prompts, self.seed, *queue_key)
+                queues[key] = PromptQueue(prompts, self.seed, *queue_key, groups=self.groups)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 unused = [prompt for prompt in queues[key].prompts if prompt not in taken]
                 require_prompts(1, len(unused))

@@ -1,8 +1,10 @@
 """Which prompts a batch gets in balanced coverage."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from math import gcd
+from random import Random
 
 from studies.protocols import UnfillableBatch
 from studies.protocols.base.balance import Shown, ShownCounts
@@ -19,15 +21,52 @@ def require_prompts(needed: int, left: int) -> None:
         )
 
 
+def _spread(members: Sequence[list[int]], rng: Random) -> list[int]:
+    """Return the prompts in an order in which each group has about equal distances between its prompts."""
+    at = {}
+    for prompts in members:
+        start = rng.random()
+        at.update({prompt: (start + number) / len(prompts) for number, prompt in enumerate(prompts)})
+    return sorted(at, key=at.__getitem__)
+
+
+def _packed(members: Sequence[list[int]], size: int) -> list[int]:
+    """Return the prompts such that each next ``size`` of them hold whole groups, as far as the groups fit.
+
+    >>> _packed([[1, 2, 3], [4, 5], [6]], 4)
+    [1, 2, 3, 6, 4, 5]
+    """
+    waiting, order, room = list(members), [], size
+    while waiting:
+        prompts = next((one for one in waiting if len(one) <= room), waiting[0])
+        waiting.remove(prompts)
+        order += prompts
+        room = (room - len(prompts)) % size or size
+    return order
+
+
 class PromptQueue:
     """The prompts of one section and arm in balanced coverage. Each pass is a new shuffle of all prompts.
 
     A prompt that the batch already holds is skipped and stays in front for the next batch, so counts differ by at most
     one. ``turns`` gives, for each prompt taken, its place in the first pass and the pass in which it was last taken.
+
+    ``groups``: the groups of prompts that belong together; other prompts are alone. A pass spreads each group evenly, so that a batch
+    shows many groups. With ``whole_groups_of``, the size of a batch, a batch shows whole groups as far as they fit. Either way the
+    prompts of a group have places in a row, so that a group shows all sets in turns.
     """
 
-    def __init__(self, prompts: list[int], seed: int, *purpose: object):
+    def __init__(
+        self,
+        prompts: list[int],
+        seed: int,
+        *purpose: object,
+        groups: Mapping[int, str] | None = None,
+        whole_groups_of: int = 0,
+    ):
         self.prompts, self.seed, self.purpose = prompts, seed, purpose
+        self.groups = {prompt: groups[prompt] for prompt in prompts if prompt in groups} if groups else {}
+        self.whole_groups_of = whole_groups_of
         self.queue: deque[tuple[int, int]] = deque()
         self.passes = 0
         self.places: dict[int, int] = {}
@@ -51,9 +90,17 @@ class PromptQueue:
         return taken
 
     def _next_pass(self) -> list[int]:
-        order = seeded_random(self.seed, *self.purpose, self.passes).sample(self.prompts, len(self.prompts))
-        self.places = self.places or {prompt: position for position, prompt in enumerate(order)}
-        return order
+        rng = seeded_random(self.seed, *self.purpose, self.passes)
+        order = rng.sample(self.prompts, len(self.prompts))
+        if not self.groups:
+            self.places = self.places or {prompt: position for position, prompt in enumerate(order)}
+            return order
+        by_group: dict[Hashable, list[int]] = {}
+        for prompt in order:
+            by_group.setdefault(self.groups.get(prompt, prompt), []).append(prompt)
+        members = rng.sample(list(by_group.values()), len(by_group))
+        self.places = self.places or {prompt: place for place, prompt in enumerate(chain.from_iterable(members))}
+        return _packed(members, self.whole_groups_of) if self.whole_groups_of else _spread(members, rng)
 
 
 class TurnQueue(PromptQueue):
@@ -63,8 +110,15 @@ class TurnQueue(PromptQueue):
     two numbers of a prompt's turn add up to the number of its set, modulo the number of sets.
     """
 
-    def __init__(self, sets: Sequence[Shown], prompts: list[int], seed: int, *purpose: object):
-        super().__init__(prompts, seed, *purpose)
+    def __init__(
+        self,
+        sets: Sequence[Shown],
+        prompts: list[int],
+        seed: int,
+        *purpose: object,
+        groups: Mapping[int, str] | None = None,
+    ):
+        super().__init__(prompts, seed, *purpose, groups=groups)
         self.sets = sets
         self.rng = seeded_random(seed, *purpose, "turns")
         self.waiting: dict[int, dict[Shown, list[int]]] = {}  # by pass and set

@@ -134,11 +134,13 @@ def serialize_design(study: Study) -> dict[str, Any]:
     outputs = Output.objects.filter(system__study=study)
     # Designs that were frozen before there were versions or declared families have no such line, and keep their hash.
     drawing = {"drawing_version": study.drawing_version} if study.drawing_version > 1 else {}
+    counting = {"counting_version": study.counting_version} if study.counting_version > 1 else {}
     families = _sorted_by_name(_row_dict(family, FAMILY_FIELDS) for family in study.comparison_families.order_by())
     declared = {"comparison_families": families} if families else {}
     test_questions = _serialize_test_questions(study)
     return (
         drawing
+        | counting
         | declared
         | ({"test_questions": test_questions} if test_questions else {})
         | serialize_size_plan(study)
@@ -192,9 +194,10 @@ def serialize_design(study: Study) -> dict[str, Any]:
                 key=lambda row: (row["position"], row["rule"]),
             ),
             "prompts": sorted(
-                [key, _sha256(text, source, media, domain, language, json.dumps(attributes, sort_keys=True))]
-                for key, text, source, media, domain, language, attributes in study.prompts.order_by().values_list(
-                    "key", "text", "source", "media", "domain", "language", "attributes"
+                # A prompt that is alone has no part for its group: designs that were frozen before there were groups keep their hash.
+                [key, _sha256(*texts, json.dumps(attributes, sort_keys=True), *([group] if group else []))]
+                for key, *texts, attributes, group in study.prompts.order_by().values_list(
+                    "key", "text", "source", "media", "domain", "language", "attributes", "group"
                 )
             ),
             "outputs": sorted(

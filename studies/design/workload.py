@@ -1,7 +1,8 @@
 """Compute the workload of a batch: what one annotator reads and answers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.db.models import Count
 
@@ -13,14 +14,52 @@ from .draw import draw_batches
 
 
 @dataclass(frozen=True, slots=True)
+class SectionWorkload:
+    """What one section shows and asks in a batch. Answers that do not depend on the number of items are in ``fixed_answers``."""
+
+    prompt_words: int
+    output_words: int
+    outputs: int
+    answers: int
+    fixed_answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class BatchWorkload:
-    """The work in one batch for one annotator."""
+    """The work in one batch for one annotator, with that of its sections by id."""
 
     batch: str
     words: int
     questions: int
     minutes: float
     per_hour: float | None
+    sections: dict[int, SectionWorkload]
+
+    @property
+    def minutes_text(self) -> str:
+        return minutes_text(self.minutes)
+
+
+def minutes_text(minutes: float) -> str:
+    """Return minutes with one decimal, rounded in the same way on all pages.
+
+    >>> minutes_text(5.05), minutes_text(5.04996), minutes_text(11.8)
+    ('5.1', '5.1', '11.8')
+    """
+    return f"{round(minutes, 3) + 1e-6:.1f}"
+
+
+def median_workload(workloads: Sequence[BatchWorkload]) -> BatchWorkload | None:
+    """Return the workload of the median batch by minutes: what the pages call the minutes of the design. None without batches."""
+    by_minutes = sorted(workloads, key=lambda burden: burden.minutes)
+    return by_minutes[(len(by_minutes) - 1) // 2] if by_minutes else None
+
+
+def mean_reward(study: Study) -> Decimal | None:
+    """Return the mean reward of the arms for one batch, or None if an arm has none."""
+    rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
+    paid = [Decimal(reward) for reward in rewards if reward is not None]
+    return sum(paid, Decimal()) / len(paid) if paid and len(paid) == len(rewards) else None
 
 
 def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
@@ -78,11 +117,16 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
     }
     n_words: dict[tuple[int, int], int] = {}
     prompts: dict[tuple[int, int], set[int]] = {}
+    # Words of outputs and the prompts, by batch and section.
+    section_words: dict[tuple[int, int, int], int] = {}
+    section_prompts: dict[tuple[int, int, int], set[int]] = {}
     # Number of outputs shown, by batch, section and item, in the order of the batch.
     n_outputs_shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
     for number, arm, section, item, prompt, output in rows:
         n_words[number, arm] = n_words.get((number, arm), 0) + output_words.get(output, 0)
         prompts.setdefault((number, arm), set()).add(prompt)
+        section_words[number, arm, section] = section_words.get((number, arm, section), 0) + output_words.get(output, 0)
+        section_prompts.setdefault((number, arm, section), set()).add(prompt)
         counts = n_outputs_shown.setdefault((number, arm), {}).setdefault(section, {})
         counts[item] = counts.get(item, 0) + 1
     sections = list(study.sections.annotate(asked=Count("questions")).prefetch_related("section_arms", "questions"))
@@ -93,20 +137,31 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
     ]
     rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
 
-    def count_answers(number: int, arm: int) -> int:
-        """Return how many answers a batch's pages ask for. A top-up batch has the items of one section and nothing else."""
-        total = 0
+    def section_workloads(number: int, arm: int) -> dict[int, SectionWorkload]:
+        """Return the work of each section that asks. A top-up batch has the items of one section and nothing else."""
+        found = {}
         for section, protocol, arms in asking_sections:
             if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
                 continue
             items = list(n_outputs_shown[number, arm].get(section.reuses_id or section.pk, {}).values())
-            total += protocol.count_answers(section, items[: section.m] if section.reuses_id else items)
-        return total
+            items = items[: section.m] if section.reuses_id else items
+            answers = protocol.count_answers(section, items)
+            own = (number, arm, section.pk)
+            found[section.pk] = SectionWorkload(
+                sum(prompt_words[prompt] for prompt in section_prompts.get(own, ())),
+                section_words.get(own, 0),
+                0 if section.reuses_id else sum(items),
+                answers,
+                # With one item more, as many answers: they come at the end.
+                answers if protocol.count_answers(section, items * 2) == answers else 0,
+            )
+        return found
 
     workloads = []
     for (number, arm), n in n_words.items():
         total = n + sum(prompt_words[prompt] for prompt in prompts[number, arm])
-        questions = count_answers(number, arm)
+        parts = section_workloads(number, arm)
+        questions = sum(part.answers for part in parts.values())
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
         workloads.append(
@@ -116,6 +171,7 @@ def estimate_stored_or_trial_batch_workloads(study: Study, unsaved_batches=None)
                 questions,
                 minutes,
                 float(reward) * 60 / minutes if reward is not None and minutes else None,
+                parts,
             )
         )
     return sorted(workloads, key=lambda burden: (burden.words, burden.batch))

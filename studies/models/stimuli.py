@@ -16,6 +16,11 @@ class Prompt(DesignModel):
     source = models.TextField("source document", blank=True)
     media = models.CharField(max_length=80, blank=True, editable=False)
     domain = models.CharField(max_length=50, blank=True)
+    group = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="The document, dialogue or topic of the prompt. Prompts with the same group belong together. Empty: the prompt is alone.",
+    )
     language = models.CharField(max_length=12, blank=True, validators=LANGUAGE_VALIDATORS)
     attributes = models.JSONField(default=dict, blank=True)
 

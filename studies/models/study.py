@@ -72,6 +72,9 @@ class Study(models.Model):
     # From this version of the drawing on, each person meets systems, pairs and positions equally often.
     BALANCED_DRAWING = 2
 
+    # From this version of the counting on, stopping rules leave out whom the exclusion rules leave out.
+    JUDGED_COUNTING = 2
+
     study_path = "pk"
     may_add_after_launch = True
     mutable_fields = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
@@ -104,6 +107,11 @@ class Study(models.Model):
         default=BALANCED_DRAWING,
         editable=False,
         help_text="How batches and the order of pages are drawn: 1, each item by itself; 2, balanced within each person.",
+    )
+    counting_version = models.PositiveSmallIntegerField(
+        default=JUDGED_COUNTING,
+        editable=False,
+        help_text="Which answers count: 1, a stopping rule counts every claim with the answers that it had; 2, a claim that the rules exclude when the stopping rule passes it does not count, and no answer about an unseen image does.",
     )
     owner = optional_protected_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
     clone_of = optional_protected_foreign_key("self", "clones", editable=False)

@@ -39,10 +39,10 @@ class HumanLikeSettings(forms.Form):
         initial=1,
         label="ask “why” up to point",
         help_text="Annotators who answer this point or a lower one get the question “why”; all others get “change”. "
-        "1, as in the paper: only “definitely human-written”.",
+        "1, as in Clark et al. 2021: only “definitely human-written”.",
     )
     prompt = forms.ChoiceField(
-        choices=[("hidden", "hidden, as in the paper"), ("shown", "shown above its text")],
+        choices=[("hidden", "hidden, as in Clark et al. 2021"), ("shown", "shown above its text")],
         initial="hidden",
         help_text="Show it only if human and machine texts answer the same prompts. Otherwise the prompt reveals the author.",
     )
@@ -63,6 +63,7 @@ class HumanLikeSettings(forms.Form):
 @register
 class HumanLike(Protocol):
     slug = "humanlike"
+    asks_about_single_outputs = True
     label = "Human or machine: who wrote this text?"
     help = (
         "Annotators see one text at a time and say on four points whether a person or a system wrote it, then why. "

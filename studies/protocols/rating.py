@@ -33,7 +33,10 @@ class RatingSettings(TestQuestionSettings):
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt (a section that reuses another inherits its letters)"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in the paper)"),
+            (
+                "fixed",
+                "the same letters for all annotators, in the order of the systems' names (as in Ethayarajh and Jurafsky 2022)",
+            ),
         ],
         initial="random",
         label="letters",
@@ -51,6 +54,7 @@ def one_system_sets(systems):
 @register
 class Rating(Protocol):
     slug = "rating"
+    asks_about_single_outputs = True
     comparable_answers = "points"
     label = "Rating of each output (Likert or continuous)"
     help = "Annotators rate each output separately."

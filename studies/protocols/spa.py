@@ -32,7 +32,10 @@ class SPASettings(forms.Form):
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each annotator"),
-            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in the paper)"),
+            (
+                "fixed",
+                "the same letters for all annotators, in the order of the systems' names (as in Ethayarajh and Jurafsky 2022)",
+            ),
             ("continue", "random letters that continue from the previous section (A, B, then C, D …)"),
         ],
         initial="random",
@@ -79,6 +82,9 @@ class SPA(Protocol):
     placeholder_help = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
     sample = ExampleStudy(systems=5)
+
+    def size_in_words(self, section):
+        return f"after {section.m} example{'' if section.m == 1 else 's'}"
 
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}

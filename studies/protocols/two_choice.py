@@ -18,8 +18,8 @@ from .base.settings_fields import explanation_field
 PREFERENCE = "preference"
 STOPPING_RULES = {
     "anytime": "anytime-valid: heval checks after every annotator and closes the study when the comparison is decided",
-    "first": "as in the paper, first crossing: Hoeffding's bound after each item; not valid for repeated checks",
-    "stays": "as in the paper's tables, crossing that stays: known only afterwards, so the study never closes itself",
+    "first": "as in Thorleiksdóttir et al. 2022, first crossing: Hoeffding's bound after each item; not valid for repeated checks",
+    "stays": "as in the tables of Thorleiksdóttir et al. 2022, crossing that stays: known only afterwards, so the study never closes itself",
     "none": "none: the study ends at its target",
 }
 LABELLING_STRATEGIES = {
@@ -52,7 +52,7 @@ class TwoChoiceSettings(PairSettings):
         max_value=0.2,
         initial=0.001,
         label="error allowed (delta)",
-        help_text="Only for the paper's rules: 1 minus the confidence.",
+        help_text="Only for the rules of Thorleiksdóttir et al. 2022: 1 minus the confidence.",
     )
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
@@ -119,6 +119,9 @@ class TwoChoice(Protocol):
     def can_be_about_new_prompts(self, section):
         # An anytime-valid rule adds evidence person by person.
         return self.cleaned_settings(section)["stopping"] != "anytime"
+
+    def stops_by_bets(self, section):
+        return section.purpose == "live" and self.cleaned_settings(section)["stopping"] == "anytime"
 
     def problems(self, section):
         questions = list(section.questions.all())

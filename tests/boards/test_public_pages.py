@@ -283,7 +283,7 @@ def test_checks_that_found_nothing_say_so(client):
     result = stored.result(board, {1: {"overall": stored.score(50.0)}}, tables={"overall": overall}, audit=audit)
     stored.add_snapshot(board, result)
     html = text_of(client, "")
-    assert "Anchors show no difference between rounds (p = .400)." in html
+    assert "It is not shown that anchors differ between rounds (p = .400)." in html
     assert "The audit of these results found nothing." in html
     assert "would be first" not in html and "outside 0 to 100" not in html
     outside = stored.result(board, {1: {"overall": stored.score(1.0)}}, tables={"overall": overall}, audit=audit)

@@ -1,89 +1,175 @@
-"""Why rank sets over few prompts hold in less than .95 of boards of equal systems.
+"""How often the rank sets of equal systems exclude equality, for each kind of answers that a protocol ranks.
 
-    python -m tests.calibration.rank_sets [--boards 1200]
+    python -m tests.calibration.rank_sets [--studies 2000] [--cell NAME]
 
-The first part draws whole boards, as in docs: explanation/board-statistics, and takes the largest deviation by the estimated covariance
-(as heval does), by the true one, and by Šidák's bound. The second part draws only independent normal scores of prompts, so
-nothing but the number of prompts and of systems matters.
+Each study draws people and prompts anew; systems are equal on average, but each person has a leaning and each prompt an effect on each
+system. The sets come from the functions that reports use. A cell that is stored with as many studies is not drawn again. The numbers lie in
+tests/golden/rank_sets.json, with the share of the same sets over people only, which holds for exactly these prompts.
 """
 
 import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from analysis.stats import ranks
+from analysis.stats.best_worst import maxdiff_score_rows
+from analysis.stats.bradley_terry import fractional_bradley_terry
+from tests import ROOT
 
-LEVEL = 0.95
-DESIGNS = ((15, 20, 30), (20, 5, 12))
-SIZES = ((15, 4), (15, 10), (15, 30), (30, 4), (30, 10), (30, 30))
-K = 4
-
-
-def as_t(normal: float, df) -> np.ndarray:
-    """The t quantile with the same tail."""
-    return stats.t.isf(stats.norm.sf(normal), df)
+RECORD = ROOT / "tests" / "golden" / "rank_sets.json"
+SOURCE = "python -m tests.calibration.rank_sets; a fixed seed for each cell"
 
 
-def largest_of_normal(k: int, rng: np.random.Generator) -> float:
-    draws = rng.normal(size=(100_000, k))
-    return float(np.quantile(draws.max(axis=1) - draws.min(axis=1), LEVEL)) / np.sqrt(2)
+@dataclass(frozen=True, slots=True)
+class RankCell:
+    """Answers of one protocol: `people` judge all `systems` for `each` of the `prompts`. Of SPA, prompts are batches."""
+
+    protocol: str
+    people: int
+    prompts: int
+    systems: int
+    each: int
+    sd_people: float = 0.3
+    sd_prompts: float = 0.6
+
+    @property
+    def name(self) -> str:
+        return f"{self.protocol}, {self.people} people, {self.each} of {self.prompts} prompts, {self.systems} systems"
 
 
-def sidak(k: int) -> float:
-    return float(stats.norm.isf((1 - LEVEL ** (2 / (k * (k - 1)))) / 2))
+FEW = ((20, 30, 3, 30), (40, 10, 3, 10), (40, 7, 6, 7), (60, 10, 4, 3))
+RATED = (*FEW, (20, 20, 6, 20), (40, 5, 3, 5), (10, 10, 4, 10), (20, 100, 4, 10), (6, 60, 4, 20))
+CELLS = (
+    *(RankCell("rating", *design) for design in RATED),
+    *(RankCell(protocol, *design) for protocol in ("ranking", "marks", "best_worst") for design in FEW),
+    *(RankCell("spa", people, batches, 4, 1) for people, batches in ((40, 10), (60, 5), (80, 20))),
+)
 
 
-def board(rng: np.random.Generator, prompts: int, labels: int, people: int):
-    """Answers about four equal systems: values, annotators, systems, prompts."""
-    prompt = np.repeat(np.arange(prompts), K * labels)
-    system = np.tile(np.repeat(np.arange(K), labels), prompts)
-    who = np.concatenate([rng.permutation(people)[:labels] for _ in range(prompts * K)])
-    values = 0.15 * rng.normal(size=prompts)[prompt] + 0.08 * rng.normal(size=people)[who]
-    values = values + 0.15 * rng.normal(size=(prompts, K))[prompt, system] + 0.15 * rng.normal(size=len(prompt))
-    return values, who, system, prompt
+def worths(cell: RankCell, rng: np.random.Generator):
+    """Latent worths (rows, systems) of judged sets, and the person and prompt of each."""
+    chosen = np.concatenate([rng.permutation(cell.prompts)[: cell.each] for _ in range(cell.people)])
+    who = np.repeat(np.arange(cell.people), cell.each)
+    k = cell.systems
+    worth = cell.sd_people * rng.normal(size=(cell.people, k))[who]
+    worth = worth + cell.sd_prompts * rng.normal(size=(cell.prompts, k))[chosen] + rng.normal(size=(len(who), k))
+    # What a person and a prompt do to all systems alike.
+    alike = 0.5 * rng.normal(size=cell.people)[who] + 0.5 * rng.normal(size=cell.prompts)[chosen]
+    return worth + alike[:, None], who, chosen
 
 
-def boards(n: int) -> None:
-    print("prompts x labels, people  estimated covariance  true covariance  Šidák  mean degrees of freedom")
-    rng = np.random.default_rng(1)
-    first, second = np.triu_indices(K, 1)
-    true, bound = largest_of_normal(K, rng), sidak(K)
-    for prompts, labels, people in DESIGNS:
-        held, freedom = np.zeros(3), []
-        for _ in range(n):
-            spread = ranks.score_spread(*board(rng, prompts, labels, people))
-            se, df = (table[first, second] for table in spread.of_pairs())
-            _, differences = ranks.rank_confidence_sets_from_spread(spread, resamples=999, rng=rng)
-            assert differences is not None
-            deviations = np.abs(spread.scores[first] - spread.scores[second]) / se
-            quantiles = differences.critical_value, true, bound
-            held += [bool(np.all(deviations <= as_t(one, df))) for one in quantiles]
-            freedom.append(float(np.mean(df)))
-        shares = "  ".join(f"{share:.3f}" for share in held / n)
-        print(f"{prompts} x {labels}, {people}:  {shares}  {np.mean(freedom):.1f}", flush=True)
+def rating_values(worth, rng):
+    return np.clip(np.round(3 + worth), 1, 5)
 
 
-def normal_scores(n: int) -> None:
-    print("prompts  systems  true covariance  Šidák")
-    rng = np.random.default_rng(2)
-    for prompts, k in SIZES:
-        first, second = np.triu_indices(k, 1)
-        largest = []
-        for _ in range(n):
-            scores = rng.normal(size=(prompts, k))
-            apart = scores[:, first] - scores[:, second]
-            largest.append(np.max(np.abs(apart.mean(axis=0)) / (apart.std(axis=0, ddof=1) / np.sqrt(prompts))))
-        shares = [np.mean(largest <= as_t(one, prompts - 1)) for one in (largest_of_normal(k, rng), sidak(k))]
-        print(f"{prompts:7}  {k:7}  {shares[0]:.3f}  {shares[1]:.3f}", flush=True)
+def ranking_values(worth, rng):
+    return -(1.0 + np.argsort(np.argsort(-worth, axis=1), axis=1))
+
+
+def marks_values(worth, rng):
+    return -(rng.poisson(np.exp(0.2 - 0.5 * worth)) * rng.choice([1, 5], size=worth.shape, p=[0.75, 0.25])).astype(
+        float
+    )
+
+
+def best_worst_values(worth, rng):
+    """The score of each system in an answer: 1 the best, -1 the worst of the set, 0 between; as the report's rows."""
+    best, worst = worth.argmax(axis=1), worth.argmin(axis=1)
+    sets = np.tile(np.arange(worth.shape[1]), (len(worth), 1))
+    rows, systems, scores = maxdiff_score_rows(sets, best, worst, n_systems=worth.shape[1])
+    values = np.empty_like(worth)
+    values[rows, systems] = scores
+    return values
+
+
+VALUES: dict[str, Callable] = {
+    "rating": rating_values,
+    "ranking": ranking_values,
+    "marks": marks_values,
+    "best_worst": best_worst_values,
+}
+
+
+def excludes_equality(sets: ranks.RankSets) -> bool | None:
+    """Whether some system is shown to be below another, although all are equal; None without sets."""
+    return None if sets.low is None else max(sets.low) > 1
+
+
+def study(cell: RankCell, rng: np.random.Generator) -> tuple[bool | None, bool | None]:
+    """Whether the sets about people and prompts, and those about people only, exclude equality.
+
+    SPA has no rank sets: whether the interval of a strength against the reference excludes 0.
+    """
+    if cell.protocol == "spa":
+        return stated_study(cell, rng)
+    worth, who, prompts = worths(cell, rng)
+    k = cell.systems
+    rows = VALUES[cell.protocol](worth, rng).ravel(), np.repeat(who, k), np.tile(np.arange(k), len(who))
+    both = ranks.rank_confidence_sets_from_rows(*rows, np.repeat(prompts, k), population="people_and_prompts")
+    return excludes_equality(both), excludes_equality(ranks.rank_confidence_sets_from_rows(*rows))
+
+
+def stated_study(cell: RankCell, rng: np.random.Generator) -> tuple[bool | None, bool | None]:
+    """The same of stated chances about all pairs, in both orders. A batch moves the answers of all who read it."""
+    k, batch = cell.systems, np.arange(cell.people) % cell.prompts
+    worth = 0.3 * rng.normal(size=(cell.people, k)) + 0.3 * rng.normal(size=(cell.prompts, k))[batch]
+    x, y = np.nonzero(~np.eye(k, dtype=bool))
+    chances = special.expit(worth[:, x] - worth[:, y] + 0.3 * rng.normal(size=(cell.people, len(x))))
+    who, pair = (one.ravel() for one in np.indices(chances.shape))
+    rows = x[pair], y[pair], chances.ravel(), who
+    both, people = (
+        fractional_bradley_terry(*rows, batches, n_systems=k).strengths[1].interval for batches in (batch[who], None)
+    )
+    return tuple(None if one is None else not one.low <= 0 <= one.high for one in (both, people))
+
+
+def measured(cell: RankCell, studies: int) -> dict:
+    rng = np.random.default_rng(int(sha256(cell.name.encode()).hexdigest()[:12], 16))
+    found = [study(cell, rng) for _ in range(studies)]
+    both, people = zip(*found, strict=True)
+    return {
+        "cell": cell.name,
+        "protocol": cell.protocol,
+        "studies": studies,
+        "without_sets": both.count(None),
+        "excludes_equality": both.count(True),
+        "people_only": people.count(True),
+    }
+
+
+def most(studies: int) -> float:
+    """The largest number of studies whose sets may exclude equality: 6 %, and two Monte-Carlo standard errors."""
+    return studies * (0.06 + 2 * np.sqrt(0.06 * 0.94 / studies))
+
+
+def stored() -> dict[str, dict]:
+    rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"] if RECORD.exists() else []
+    return {row["cell"]: row for row in rows}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--boards", type=int, default=1200)
-    chosen = parser.parse_args()
-    boards(chosen.boards)
-    normal_scores(10 * chosen.boards)
+    parser = argparse.ArgumentParser(prog="python -m tests.calibration.rank_sets")
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--cell", default="", help="a part of the name of a cell; by default all")
+    given = parser.parse_args()
+    rows = stored()
+    for cell in CELLS:
+        if given.cell not in cell.name or rows.get(cell.name, {}).get("studies") == given.studies:
+            continue
+        row = rows[cell.name] = measured(cell, given.studies)
+        print(
+            f"{cell.name}: {row['excludes_equality']} of {given.studies} (at most {most(given.studies):.0f}); over people only {row['people_only']}",
+            flush=True,
+        )
+        kept = [rows[one.name] for one in CELLS if one.name in rows]
+        RECORD.write_text(
+            json.dumps({"source": SOURCE, "rows": kept}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

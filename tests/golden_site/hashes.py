@@ -34,7 +34,7 @@ ESTIMATE = (
     "detail", "settings",
 )  # fmt: skip
 # How a number is printed, among the settings of its estimate.
-PRINTED = frozenset({"words", "symbol", "scored"})
+PRINTED = frozenset({"words", "symbol", "scored", "subject"})
 # Strings that name something, in tables and figures; any other is a label or a sentence.
 NAMES = frozenset(
     {

@@ -2,9 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from tests.analysis.protocols.claim_places import ESTIMANDS, KEY, conclusion_of, faults_of_other_places
+from tests.analysis.protocols.claim_words import WORDS, faults, read
+
 from .hashes import stored
+from .rebuilt import estimate_of
 
 
 def test_every_sentence_says_what_it_holds_for_or_why_nothing_was_tested():
@@ -70,3 +77,56 @@ def test_adjusted_p_and_adjusted_interval_give_one_decision():
             ] += 1
     assert all(seen[verdict] for verdict in ("different", "open", "equivalent", "not equivalent")), seen
     assert sum(seen.values()) > 300, seen
+
+
+def compared_estimates() -> Iterator[tuple[str, str, Any]]:
+    """Study, estimand and record of each comparison of the stored reports that can have a sentence, planned or not."""
+    for study, parts in stored().items():
+        for block in parts["blocks"]:
+            for one in block["estimates"] if block["mode"] == "recommended" else ():
+                contrast = one["settings"].get("contrast")
+                name = f"{block['name']}{' against chance' if contrast and contrast['y'] == 'chance' else ''}"
+                if contrast and name in ESTIMANDS:
+                    names = {
+                        "x": "beta",
+                        "y": "alpha",
+                        "criterion": "",
+                        "question": "",
+                        "key": KEY,
+                        "is_planned": True,
+                        "section": 1,
+                    }
+                    estimate = estimate_of(one)
+                    yield (
+                        study,
+                        name,
+                        replace(
+                            estimate, settings={**estimate.settings, "contrast": contrast | names, "scored": "1 to 5"}
+                        ),
+                    )
+
+
+def test_every_conclusion_read_back_claims_what_its_interval_shows():
+    seen, wrong = Counter(), []
+    for study, name, estimate in compared_estimates():
+        conclusion = conclusion_of(name, estimate)
+        contrast, tested = estimate.settings["contrast"], estimate.settings.get("claim") or {}
+        (sentence,) = build_conclusion_sentences([Block("b", "", "recommended", (estimate,), (conclusion,))])
+        null = ESTIMANDS[name][1]
+        said = read(
+            sentence["claim"], sentence["text"], WORDS[name], null=null, margin=tested.get("margin", contrast["margin"]),
+            kind=conclusion.wording.kind, is_lower_better=tested.get("is_lower_better", False),
+        )  # fmt: skip
+        limit = tested.get("limit")
+        found = faults(said, null=null, limit=limit, level=contrast["level"])
+        found += faults_of_other_places(estimate, sentence, said, null, limit)
+        wrong += [f"{study}: {one} | {sentence['claim']} {sentence['text']}" for one in found]
+        seen[name] += 1
+        seen[said.status] += 1
+    assert not wrong, f"{len(wrong)} of {seen.total() // 2}:\n" + "\n".join(wrong[:12])
+    assert seen["claimed"] > 40 and seen["open"] > 40 and seen["nothing"] > 20, seen
+    missing = ESTIMANDS.keys() - seen.keys()
+    # No stored study has best-worst choices.
+    assert missing <= {"best_worst.strength", "an estimand without sentences"} | {
+        name for name in ESTIMANDS if "humanlike" in name
+    }

@@ -203,7 +203,7 @@ LINES = {
             lambda: sent(survey, ("upload", SimpleUploadedFile("a.txt", b"a")))(),
         ),
     ],
-    f"{PAGES}:clean_unseen_images": [
+    f"{PAGES}:_clean_unseen_images": [
         ("This page does not show the image unseen.i1", "Please reload it", sent(survey, ("unseen.i1", "1")))
     ],
     f"{PAGES}:clean_answer": [

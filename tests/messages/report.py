@@ -3,6 +3,7 @@
 from datetime import timedelta
 from types import SimpleNamespace
 
+import numpy as np
 from django.utils import timezone
 
 from analysis.report import no_conclusion
@@ -13,6 +14,8 @@ from studies.models import Arm, Study, audit
 from studies.services import lifecycle
 from tests import builders
 from tests.analysis.protocols.answers import answer
+from tests.calibration.studies import answer_rows, drafted, import_and_report
+from tests.calibration.study_cells import StudyCell
 
 from .lines import NOTHING, Shown
 
@@ -59,6 +62,12 @@ def decided(study):
 
 def left_out(study):
     exclude_assignments(list(study.assignments.all()), "too_fast", builders.user("administrator", is_superuser=True))
+
+
+def excluded_later(study):
+    first = study.assignments.order_by("pk").first()
+    study.assignments.filter(pk=first.pk).update(judged_at=timezone.now())
+    exclude_assignments([first], "own_wish", builders.user("administrator", is_superuser=True))
 
 
 def by_open_link():
@@ -121,7 +130,36 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
     return scenario
 
 
+def with_shared_sources():
+    study = builders.spa_draft(target_n=6, with_surveys=False, with_rating=False)
+    study.prompts.filter(key__lt="p004").update(source="One report.")
+    study = builders.launched(study)
+    answer(study, 3)
+    return study
+
+
+def with_similar_neighbours():
+    """Documents of eight prompts, of which the file does not tell."""
+    cell = StudyCell("rating", 8, 32, group_size=8, sd_prompts=2.0)
+    study = drafted(cell)
+    study.prompts.update(group="")
+    import_and_report(study, answer_rows(np.random.default_rng(4), cell, study))
+    return study
+
+
 LINES = {
+    f"{REPORT}:build_dependence_notices": [
+        (
+            "Prompts that follow each other got similar answers",
+            "In a new study, give prompts of one document a group",
+            notices(make=with_similar_neighbours, closes=False, origins=["imported"]),
+        ),
+        (
+            "4 prompts share their source with another one",
+            "In a new study, give prompts of one source a group",
+            notices(make=with_shared_sources),
+        ),
+    ],
     f"{REPORT}:_strict_rule_notices": [
         ("excludes 6 of 6 annotators who submitted", "Check its settings", notices(make=hurried)),
     ],
@@ -140,6 +178,11 @@ LINES = {
         ),
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
         ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
+        (
+            "1 annotator was excluded after the stopping rule had counted them",
+            "its sensitivity analysis leaves them out",
+            notices(excluded_later),
+        ),
     ],
     f"{REPORT}:_target_notices": [
         (
@@ -155,7 +198,7 @@ LINES = {
         ),
     ],
     f"{REPORT}:_outcome_notices": [
-        ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
+        ("uses outcomes, so it applies only to the estimates as published", NOTHING, notices(make=with_tau)),
         ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
     ],

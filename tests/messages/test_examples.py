@@ -211,7 +211,7 @@ def test_an_interval_in_words_has_two_ends(kind):
     wording = ConclusionPhrases(
         above_claim="a.", below_claim="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind
     )
-    block = Block("x", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording, 0.5))
+    block = Block("x", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording))
     (said,) = build_conclusion_sentences([block])
     ends = {
         "percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %",

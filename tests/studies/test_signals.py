@@ -10,7 +10,14 @@ from studies.protocols import Problem
 from studies.services import copying
 from tests.builders import spa_draft
 
-SENT = ("deleting_test_runs", "deleting_draft", "checking_draft", "describing_families", "counting_progress")
+SENT = (
+    "deleting_test_runs",
+    "deleting_draft",
+    "checking_draft",
+    "describing_families",
+    "describing_forecast",
+    "counting_progress",
+)
 
 
 class Refused(Exception):

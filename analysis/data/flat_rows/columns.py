@@ -95,7 +95,11 @@ ANSWER_COLUMNS = (
     Column("choice", "text", "The chosen option, or the option that this row is about."),
     Column("part", "text", "The part of the output that this row is about."),
     Column("text", "text", "The free-text answer, as typed."),
-    Column("skip_reason", "text", "Why the annotator could not answer."),
+    Column(
+        "skip_reason",
+        "text",
+        "Why the annotator could not answer. unseen: they could not see an image that the question is about.",
+    ),
     Column("is_erased", "boolean", "The answer was erased at the annotator's request."),
 )
 TIME_COLUMNS = (

@@ -5,11 +5,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment, Response
 from annotators.models.crypto import keyed_hash
 from studies.models import Study
 
-COUNTED_ORIGINS = ("live", "imported")
+COUNTED_ORIGINS = tuple(map(str, PEOPLES_ORIGINS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,16 @@ class Selection:
     withdrawn: bool = False
 
     @property
+    def use(self) -> Use:
+        return Use.RECORD if self.withdrawn else Use.ROWS
+
+    @property
     def assignments(self) -> QuerySet:
-        rows = Assignment.objects.filter(study=self.study, origin__in=self.origins)
-        return rows if self.withdrawn else rows.filter(withdrawn_at=None)
+        return select(self.use, Assignment.objects.filter(study=self.study), self.origins)
 
     @property
     def responses(self) -> QuerySet:
-        rows = Response.objects.filter(assignment__study=self.study, assignment__origin__in=self.origins)
-        return rows if self.withdrawn else rows.filter(assignment__withdrawn_at=None)
+        return select(self.use, Response.objects.filter(assignment__study=self.study), self.origins)
 
 
 def annotator_pseudonym(study: Study, code: Any) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 
+from annotators.counting import UNSEEN
 from studies.models.rules import register
 
 from .. import FAIL, PASS, UNKNOWN, AssignmentFlags, RuleInput
@@ -26,7 +27,7 @@ class IncompleteSettings(forms.Form):
 def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> AssignmentFlags:
     """Flag annotators who answered less than the given share of the questions that their arm was asked in live sections.
 
-    Skipped, erased and unreadable answers count as not given. Optional texts are not counted, and all error marks in one text
+    Skipped, erased and unreadable answers count as not given; questions about unseen images count as answered. Optional texts are not counted, and all error marks in one text
     are one answer. Annotators with fewer items (one was retired, or third labels were needed) are compared only with each other.
     """
     flags = AssignmentFlags()
@@ -35,9 +36,9 @@ def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> AssignmentFlag
     is_text = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()
     voluntary = set(rows.loc[is_text, "question"])
     rows = rows[~rows["question"].isin(voluntary)]
-    given = rows[
-        (rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()) & (rows["skip_reason"] == "")
-    ]
+    is_given = rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()
+    # An image that was not shown is no fault of the annotator.
+    given = rows[(is_given & (rows["skip_reason"] == "")) | (rows["skip_reason"] == UNSEEN)]
     fewer = rule_input.live_item_counts()
     counts = _question_counts(given)
     submitted = rule_input.assignments[rule_input.assignments["is_submitted"]]

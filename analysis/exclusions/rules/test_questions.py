@@ -77,9 +77,9 @@ class ModelSettingsForm(forms.Form):
         help_text="The default learns two classes from 30 annotators on who answered five questions of each type. Before, it uses rate_fixed2.",
     )
     fit = forms.ChoiceField(
-        choices=[("likelihood", "maximum likelihood, bounded"), ("paper", "the paper's EM algorithm")],
+        choices=[("likelihood", "maximum likelihood, bounded"), ("paper", "the EM algorithm of Khashabi et al. 2022")],
         initial=MODEL.fit,
-        help_text="For learned models. The paper's algorithm can also flag annotators without a mistake.",
+        help_text="For learned models. The algorithm of Khashabi et al. can also flag annotators without a mistake.",
     )
     threshold = forms.FloatField(
         min_value=0.05,
@@ -99,7 +99,7 @@ class ModelSettingsForm(forms.Form):
         choices=[("at_least", "at least the cut-off"), ("more_than", "more than the cut-off")],
         initial=MODEL.cutoff_rule,
         label="at the cut-off",
-        help_text="The paper says both. They differ only if a probability equals the cut-off.",
+        help_text="Khashabi et al. 2022 say both. They differ only if a probability equals the cut-off.",
     )
 
 

@@ -11,6 +11,7 @@ from analysis.metrics.beside_people import BesidePeople
 from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
+from analysis.protocols.blocks.populations import population_of
 from analysis.stats.prediction_powered import (
     CombinedEstimate,
     GroupBias,
@@ -23,6 +24,7 @@ from analysis.stats.prediction_powered import (
     prediction_powered_preferences,
 )
 from analysis.stats.results import Estimate
+from annotators.counting import is_simulated
 
 from .families import families_by_name
 from .options import CHOSEN, CalibrationOptions
@@ -103,6 +105,7 @@ def calibrated_result(
         "n_labelled": rows.n_labelled,
         "n_labels": len(rows.values),
         "n_people": len(set(rows.annotators.tolist())) if options.are_people_known else None,
+        "is_simulated": is_simulated(beside.study),
         "are_all_labelled": rows.n_labelled == len(rows.items),
         "n_domains": int(rows.items["domain"].fillna("").nunique()),
         "left_out": rows.left_out,
@@ -335,6 +338,7 @@ def short(estimate: Estimate) -> dict[str, Any]:
         **{name: full[name] for name in ("status", "reason", "unit", "n", "n_rows", "estimate")},
         "interval": interval and {name: interval[name] for name in ("level", "low", "high", "method")},
         "interval_adjusted": adjusted and {name: adjusted[name] for name in ("level", "low", "high", "method")},
+        "population": population_of(estimate),
         "pvalue": test and test["pvalue"],
         "pvalue_adjusted": test and test["pvalue_adjusted"],
         "warnings": [warning["code"] for warning in full["warnings"]],

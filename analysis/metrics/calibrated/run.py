@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.models import CalibratedResult
+from annotators.counting import Use, counted_origins, select
 from annotators.models import Assignment, Recruitment, Response
 from annotators.pay.costs import cached_link_fees
 from studies.access import Action, check_permission_or_404
@@ -14,7 +15,6 @@ from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
 from ..beside_people import read_beside_people, scored_questions
-from ..scoring.rows import counted_origins
 from ..store import metrics_in_use
 from .options import CalibrationOptions
 
@@ -96,9 +96,7 @@ def _in_use(metrics: Any) -> list[int]:
 
 
 def _submitted(study: Study):
-    return Assignment.objects.filter(
-        study=study, origin__in=counted_origins(study), withdrawn_at=None, submitted_at__isnull=False
-    )
+    return select(Use.RESULTS, Assignment.objects.filter(study=study), counted_origins(study))
 
 
 def _n_assignments(study: Study) -> int:

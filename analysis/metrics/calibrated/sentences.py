@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.metrics.lengths import SHORT
+from analysis.protocols.blocks import apa
 
 from .options import CHOSEN, UNKNOWN
 
@@ -30,8 +31,10 @@ def whole(value: float | None) -> str:
     return "–" if value is None else f"{round(value):,}".replace("-", "−")
 
 
-def span(interval: Mapping[str, Any] | None, digits: int = 1) -> str:
-    """Return the ends of an interval."""
+def span(interval: Mapping[str, Any] | None, null: float | None = None) -> str:
+    """Return the ends of an interval. None of them looks like the ``null`` if it is another value."""
+    ends = [100 * interval[name] for name in ("low", "high")] if interval else []
+    digits = apa.digits_to_distinguish(ends, 1, () if null is None else (100 * null,))
     return "–" if not interval else f"{points(interval['low'], digits)} to {points(interval['high'], digits)}"
 
 
@@ -39,7 +42,9 @@ def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> lis
     """Return what a reader must know first: people's labels, what judges add, and what the sample rules out."""
     if result["status"] != "ok":
         return [f"There is no combined number. {result['reason']}"]
-    people = f" of {result['n_people']:,} people" if result["n_people"] is not None else ""
+    # Results of before 2026-11-28 do not say whether robots gave the answers; their page says it.
+    who = "robots" if result.get("is_simulated") else "people"
+    people = f" of {result['n_people']:,} {who}" if result["n_people"] is not None else ""
     found = [
         f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
         f"{_named(result['used'])} scored all of them."
@@ -166,4 +171,4 @@ def _excludes_zero(interval: Mapping[str, Any] | None) -> bool:
 
 
 def _span_in_words(estimate: Mapping[str, Any]) -> str:
-    return span(estimate["interval"]) if estimate["interval"] else "no interval"
+    return span(estimate["interval"], 0.0) if estimate["interval"] else "no interval"

@@ -10,12 +10,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from analysis.data.blinding import are_outcomes_hidden
+from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404, get_study, is_allowed
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
 
-from ..scoring.rows import counted_origins, describe_scores
+from ..scoring.rows import describe_scores
 from ..store import metrics_in_use
 from .figure import plan_figure
 from .options import CalibrationForm
@@ -58,6 +59,7 @@ def calibrated_page(request: HttpRequest, code) -> HttpResponse:
     failed = Job.objects.filter(study=study, kind=KIND).order_by("-pk").first()
     context = {
         "study": study,
+        "simulated": SIMULATED if is_simulated(study) else "",
         "is_hidden": is_hidden,
         "questions": [] if is_hidden else [_question(latest) for latest in latest_results(study)],
         "has_scores": metrics_in_use(study).exists(),
@@ -143,7 +145,7 @@ def _judge(row: dict[str, Any]) -> dict[str, Any]:
     bias = row["bias"]
     return row | {
         "correlation": "–" if row["correlation"] is None else f"{row['correlation']:.2f}".replace("-", "−"),
-        "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'])})",
+        "bias": "–" if bias.get("estimate") is None else f"{points(bias['estimate'])} ({span(bias['interval'], 0.0)})",
         "bias_reason": bias["reason"],
         "labels_saved": whole(row["labels_saved"]),
     }
@@ -155,9 +157,9 @@ def _bias(row: Mapping[str, Any]) -> dict[str, Any]:
         "group": row["group"] or "no domain",
         "n_labels": row["n_labels"],
         "bias": points(row["bias"].get("estimate")),
-        "bias_span": span(row["bias"].get("interval")),
+        "bias_span": span(row["bias"].get("interval"), 0.0),
         "favour": points(row["favour"].get("estimate")),
-        "favour_span": span(row["favour"].get("interval_adjusted") or row["favour"].get("interval")),
+        "favour_span": span(row["favour"].get("interval_adjusted") or row["favour"].get("interval"), 0.0),
         "is_own_family": row["is_own_family"],
     }
 

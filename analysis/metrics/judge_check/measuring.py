@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.blinding import check_outcomes_visible
 from analysis.metrics.calibrated.families import families_by_name
 from analysis.metrics.lengths import by_length
-from analysis.metrics.scoring.rows import counted_origins
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
+from analysis.protocols.blocks.populations import name_populations_of_plain
+from annotators.counting import counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
@@ -47,14 +48,15 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
     judge = newest_version(check) if check else None
     if check is None or judge is None:
         raise ActionRefused("The judge is not in use any more. Upload the scores of a version of it.")
-    origins = counted_origins(study)
-    check_outcomes_visible(study, origins)
+    check_outcomes_visible(study, counted_origins(study))
     rows = read_sampled_rows(check, judge)
     test = rows.labels[rows.labels["part"] == TEST]
-    measured = _measure(check, judge, rows, test)
+    measured = name_populations_of_plain(_measure(check, judge, rows, test))
     criteria = _criteria(check, measured)
-    verdict, reason = _verdict(criteria, is_simulated=origins == ["robot"])
+    is_of_robots = is_simulated(study)
+    verdict, reason = _verdict(criteria, is_simulated=is_of_robots)
     development = rows.labels[rows.labels["part"] == DEVELOPMENT]
+    developed = name_populations_of_plain(_agreement_and_rates(development))
     return JudgeCheckResult.objects.create(
         judge_check=check,
         judge=judge,
@@ -69,9 +71,9 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
             "criteria": criteria,
             "n_outputs": int(test["output"].nunique()),
             "n_people": int(test["annotator"].nunique()),
-            "is_simulated": origins == ["robot"],
+            "is_simulated": is_of_robots,
             "test": measured,
-            "development": _agreement_and_rates(development) | {"differences": _differences(development)},
+            "development": developed | {"differences": _differences(development)},
         },
     )
 
@@ -189,6 +191,7 @@ def _criteria(check: JudgeCheck, measured: dict[str, Any]) -> list[dict[str, Any
                 "estimate": estimate["estimate"] if estimate else None,
                 "low": interval["low"] if interval else None,
                 "high": interval["high"] if interval else None,
+                "population": estimate["settings"]["population"] if estimate else None,
                 "is_met": interval["low"] > minimum if interval else None,
                 "reason": "" if interval else (estimate["reason"] if estimate else "no person judged an output"),
             }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import JudgeCheck
+from analysis.protocols.blocks import apa
 
 from .binding import CheckState
 
@@ -58,9 +59,14 @@ def criterion_sentences(result: Mapping[str, Any]) -> list[str]:
             said.append(f"{name}: {passed}. The judge wins against {percent(one['estimate'])} of the tested people.")
         else:
             place = "above" if one["is_met"] else "not above"
+            minimum = 100 * one["minimum"]
+            # The lower end never looks like the minimum if it is another value.
+            digits = apa.digits_to_distinguish([100 * one["low"]], apa.exact_digits(round(minimum, 9), 1), [minimum])
+            estimate, low, high, declared = (
+                apa.format_percent(one[key], digits) for key in ("estimate", "low", "high", "minimum")
+            )
             said.append(
-                f"{name}: {percent(one['estimate'])}, interval {percent(one['low'])} to {percent(one['high'])}. The lower end is {place} "
-                f"the declared {percent(one['minimum'])}."
+                f"{name}: {estimate}, interval {low} to {high}. The lower end is {place} the declared {declared}."
             )
     return said
 
@@ -71,8 +77,9 @@ def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]
     if not test["agreement"]:
         return ["No person has judged an output of the test part yet."]
     agreement = test["agreement"]
+    who = "robots" if result["is_simulated"] else "people"
     said = [
-        f"{result['n_people']} people gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
+        f"{result['n_people']} {who} gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
         f"People say “{agreement['constant']}” most often. A judge that always said so would agree in "
         f"{interval_text(agreement['constant_agreement'])}.",
     ]
@@ -109,10 +116,6 @@ def workload_sentence(check: JudgeCheck, per_batch: int, batches_per_annotator: 
     return said
 
 
-def p_value(value: float) -> str:
-    return f"p = {value:.3f}" if value >= 0.001 else "p < .001"
-
-
 def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
     said = []
     if one := probes["repeat"]:
@@ -123,12 +126,18 @@ def probe_sentences(probes: Mapping[str, Any], family: str) -> list[str]:
         said.append(
             f"With each doubling of an output's length, the judge's share of “yes” {_more(one['estimate'], 'rises', 'falls')} points "
             f"compared with people's{_points_interval(one)}."
+            if _is_direction_shown(one)
+            else "It remains open whether an output's length changes the judge's share of “yes” compared with people's: "
+            f"{_signed(one['estimate'])} points with each doubling{_points_interval(one)}."
         )
     if (one := probes["family"]) and one["difference"]["estimate"] is not None:
         difference = one["difference"]
         said.append(
             f"The judge's share of “yes” minus people's {_more(difference['estimate'], 'is higher', 'is lower')} points for systems of the "
             f"family “{family}” than for the others{_points_interval(difference)}."
+            if _is_direction_shown(difference)
+            else f"It remains open whether the judge favours systems of the family “{family}”: its share of “yes” minus people's is "
+            f"{_signed(difference['estimate'])} points above that for the others{_points_interval(difference)}."
         )
     return said or [
         "The data allow no probe: they need repeated runs, pairs in both orders, texts, or a system of the judge's family."
@@ -139,8 +148,19 @@ def _more(estimate: float, more: str, less: str) -> str:
     return f"{more if estimate >= 0 else less} by {100 * abs(estimate):.1f}"
 
 
+def _is_direction_shown(estimate: Mapping[str, Any]) -> bool:
+    """Return whether the whole interval of a difference is on one side of 0."""
+    interval = estimate["interval"]
+    return bool(interval) and not interval["low"] <= 0 <= interval["high"]
+
+
+def _signed(difference: float, digits: int = 1) -> str:
+    return f"{100 * difference:+.{digits}f}".replace("-", "−")
+
+
 def _points_interval(estimate: Mapping[str, Any]) -> str:
     interval = estimate["interval"]
     if not interval:
-        return ""
-    return f" (interval {100 * interval['low']:+.1f} to {100 * interval['high']:+.1f})".replace("-", "−")
+        return " (no interval)"
+    digits = apa.digits_to_distinguish([100 * interval["low"], 100 * interval["high"]], 1, [0.0])
+    return f" (interval {_signed(interval['low'], digits)} to {_signed(interval['high'], digits)})"

@@ -14,6 +14,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from analysis.models import JudgeCheck
+from analysis.protocols.blocks import apa
+from analysis.protocols.blocks.populations import heading_words
+from annotators.counting import SIMULATED, Use, is_simulated, select
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Study
 from studies.services import jobs
@@ -43,9 +46,10 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
     check = newest_check(study)
     found = find_state(check)
     running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING]).exists()
-    submitted = study.assignments.filter(submitted_at__isnull=False, withdrawn_at=None)
+    submitted = select(Use.RESULTS, study.assignments.all())
     context: dict[str, Any] = {
         "study": study,
+        "simulated": SIMULATED if is_simulated(study) else "",
         "form": form,
         "check": check,
         "found": found,
@@ -101,12 +105,16 @@ def _result_context(found: CheckState, result: Mapping[str, Any]) -> dict[str, A
         (
             name,
             [_row(one["group"] or "–", one["agreement"]) for one in group["groups"]],
-            sentences.p_value(group["joint"]["test"]["pvalue"]) if group["joint"]["test"] else "",
+            apa.format_equation("p", apa.format_pvalue(group["joint"]["test"]["pvalue"]))
+            if group["joint"]["test"]
+            else "",
         )
         for name, group in test["groups"].items()
     ]
     shown["people"] = test["alternative"]["people"]
     shown["kappa"] = agreement["kappa"]
+    intervals = [one for _, one in rows if one["interval"]]
+    shown["holds_for"] = heading_words(one["settings"].get("population", "") for one in intervals)
     shown["probes"] = sentences.probe_sentences(test["probes"], found.result.judge.family if found.result else "")
     development = result["development"]
     if development["agreement"]:

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_GET, require_POST
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.metrics import comparison, computed
 from analysis.metrics.files import MAX_FILE_BYTES, ScoresRefused
-from analysis.metrics.scoring.rows import counted_origins, describe_scores
+from analysis.metrics.scoring.rows import describe_scores
 from analysis.metrics.store import discard, metrics_in_use, upload_scores
 from analysis.models import Metric, MetricsComparison
+from annotators.counting import SIMULATED, counted_origins, is_simulated
 from studies.access import Action, get_study, is_allowed
 from studies.models import Job, Output, Study
 from studies.services import jobs
@@ -63,6 +64,7 @@ def _render_page(
     chosen_metric = next((one.pk for one in metrics if str(one.pk) == chosen), metrics[0].pk if metrics else None)
     context = {
         "study": study,
+        "simulated": SIMULATED if is_simulated(study) else "",
         "metrics": metrics,
         "discarded": Metric.objects.filter(study=study).exclude(discarded_at=None).count(),
         "form": form,

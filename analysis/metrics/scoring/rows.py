@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from annotators.counting import counted_origins
 from annotators.models import Assignment
 from studies.models import Exposure, Question, Section, Study
 from studies.protocols import REGISTRY
@@ -90,13 +91,6 @@ def find_criteria(template: Study) -> list[Criterion]:
         OVERALL, "overall (mean of criteria)", is_overall=True, is_mean=True
     )
     return [overall, *found.values()]
-
-
-def counted_origins(study: Study) -> list[str]:
-    """Return whose answers count: people's, or robots' if only robots answered."""
-    submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
-    origins = set(submitted.order_by().values_list("origin", flat=True).distinct())
-    return [origin for origin in ("live", "imported") if origin in origins] or ["robot"]
 
 
 def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame":

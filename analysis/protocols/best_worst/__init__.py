@@ -10,12 +10,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
-from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
+from ..blocks.subjects import in_parentheses, words_of_section
 from . import layouts
 
 if TYPE_CHECKING:
@@ -37,11 +39,7 @@ class BestWorstAnswers:
 
     @property
     def title(self) -> str:
-        return (
-            f"section {self.section.position}, {self.criterion}"
-            if self.criterion
-            else f"section {self.section.position}"
-        )
+        return words_of_section(self.section).subject(self.criterion).note
 
     def kept(self, column: str) -> "DataFrame":
         return self.rows[self.rows[column].astype(bool)]
@@ -55,7 +53,7 @@ class BestWorstAnswers:
         for row_number, systems in enumerate(rows["sets"]):
             sets[row_number, : len(systems)] = systems
         best, worst = (rows[name].to_numpy(int) for name in (BEST, WORST))
-        return sets, best, worst, rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+        return sets, best, worst, rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
 
 
 @register
@@ -74,28 +72,26 @@ class BestWorstAnalysis(ProtocolAnalysis):
         systems_by_item = {f"s{position}.{number}": names.split("\x1f") for position, number, names in items}
         all_answers = [_read_answers(context.rows, section, systems_by_item) for section in context.sections]
         all_answers = [answers for answers in all_answers if len(answers.rows)]
-        fits = [_fit_logit(answers, context.level) for answers in all_answers]
         differences = [
-            (compared, _strength_difference(answers, fit, compared))
-            for answers, fit in zip(all_answers, fits, strict=True)
+            (compared, _strength_difference(answers, _fit_logit(answers, compared.population, context.level), compared))
+            for answers in all_answers
             for compared in _comparisons(answers)
         ]
         estimates = (yield {"best_worst.strength": differences})["best_worst.strength"]
-        several = len(all_answers) > 1
         blocks = [
             Block(
                 "best_worst.strength",
                 "Difference of strengths",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
-                tables=[layouts.pairs_table(estimates, several)],
-                figures=[layouts.pairs_figure(estimates, several)],
-                note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters.",
+                conclusions=build_planned_conclusions(estimates, _phrases),
+                tables=[layouts.pairs_table(estimates)],
+                figures=[layouts.pairs_figure(estimates)],
+                note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters and, if there are five or more, prompts.",
             ),
         ]
-        for answers, fit in zip(all_answers, fits, strict=True):
-            blocks += _section_blocks(answers, fit, context)
+        for answers in all_answers:
+            blocks += _section_blocks(answers, context)
         return [block for block in blocks if block.estimates]
 
     def headline_answers(self, context: AnalysisContext) -> list[HeadlineAnswers]:
@@ -134,7 +130,7 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
     ]
     if rows.empty:
         return BestWorstAnswers(section, _criterion(section), (), rows)
-    keys = ["annotator", "assignment", "item", "prompt", "is_kept", "is_kept_paper"]
+    keys = ["annotator", "assignment", "item", "prompt", SECOND_SAMPLE, "is_kept", "is_kept_paper"]
     wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
     sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]
@@ -164,18 +160,22 @@ def _comparisons(answers: BestWorstAnswers) -> tuple[Comparison, ...]:
     planned = _planned_comparisons(answers.section)
     planned_pairs = {frozenset((comparison.x, comparison.y)) for comparison in planned}
     others = [
-        Comparison(answers.section.position, x, y, answers.criterion)
+        unplanned_comparison(answers.section, x, y, answers.criterion)
         for x, y in combinations(answers.systems, 2)
         if frozenset((x, y)) not in planned_pairs
     ]
     return (*planned, *others)
 
 
-def _fit_logit(answers: BestWorstAnswers, level: float) -> "BestWorstLogit":
+def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "BestWorstLogit":
+    """Return the fit for a declared population: prompts are clusters, unless it is people for exactly these prompts."""
     from analysis.stats.best_worst import best_worst_logit
 
-    arrays = answers.as_arrays(answers.kept("is_kept"))
-    return best_worst_logit(*arrays, n_systems=len(answers.systems), level=level, analysis="best_worst.strength")
+    *arrays, prompts = answers.as_arrays(answers.kept("is_kept"))
+    prompts = None if population == "people" else prompts
+    return best_worst_logit(
+        *arrays, prompts, n_systems=len(answers.systems), level=level, analysis="best_worst.strength"
+    )
 
 
 def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison) -> "Estimate":
@@ -193,6 +193,7 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
         )
     else:
         estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
+        estimate = about_groups(estimate, answers.kept("is_kept"), comparison.population)
     named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
@@ -200,35 +201,43 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
-        above_claim=f"{x} was judged better than {y}{about}.",
-        below_claim=f"{y} was judged better than {x}{about}.",
-        same=f"{x} and {y} were judged alike{about}",
-        open=f"It remains open whether {x} or {y} was judged better{about}.",
+        above_claim=f"{x} was picked as better than {y}{about}.",
+        below_claim=f"{x} was picked as worse than {y}{about}.",
+        same=f"{x} and {y} were picked alike{about}",
+        open=f"It remains open whether {x} or {y} was picked as better{about}.",
         before=f"The strength of {x} minus that of {y}, in log-odds, is",
         symbol=f"b({x}) − b({y})",
     )
 
 
-def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
+def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list[Block]:
     """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
     from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
+    from analysis.stats.clusters import without_interval_if_too_few
     from analysis.stats.ranks import rank_confidence_sets_from_rows
 
+    kept = answers.kept("is_kept")
+    population = table_population(_comparisons(answers), kept)
+    fit = _fit_logit(answers, population, context.level)
     level, where = context.level, {"section": answers.section.position, "criterion": answers.criterion}
     strengths = _named_by_system(fit.strengths, answers.systems, "log-odds of {} against the mean of all", where)
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
-    arrays = answers.as_arrays(answers.kept("is_kept"))
+    if population != "people":
+        n_prompts = kept[SECOND_SAMPLE].nunique()
+        noun = second_sample_noun(kept)
+        *strengths, together = (without_interval_if_too_few(one, n_prompts, noun) for one in (*strengths, together))
+    arrays = answers.as_arrays(kept)
     answer_indices, systems, values = maxdiff_score_rows(*arrays[:3], n_systems=len(answers.systems))
     names = [answers.systems[number] for number in systems]
     ranks = rank_confidence_sets_from_rows(
         values,
         arrays[3][answer_indices],
         names,
+        arrays[4][answer_indices],
+        population=population,
         level=level,
-        resamples=context.resamples,
-        rng=context.rng("ranks", answers.title),
     )
     counts = maxdiff_scores(
         *answers.as_arrays(answers.kept("is_kept_paper")),
@@ -240,7 +249,7 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
     return [
         Block(
             "best_worst.strengths",
-            f"Strength of each system ({answers.title})",
+            f"Strength of each system{in_parentheses(answers.title)}",
             "recommended",
             estimates=(*strengths, together),
             tables=[layouts.systems_table(strengths, together, ranks, answers.title)],
@@ -256,7 +265,7 @@ def _section_blocks(answers: BestWorstAnswers, fit: "BestWorstLogit", context: A
         ),
         Block(
             "best_worst.counts",
-            f"How often each system was the best and the worst ({answers.title})",
+            f"How often each system was the best and the worst{in_parentheses(answers.title)}",
             "paper",
             estimates=tuple(scores),
             tables=[layouts.counts_table(scores, counts, answers.title)],

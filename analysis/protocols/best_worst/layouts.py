@@ -1,10 +1,11 @@
 """Tables and figures of best-worst answers."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..blocks.cells import (
     claims_note,
+    comparison_label,
     contrast_of,
     interval_bounds,
     pvalue_cell,
@@ -13,6 +14,7 @@ from ..blocks.cells import (
     verdict_text,
 )
 from ..blocks.figures import Figure, build_figure, figure_row
+from ..blocks.subjects import in_parentheses
 from ..blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -26,19 +28,10 @@ def _descending_order(estimate: "Estimate") -> tuple[bool, float, str]:
     return estimate.estimate is None, -(estimate.estimate or 0), estimate.settings["system"]
 
 
-def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
-    where = (
-        f" ({', '.join(filter(None, [contrast['criterion'], 'section ' + str(contrast['section'])]))})"
-        if with_section
-        else ""
-    )
-    return f"{contrast['x']} > {contrast['y']}{where}"
-
-
-def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
+def pairs_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "pair": _pair_label(contrast_of(estimate), with_section),
+            "pair": comparison_label(estimate),
             "role": role_label(contrast_of(estimate)),
             "difference": estimate.estimate,
             "interval": interval_bounds(estimate),
@@ -52,7 +45,7 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     ]
     return build_table(
         "best_worst_pairs",
-        "Which was judged better",
+        "Which was picked as better",
         "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
         rows,
@@ -62,15 +55,13 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     )
 
 
-def pairs_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
-    rows = [
-        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), "log-odds") for estimate in estimates
-    ]
+def pairs_figure(estimates: Sequence["Estimate"]) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), "log-odds") for estimate in estimates]
     return build_figure(
         "best_worst_pairs",
         "Difference of strengths of x and y",
         rows,
-        description="Above 0, the first system of a pair is judged better. Lines are confidence intervals over annotators.",
+        description="Above 0, the first system of a pair is picked as better.",
         axis="log-odds",
         reference=0.0,
     )
@@ -102,7 +93,7 @@ def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_
     )
     return build_table(
         "best_worst_systems",
-        f"Systems by strength ({title})",
+        f"Systems by strength{in_parentheses(title)}",
         "system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
         "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
         rows,
@@ -115,9 +106,9 @@ def systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_
 def systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "best_worst_systems",
-        f"Strength of each system ({title})",
+        f"Strength of each system{in_parentheses(title)}",
         [figure_row(estimate, estimate.settings["system"], "strength") for estimate in strengths],
-        description="Lines are confidence intervals over annotators.",
+        description="Above 0, a system is chosen more often than the mean of all.",
         axis="strength, log-odds",
         reference=0.0,
     )
@@ -139,7 +130,7 @@ def counts_table(scores: Sequence["Estimate"], counts: "MaxDiffScores", title: s
     ]
     return build_table(
         "best_worst_counts",
-        f"How often each system was the best and the worst ({title})",
+        f"How often each system was the best and the worst{in_parentheses(title)}",
         "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
         "n|n annotators|integer; reason|Undefined because|text",
         rows,
@@ -151,9 +142,9 @@ def counts_table(scores: Sequence["Estimate"], counts: "MaxDiffScores", title: s
 def counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "best_worst_counts",
-        f"MaxDiff score of each system ({title})",
+        f"MaxDiff score of each system{in_parentheses(title)}",
         [figure_row(estimate, estimate.settings["system"], "score") for estimate in scores],
-        description="(Best − worst) / shown. Lines are confidence intervals over annotators.",
+        description="(Best − worst) / shown.",
         axis="score",
         reference=0.0,
         limits=[-1, 1],

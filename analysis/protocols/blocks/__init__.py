@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ConclusionPhrases:
     """The phrases for one comparison, and how to name and print its number.
 
-    ``above_claim`` and ``below_claim`` are sentences: the estimate is above or below its null. ``open`` says that this
-    is unknown. ``same`` claims equivalence; the margin and a full stop follow it. The number is printed between
+    ``above_claim`` and ``below_claim`` are sentences: the estimate is above or below its null. Both name x first, as the number
+    does. ``open`` says that this is unknown. ``same`` claims equivalence; the margin and a full stop follow it. The number is printed between
     ``before`` and ``after``. ``symbol`` names it in a line of numbers. ``kind`` is its format (percent, number).
 
     ``subject``: the compared systems, for a sentence about an impossible estimate or test. Without it, that sentence is
@@ -47,7 +47,7 @@ class ConclusionPhrases:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A sentence of the report about a planned comparison: its estimate, the tested value and the phrases.
+    """A sentence of the report about a planned comparison: its estimate and the phrases.
 
     The settings of the estimate contain the comparison. ``name``: the name of the comparison, with the estimand if it
     has several. ``superseded_by``: the name of a block. If that block has conclusions, this sentence is left out.
@@ -55,7 +55,6 @@ class Conclusion:
 
     estimate: "Estimate"
     wording: ConclusionPhrases
-    null: float
     name: str = ""
     superseded_by: str = ""
 
@@ -119,7 +118,6 @@ def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "reco
 def build_planned_conclusions(
     estimates: Iterable["Estimate"],
     make_phrases: Callable[["Estimate"], ConclusionPhrases],
-    null: float | Callable[["Estimate"], float],
     *,
     include_estimand_in_name: bool = True,
     superseded_by: str = "",
@@ -133,11 +131,7 @@ def build_planned_conclusions(
         contrast = contrast_of(estimate)
         if contrast.get("is_planned"):
             name = f"{contrast['key']}, {estimate.settings['key']}" if include_estimand_in_name else contrast["key"]
-            conclusions.append(
-                Conclusion(
-                    estimate, make_phrases(estimate), null(estimate) if callable(null) else null, name, superseded_by
-                )
-            )
+            conclusions.append(Conclusion(estimate, make_phrases(estimate), name, superseded_by))
     return tuple(conclusions)
 
 
@@ -158,7 +152,7 @@ def add_default_planned_conclusions(blocks: Sequence[Block]) -> list[Block]:
 
 def _default_conclusion(estimate: "Estimate") -> Conclusion:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    null = claim_of(estimate).get("null", estimate.test.null if estimate.test else None) or 0.0
+    null = claim_of(estimate).null or 0.0
     wording = ConclusionPhrases(
         above_claim=f"{x} and {y} differ{about}: {estimate.estimand} is above {null:g}.",
         below_claim=f"{x} and {y} differ{about}: {estimate.estimand} is below {null:g}.",
@@ -166,6 +160,6 @@ def _default_conclusion(estimate: "Estimate") -> Conclusion:
         open=f"It remains open whether {x} and {y} differ{about}.",
         subject=f"{x} and {y}{about}",
         before=f"{estimate.estimand[:1].upper()}{estimate.estimand[1:]} is",
-        symbol=estimate.estimand,
+        symbol=f"{estimate.estimand} ({x}, {y})",
     )
-    return Conclusion(estimate, wording, null, contrast_of(estimate)["key"])
+    return Conclusion(estimate, wording, contrast_of(estimate)["key"])

@@ -5,21 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .comparisons import NOT_PLANNED
+from .subjects import OVERALL, join_words
 
 if TYPE_CHECKING:
-    from analysis.stats.results import Estimate
+    from analysis.stats.claims import Claim
+    from analysis.stats.results import Estimate, Interval
 
 # In the place of a p-value or a verdict of an estimate that a warning of severity "block" concerns.
 NO_CLAIM = "no claim"
-# Verdicts that say on which side of no difference the estimand is.
-VERDICTS_WITH_SIDE = (
-    "different",
-    "different_but_trivial",
-    "noninferior_but_worse",
-    "superior_by_margin",
-    "better",
-    "worse",
-)
 MARGIN_VERDICT_LABELS = {
     "noninferior": "not worse by more than the margin",
     "noninferior_but_worse": "worse, by less than the margin",
@@ -30,11 +23,20 @@ EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
     """Return the interval that agrees with ``reported_pvalue``, or None if it is missing or not finite."""
-    interval = estimate and (estimate.interval_adjusted or estimate.interval)
-    if not interval:
-        return None
-    bounds = [interval.low, interval.high]
-    return bounds if all(map(math.isfinite, bounds)) else None
+    return None if estimate is None else finite_bounds(estimate.interval_adjusted or estimate.interval)
+
+
+def finite_bounds(interval: "Interval | None") -> list[float] | None:
+    """Return the ends of an interval, or None if it is missing or not finite."""
+    bounds = [interval.low, interval.high] if interval else []
+    return bounds if bounds and all(map(math.isfinite, bounds)) else None
+
+
+def claim_of(estimate: "Estimate") -> "Claim":
+    """Return what may be claimed from an estimate. Sentences, tables and lines in APA style print this record only."""
+    from analysis.stats.claims import claim_of_estimate
+
+    return claim_of_estimate(estimate)
 
 
 def reported_pvalue(estimate: "Estimate | None") -> float | None:
@@ -59,25 +61,28 @@ def is_not_tested(estimate: "Estimate") -> bool:
     return estimate.detail.get("verdict") == "not_tested"
 
 
-def has_agreeing_interval(estimate: "Estimate") -> bool:
-    """Return whether the interval agrees with the adjusted p-value, which Holm's and Hommel's methods do not give."""
-    test = estimate.test
-    return test is None or test.adjust not in ("holm", "hommel") or (test.family_size or 1) == 1
-
-
 def is_sequential(estimate: "Estimate") -> bool:
     """Return whether a stopping rule decided the number of labels."""
-    return estimate.analysis.endswith(".sequential")
+    from analysis.stats import claims
+
+    return claims.is_sequential(estimate)
 
 
 def verdict_text(estimate: "Estimate", if_open: str = "inconclusive") -> str:
     """Return the verdict of a tested estimate in words."""
     if not estimate.test:
         return ""
-    if estimate.supports_no_claim:
+    if estimate.supports_no_claim and not is_not_tested(estimate):
         return NO_CLAIM
-    verdict = str(estimate.detail.get("verdict") or if_open)
-    return MARGIN_VERDICT_LABELS.get(verdict, verdict.replace("_", " "))
+    claim = claim_of(estimate)
+    verdict = str(claim.verdict or if_open)
+    return f"{MARGIN_VERDICT_LABELS.get(verdict, verdict.replace('_', ' '))}{unclaimed_phrase(claim)}"
+
+
+def unclaimed_phrase(claim: "Claim") -> str:
+    """Return ", no claim “worse”" if another family gets the level that the claim would use, or ''."""
+    by_margin = " by the margin" if "not" in claim.unclaimed else ""
+    return f", no claim “{claim.unclaimed}{by_margin}”" if claim.withheld == "gate" else ""
 
 
 def comparisons_note(estimates: Iterable["Estimate"]) -> str:
@@ -93,9 +98,10 @@ def comparisons_note(estimates: Iterable["Estimate"]) -> str:
 def claims_note(estimates: Iterable["Estimate"]) -> str:
     """Return the sentence below a table about the comparisons that were tested for a claim by a margin, or ''."""
     limits = [
-        f"{comparison_label(one)}: {claim_of(one)['limit']:g}, by the {100 * one.interval.level:g} % interval"
+        f"{comparison_label(one)}: {claim.limit:g}"
+        + (f", by the {100 * one.interval.level:g} % interval" if claim.interval and one.interval else "")
         for one in estimates
-        if claim_of(one) and one.interval
+        if (claim := claim_of(one)).limit is not None and one.test
     ]
     return f" p tests the limit that the margin sets in {'; '.join(dict.fromkeys(limits))}." if limits else ""
 
@@ -125,29 +131,30 @@ def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
     return estimate.settings.get("contrast") or {}
 
 
-def claim_of(estimate: "Estimate") -> Mapping[str, Any]:
-    """Return the claim by a margin that an estimate was tested for (``analysis.stats.margins``), or an empty mapping."""
-    return estimate.settings.get("claim") or {}
+def compared_names(estimate: "Estimate") -> tuple[str, str]:
+    """Return the names of x and y for readers."""
+    contrast, subject = contrast_of(estimate), estimate.settings.get("subject") or {}
+    return subject.get("x") or contrast["x"], subject.get("y") or contrast["y"]
 
 
-def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
+def subject_note(estimate: "Estimate") -> str:
+    """Return what a comparison is about besides x and y, for a cell: "fluency, after 8 examples", or ''."""
+    subject = estimate.settings.get("subject") or {}
+    return join_words(subject.get("topic", ""), subject.get("circumstance", ""))
+
+
+def comparison_label(estimate: "Estimate") -> str:
     """Return x > y, with the details that distinguish this comparison from others."""
-    contrast = contrast_of(estimate)
-    text = f"{contrast['x']} > {contrast['y']}"
-    if contrast.get("criterion"):
-        text += f", {contrast['criterion']}"
-    return text + (f" (section {contrast['section']})" if with_section else "")
+    return join_words(" > ".join(compared_names(estimate)), subject_note(estimate))
 
 
 def comparison_x_y_and_criterion_phrase(estimate: "Estimate") -> tuple[str, str, str]:
-    """Return x, y and " on <criterion>" (or '') for sentences."""
-    contrast = contrast_of(estimate)
-    return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
-
-
-def are_from_several_sections(estimates: Iterable["Estimate"]) -> bool:
-    """Return whether the estimates are from several sections, so that each must name its section."""
-    return len({contrast_of(estimate)["section"] for estimate in estimates}) > 1
+    """Return x, y and " on <criterion> after 8 examples" (or '') for sentences."""
+    subject = estimate.settings.get("subject") or {}
+    topic, circumstance = subject.get("topic"), subject.get("circumstance")
+    about = f" {topic}" if topic == OVERALL else f" on {topic}" if topic else ""
+    about += f" {circumstance}" if circumstance else ""
+    return *compared_names(estimate), about
 
 
 def role_label(contrast: Mapping[str, Any]) -> str:
@@ -155,18 +162,24 @@ def role_label(contrast: Mapping[str, Any]) -> str:
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
-def verdict_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
-    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data or if not tested."""
+def verdict_direction_symbol(estimate: "Estimate | None") -> str:
+    """Return the result: >, <, ~ (equivalent), ? (open), or '' without data or if not tested."""
     if estimate is None or estimate.estimate is None or is_not_tested(estimate):
         return ""
-    side = ">" if estimate.estimate > null else "<"
-    if by_paper_convention:
-        if estimate.test is None:
-            return "?"
-        return side if estimate.test.stars else "~"
-    if estimate.detail.get("verdict") in VERDICTS_WITH_SIDE:
-        return side
-    return "~" if estimate.detail.get("verdict") == "equivalent" else "?"
+    return claim_of(estimate).side or "?"
+
+
+def direction_symbol_as_published(estimate: "Estimate | None", null: float) -> str:
+    """Return the result as published tables count it: > or < if significant at the level of the comparison, else ~.
+
+    The result is ? if not tested, and '' without data.
+    """
+    if estimate is None or estimate.estimate is None:
+        return ""
+    pvalue = reported_pvalue(estimate)
+    if pvalue is None:
+        return "?"
+    return (">" if estimate.estimate > null else "<") if pvalue < claim_of(estimate).level else "~"
 
 
 def expectation_outcome(expected: str, observed: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cells import interval_bounds, pvalue_cell
+from .subjects import in_parentheses
 from .tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def ranking_tables(
     tables = [
         build_table(
             "ranking",
-            f"Ranking of the systems ({title})",
+            f"Ranking of the systems{in_parentheses(title)}",
             "rank|Rank|integer; system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Note|text",
             rows,
             "sure",
@@ -61,7 +62,7 @@ def ranking_tables(
     tables.append(
         build_table(
             "ranking_fit",
-            f"Stated and fitted chances ({title})",
+            f"Stated and fitted chances{in_parentheses(title)}",
             "x|System x|text; y|System y|text; observed|Stated P[x > y]|fine_probability; fitted|Fitted|fine_probability; residual|Stated less fitted|fine_probability",
             pairs,
             "more",

@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import SECOND_SAMPLE
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
+
+from .subjects import Subject, join_words, words_of_section
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +26,7 @@ class Comparison:
     """(x, y), in that order, in one section and on one criterion. ``level`` is the test's, ``margin`` on the estimand's scale.
 
     ``population`` is what the design declared: "people_and_prompts", "people" or, if not declared, "". ``hypothesis`` is that
-    of ``Contrast``. ``is_lower_better``: lower values of the estimand are better for x.
+    of ``Contrast``. ``is_lower_better``: lower values of the estimand are better for x. ``subject``: what it is about, for readers.
     """
 
     section: int
@@ -40,12 +43,18 @@ class Comparison:
     population: str = ""
     hypothesis: str = DIFFERENCE_HYPOTHESIS
     is_lower_better: bool = False
+    subject: Subject = Subject()
 
     @property
     def key(self) -> str:
         """The name in tables and families, unique within a protocol."""
         about = f" on {self.criterion}" if self.criterion else ""
         return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
+
+    @property
+    def label(self) -> str:
+        """The name for readers: x > y, and what the comparison is about."""
+        return join_words(f"{self.subject.x or self.x} > {self.subject.y or self.y}", self.subject.note)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -57,9 +66,8 @@ class Comparison:
 
     def tag_estimate(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
         """Return the estimate with its comparison and estimand (``key``) in its settings."""
-        return replace(
-            estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": estimand, **settings}
-        )
+        named = {"contrast": self.as_dict(), "subject": self.subject.as_dict(), "key": estimand}
+        return replace(estimate, settings={**estimate.settings, **named, **settings})
 
     def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
         """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error.
@@ -94,7 +102,7 @@ class Comparison:
         """Return an adjusted estimate with the verdict about its claim by a margin, if it was tested for one.
 
         ``is_gate``: another family waits for that of the comparison. Then the claim alone can be shown: the level that
-        "better" and "worse" would use is passed on to the next family.
+        "better" and "worse" would use is passed on to the next family. ``analysis.stats.claims`` reads this from the detail.
         """
         from analysis.stats.margins import margin_verdict
 
@@ -104,9 +112,9 @@ class Comparison:
         claim = self.claim_by_margin(tested["null"]) if tested else None
         if claim is None:
             return estimate
-        judged = replace(estimate, interval_adjusted=None) if is_gate else estimate
+        judged = replace(estimate, detail={**estimate.detail, "is_gate": True}) if is_gate else estimate
         verdict = margin_verdict(judged, claim, significance=self.level)
-        return replace(estimate, detail={**estimate.detail, "verdict": verdict})
+        return replace(judged, detail={**judged.detail, "verdict": verdict})
 
 
 # The comparisons of each block, with their estimates; and the estimates in the same order, adjusted and with verdicts.
@@ -136,7 +144,14 @@ def comparison_from_contrast(
         is_planned=True,
         population=contrast.population,
         hypothesis=contrast.hypothesis,
+        subject=words_of_section(section).subject(criterion, question),
     )
+
+
+def unplanned_comparison(section: Any, x: str, y: str, criterion: str = "", question: str = "") -> Comparison:
+    """Return a comparison in a section that no contrast declares."""
+    subject = words_of_section(section).subject(criterion, question)
+    return Comparison(section.position, x, y, criterion, question, subject=subject)
 
 
 def read_contrasts(section: Any) -> list[Any]:
@@ -147,7 +162,7 @@ def read_contrasts(section: Any) -> list[Any]:
 def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
     """Return the judgements of both systems as two samples for ``analysis.stats.unpaired``, or None if they were paired.
 
-    ``wide`` has a row for each annotator and prompt (its index), and a column for each system. Paired (side by side) means that
+    ``wide`` has a row for each annotator and prompt (its index, with the second sample), and a column for each system. Paired (side by side) means that
     an annotator judged both systems for the same prompt. If too few annotators did so for a test, and enough others judged
     each system, the comparison uses all annotators as two samples.
     """
@@ -167,8 +182,8 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
     for name, system in zip("xy", table.columns, strict=True):
         judged = table[system].dropna()
         samples[name] = judged.to_numpy(float)
-        for labels in ("annotator", "prompt"):
-            samples[f"{name}_{labels}s"] = judged.index.get_level_values(labels).to_numpy(object)
+        for labels, level in (("annotators", "annotator"), ("prompts", SECOND_SAMPLE)):
+            samples[f"{name}_{labels}"] = judged.index.get_level_values(level).to_numpy(object)
     return samples
 
 

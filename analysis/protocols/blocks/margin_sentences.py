@@ -1,74 +1,106 @@
 """Write the sentences about claims by a margin: x is not worse, or is better, by more than the margin.
 
 The interval that decides the claim also decides whether x is better or worse at all, so each sentence says what the
-interval shows and against which values.
+interval shows and against which values. All of it is in the claim (``analysis.stats.claims``).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+from analysis.stats.margin_names import NONINFERIORITY
 
 from . import Conclusion, apa
-from .cells import claim_of, comparison_x_y_and_criterion_phrase, interval_bounds
+from .cells import comparison_x_y_and_criterion_phrase, finite_bounds
 
-NOT_WORSE = "noninferiority"
+if TYPE_CHECKING:
+    from analysis.stats.claims import Claim
 
 
-def margin_claim_and_reason(conclusion: Conclusion) -> tuple[str, str]:
-    """Return the claim that a verdict allows, without a full stop, and the sentence about the values that decided it."""
-    estimate, wording = conclusion.estimate, conclusion.wording
-    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
-    tested, verdict = claim_of(estimate), estimate.detail["verdict"]
-    margin = format_margin_size(tested["margin"], wording.kind)
-    is_not_worse_asked = tested["hypothesis"] == NOT_WORSE
-    better, worse = (claim[:-1] for claim in (wording.above_claim, wording.below_claim))
-    if tested["is_lower_better"]:
+def margin_claim_and_reason(conclusion: Conclusion, claim: "Claim") -> tuple[str, str]:
+    """Return the claim in words, without a full stop, and the sentence about the values that decided it."""
+    wording = conclusion.wording
+    x, y, about = comparison_x_y_and_criterion_phrase(conclusion.estimate)
+    margin = format_margin_size(claim.margin or 0.0, wording.kind)
+    is_not_worse_asked = claim.hypothesis == NONINFERIORITY
+    better, worse = (sentence[:-1] for sentence in (wording.above_claim, wording.below_claim))
+    if claim.is_lower_better:
         better, worse = worse, better
     by_margin = f"{'worse' if is_not_worse_asked else 'better'} than {y} by more than {margin}"
-    is_excluded = _is_limit_excluded(conclusion, tested)
+    asked = f"{x} is {'not ' if is_not_worse_asked else ''}{by_margin}{about}"
+    if claim.verdict == "inconclusive" and claim.withheld:
+        return f"It is not shown that {asked}", ""
     claims = {
-        "noninferior": f"{x} is not {by_margin}{about}",
+        "noninferior": asked,
         "noninferior_but_worse": f"{worse}, but by less than the margin of {margin}",
-        "superior_by_margin": f"{x} is {by_margin}{about}",
+        "superior_by_margin": asked,
         "better": better,
-        "worse": f"{x} is {by_margin}{about}" if is_not_worse_asked and is_excluded else worse,
+        "worse": f"{x} is {by_margin}{about}" if is_not_worse_asked and claim.is_limit_missed else worse,
         "inconclusive": f"{x} is not {by_margin}{about}, and it remains open which of the two is better"
-        if is_excluded
+        if claim.is_limit_missed
         else f"It remains open whether {x} is {by_margin}{about}",
     }
     if is_not_worse_asked:
         claims["better"] += f", so {x} is not worse by more than {margin}"
     else:
-        claims["better"] += ", but by less than " if is_excluded else ", but it remains open whether by more than "
+        claims["better"] += (
+            ", but by less than " if claim.is_limit_missed else ", but it remains open whether by more than "
+        )
         claims["better"] += margin
-    return claims[verdict], f" {_reason(conclusion, tested, verdict, is_excluded)}"
+    return claims[str(claim.verdict)], f" {_reason(claim, wording.kind)}"
 
 
-def _is_limit_excluded(conclusion: Conclusion, tested: Mapping[str, Any]) -> bool:
-    """Return whether the whole interval is on the other side of the limit, so that the claim is shown to be false."""
-    between = conclusion.estimate.interval_adjusted
-    if between is None:
-        return False
-    return between.low > tested["limit"] if tested["is_lower_better"] else between.high < tested["limit"]
+def unclaimed_sentence(conclusion: Conclusion, claim: "Claim") -> str:
+    """Return a sentence about what the interval shows without a claim, and why, or ''.
+
+    What was not tested, and what a warning forbids to claim, has its own sentence.
+    """
+    kind, bounds = conclusion.wording.kind, finite_bounds(claim.interval)
+    if claim.is_test_alone and claim.interval is not None:
+        return f" The test has the level {_level(claim)} and decides; the interval has the level {_level_of_interval(claim)}."
+    if claim.withheld in ("", "not tested", "no claim") or bounds is None:
+        return ""
+    gate = conclusion.estimate.detail.get("gate") or {}
+    why = {
+        "gate": "the level goes to the next family",
+        "family before": f"the adjusted p-value includes that of the family “{gate.get('family')}”",
+        "stopping rule": "the stopping rule has not decided",
+        "level": f"the test has the level {_level(claim)}, and the interval {_level_of_interval(claim)}",
+    }[claim.withheld]
+    _, low, high = apa.format_estimate_with_bounds(None, bounds, kind, claim.references)
+    is_below = (claim.unclaimed in ("better", "not worse")) == claim.is_lower_better
+    cut = claim.shown_below if is_below else claim.shown_above
+    place = f"{'below' if is_below else 'above'} {_format_value(cut or 0.0, kind)}"
+    by_margin = f" by more than {format_margin_size(claim.margin or 0.0, kind)}" if "not" in claim.unclaimed else ""
+    named = f"no claim “{claim.unclaimed}{by_margin}”" if claim.limit is not None else "no claim of a difference"
+    return f" The whole interval ({low} to {high}) is {place}; {named} is made, because {why}."
 
 
-def format_limit(tested: Mapping[str, Any], kind: str) -> str:
+def _level(claim: "Claim") -> str:
+    return apa.format_percent(claim.level, apa.exact_digits(round(100 * claim.level, 9), 0))
+
+
+def _level_of_interval(claim: "Claim") -> str:
+    level = 0.0 if claim.interval is None else claim.interval.level
+    return apa.format_percent(1 - level, min(4, apa.exact_digits(round(100 * (1 - level), 4), 0)))
+
+
+def format_limit(claim: "Claim", kind: str) -> str:
     """Format the limit of a claim by a margin: "45 %", "−0.50"."""
-    return _format_value(tested["limit"], kind)
+    return _format_value(claim.limit or 0.0, kind)
 
 
-def _reason(conclusion: Conclusion, tested: Mapping[str, Any], verdict: str, is_excluded: bool) -> str:
+def _reason(claim: "Claim", kind: str) -> str:
     """Return the sentence about the interval, or the p-value, and the limit and the null."""
-    estimate, kind = conclusion.estimate, conclusion.wording.kind
-    limit, null = (_format_value(tested[name], kind) for name in ("limit", "null"))
-    better, worse = ("below", "above") if tested["is_lower_better"] else ("above", "below")
-    if estimate.interval_adjusted is None or interval_bounds(estimate) is None:
+    limit, null = format_limit(claim, kind), _format_value(claim.null or 0.0, kind)
+    better, worse = ("below", "above") if claim.is_lower_better else ("above", "below")
+    verdict = str(claim.verdict)
+    if finite_bounds(claim.interval) is None:
         shown = "shows" if verdict != "inconclusive" else "does not show"
         return f"The adjusted p-value {shown} that the true value is {better} {limit}, the limit that the margin sets."
     named_limit = f"{limit}, the limit that the margin sets"
-    if is_excluded:
+    if claim.is_limit_missed:
         other = {"better": f", but {better} {null}", "worse": f", and {worse} {null}"}.get(verdict, "")
         return f"The whole interval is {worse} {named_limit}{other}."
-    if verdict == "better" and tested["hypothesis"] == NOT_WORSE:
+    if verdict == "better" and claim.hypothesis == NONINFERIORITY:
         return (
             f"The whole interval is {better} {named_limit}, and {better} {null}. One interval decides "
             "both, so “better” needs no further adjustment."
@@ -85,9 +117,9 @@ def _reason(conclusion: Conclusion, tested: Mapping[str, Any], verdict: str, is_
 
 def _format_value(value: float, kind: str) -> str:
     """Format a limit with as many decimals as it has, so that 45 % and 47.5 % differ."""
-    scaled = round(100 * value, 9) if kind == "percent" else value
-    digits = next((digits for digits in range(6) if round(scaled, digits) == scaled), 6)
-    return apa.format_percent(value, digits) if kind == "percent" else apa.format_number(value, max(digits, 2))
+    if kind == "percent":
+        return apa.format_percent(value, apa.exact_digits(round(100 * value, 9), 0))
+    return apa.format_number(value, apa.exact_digits(value, 2))
 
 
 def format_margin_size(margin: float, kind: str) -> str:

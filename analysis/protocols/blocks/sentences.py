@@ -3,7 +3,6 @@
 A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a difference.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,20 @@ from .cells import (
     comparison_x_y_and_criterion_phrase,
     contrast_of,
     expectation_outcome,
-    has_agreeing_interval,
-    interval_bounds,
+    finite_bounds,
     is_not_tested,
     is_sequential,
+    subject_note,
+    unclaimed_phrase,
     verdict_direction_symbol,
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
-from .margin_sentences import format_limit, margin_claim_and_reason
+from .margin_sentences import format_limit, format_margin_size, margin_claim_and_reason, unclaimed_sentence
+from .populations import GROUP
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
+    from analysis.stats.claims import Claim
     from analysis.stats.results import Estimate
 
 LARGE_MISSING_SHARE = 0.05
@@ -33,22 +35,14 @@ ROLES = ("primary", "secondary", "exploratory")
 
 def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first, with the gravest warnings about its number."""
-    concluding = {block.name for block in blocks if block.conclusions}
-    conclusions = [
-        (block.name, conclusion)
-        for block in blocks
-        for conclusion in block.conclusions
-        if conclusion.superseded_by not in concluding
-    ]
-    sections = Counter(
-        name for name, _ in {(name, contrast_of(conclusion.estimate)["section"]) for name, conclusion in conclusions}
-    )
+    conclusions = _printed_conclusions(blocks)
     sentences = []
-    for name, conclusion in sorted(conclusions, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
+    for conclusion in sorted(conclusions, key=lambda one: ROLES.index(contrast_of(one.estimate)["role"])):
         estimate, contrast = conclusion.estimate, contrast_of(conclusion.estimate)
-        claim, text = _claim_and_numbers(conclusion)
+        claimed = claim_of(estimate)
+        claim, text = _claim_and_numbers(conclusion, claimed)
         outcome = (
-            expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate, conclusion.null))
+            expectation_outcome(contrast["expected"], verdict_direction_symbol(estimate))
             if _has_verdict(estimate)
             else ""
         )
@@ -56,58 +50,68 @@ def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             {
                 "contrast": conclusion.name,
                 "role": contrast["role"],
-                "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
+                "claim": claim,
                 "text": text + _expectation_sentence(conclusion, outcome) + population_mismatch_sentence(estimate),
-                "apa": _apa_line(conclusion),
-                "verdict": estimate.detail.get("verdict"),
+                "apa": _apa_line(conclusion, claimed),
+                "verdict": claimed.verdict,
+                "claimed": claimed.as_dict(),
                 "status": estimate.status,
                 "recovered": outcome,
-                "hypothesis": claim_of(estimate).get("hypothesis", DIFFERENCE_HYPOTHESIS),
+                "hypothesis": claimed.hypothesis,
                 "warnings": gravest_warnings_with_sentences(estimate.warnings),
             }
         )
     return sentences
 
 
-def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
+def _printed_conclusions(blocks: Sequence[Block]) -> list[Conclusion]:
+    """Return the conclusions that no other block supersedes."""
+    concluding = {block.name for block in blocks if block.conclusions}
+    return [
+        conclusion for block in blocks for conclusion in block.conclusions if conclusion.superseded_by not in concluding
+    ]
+
+
+def _claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, str]:
     """Return the claim and the numbers that support it."""
-    estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
+    estimate, wording = conclusion.estimate, conclusion.wording
     if estimate.estimate is None:
         if wording.subject:
             return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
         return wording.open, f"Nothing can be estimated: {estimate.reason}."
     if estimate.test is not None and is_not_tested(estimate):
-        return _not_tested_claim_and_numbers(conclusion)
-    numbers = _numbers_sentence(conclusion)
+        return _not_tested_claim_and_numbers(conclusion, claimed)
+    numbers = _numbers_sentence(conclusion, claimed)
     if estimate.test is None:
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
         return claim, f"{numbers} No test: {estimate.reason or f'{_shortage_text(estimate)} for a test'}."
     if not _has_verdict(estimate):
-        return (
-            f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.",
-            numbers + wording.closing_text,
-        )
-    verdict = estimate.detail["verdict"]
-    margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
+        x, y, about = comparison_x_y_and_criterion_phrase(estimate)
+        return f"{x} and {y} were compared{about}; no verdict was formed.", numbers + wording.closing_text
+    verdict = claimed.verdict
+    margin = f"±{format_margin_size(claimed.margin, wording.kind)}" if claimed.margin else ""
     about = population_phrase(estimate, wording.item)
-    claim = (wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim)[:-1]
+    claim = (wording.above_claim if claimed.side == ">" else wording.below_claim)[:-1]
     if estimate.supports_no_claim:
         claim = f"{wording.open[:-1]}{about}."
         return (
             claim,
             f"{numbers} These numbers support no claim: the first warning gives the reason.{wording.closing_text}",
         )
-    if claim_of(estimate):
-        claim, reason = margin_claim_and_reason(conclusion)
-        return f"{claim}{about}.", numbers + reason + wording.closing_text
+    closing = unclaimed_sentence(conclusion, claimed) + wording.closing_text
+    if claimed.limit is not None:
+        claim, reason = margin_claim_and_reason(conclusion, claimed)
+        return f"{claim}{about}.", numbers + reason + closing
     if verdict == "different":
-        return f"{claim}{about}.", numbers + wording.closing_text
+        return f"{claim}{about}.", numbers + closing
     if verdict == "different_but_trivial":
         claim = f"{claim}, but by less than matters ({margin}){about}."
-        return claim, numbers + _equivalence_sentence(conclusion) + wording.closing_text
+        return claim, numbers + _equivalence_sentence(conclusion) + closing
     if verdict == "equivalent":
         claim = f"{wording.same} within {margin}{about}."
-        return claim, numbers + _equivalence_sentence(conclusion) + wording.closing_text
+        return claim, numbers + _equivalence_sentence(conclusion) + closing
+    if claimed.withheld:
+        return f"{wording.open[:-1]}{about}.", numbers + closing
     if margin:
         numbers += f" The data show neither a difference nor equivalence within {margin}."
     else:
@@ -116,14 +120,14 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     return claim, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
 
 
-def _not_tested_claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
+def _not_tested_claim_and_numbers(conclusion: Conclusion, claimed: "Claim") -> tuple[str, str]:
     """Return that the order of the families left the comparison untested, and its numbers as a description."""
     estimate, wording = conclusion.estimate, conclusion.wording
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     before = estimate.detail["gate"]["family"]
     subject = wording.subject or f"{x} and {y}{about}"
     claim = f"{subject}: not tested, because not all comparisons of the family “{before}” were shown."
-    return claim, f"These numbers only describe. {_numbers_sentence(conclusion)}{wording.closing_text}"
+    return claim, f"These numbers only describe. {_numbers_sentence(conclusion, claimed)}{wording.closing_text}"
 
 
 def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
@@ -140,16 +144,11 @@ def population_phrase(estimate: "Estimate", item: str = "prompt") -> str:
 
 
 def population_mismatch_sentence(estimate: "Estimate") -> str:
-    """Return a sentence if the design declared another population than the claim's, or none; otherwise ''."""
+    """Return a sentence if the design declared another population than the claim's; otherwise ''."""
     if estimate.estimate is None or not population_phrase(estimate):
         return ""
     declared, found = contrast_of(estimate)["population"], estimate.settings["population"]
-    if not declared:
-        return (
-            " The design did not declare for which people and prompts this result holds. "
-            "In a new study, declare it with the comparison."
-        )
-    if declared == found.replace(" ", "_"):
+    if not declared or declared == found.replace(" ", "_"):
         return ""
     if declared == "people":
         return " The design declared exactly these prompts, but this method is about prompts like these."
@@ -163,15 +162,37 @@ def population_mismatch_sentence(estimate: "Estimate") -> str:
     return f"{wanted}{few} cannot show that. A study with five prompts or more can."
 
 
+def undeclared_population_lines(blocks: Sequence[Block]) -> list[str]:
+    """Return a line if the design declared no population for some results, once for all of them."""
+    estimates = [
+        conclusion.estimate
+        for conclusion in _printed_conclusions(blocks)
+        if conclusion.estimate.estimate is not None and population_phrase(conclusion.estimate)
+    ]
+    undeclared = [estimate for estimate in estimates if not contrast_of(estimate)["population"]]
+    if not undeclared:
+        return []
+    results = "its results hold"
+    if len(undeclared) < len(estimates):
+        results = f"{len(undeclared)} of its {len(estimates)} results hold{'s' if len(undeclared) == 1 else ''}"
+    return [
+        f"The design does not declare for which people and prompts {results}. In a new study, declare it with each comparison."
+    ]
+
+
 def _equivalence_sentence(conclusion: Conclusion) -> str:
     """Return a sentence with the interval that decided equivalence, or with the p-value if no interval agrees with it."""
+    from analysis.stats.claims import agreeing_interval
+
     for other in conclusion.estimate.sensitivity:
         if not other.analysis.endswith(".equivalence"):
             continue
-        if not has_agreeing_interval(other):
+        between = agreeing_interval(other)
+        if between is None:
             return f" The test of equivalence has {apa.format_named_pvalue(other.test)}."
-        if between := interval_bounds(other):
-            _, low, high = apa.format_estimate_with_bounds(other.estimate, between, conclusion.wording.kind)
+        if bounds := finite_bounds(between):
+            references = claim_of(conclusion.estimate).references
+            _, low, high = apa.format_estimate_with_bounds(other.estimate, bounds, conclusion.wording.kind, references)
             return f" The {apa.format_confidence_level(other)} confidence interval {low} to {high}, which decides this, is within the margin."
     return ""
 
@@ -181,12 +202,6 @@ def _has_verdict(estimate: "Estimate") -> bool:
     return estimate.test is None or "verdict" in estimate.detail
 
 
-def _format_margin(margin: float, kind: str) -> str:
-    if kind == "percent":
-        return f"±{apa.format_percent(margin)}".replace(" %", " percentage points")
-    return f"±{apa.format_number(margin)}"
-
-
 def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
     """Return the smallest effect that such studies would find, if the statistic gives it."""
     if (detectable := estimate.detail.get("detectable")) is not None:
@@ -194,23 +209,23 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (detectable_difference := estimate.detail.get("detectable_difference")) is not None:
         has_prompts = is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts"
-        sampled = "annotators and prompts" if has_prompts else "annotators"
+        second = "batches" if "n_batches" in estimate.detail else "prompts"
+        sampled = f"annotators and {second}" if has_prompts else "annotators"
         return f" With so many {sampled} a preference {100 * detectable_difference:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
 
-def _numbers_sentence(conclusion: Conclusion) -> str:
+def _numbers_sentence(conclusion: Conclusion, claimed: "Claim") -> str:
     estimate, wording = conclusion.estimate, conclusion.wording
-    not_tested = is_not_tested(estimate)
-    between = interval_bounds(estimate) if not_tested or has_agreeing_interval(estimate) else None
-    middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, between, wording.kind)
+    bounds = finite_bounds(claimed.interval)
+    middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, bounds, wording.kind, claimed.references)
     text = f"{wording.before} {middle}{wording.after}"
-    text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
-    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test and not not_tested else ""
-    if estimate.test and not not_tested and (claim := claim_of(estimate)):
-        text += f" against {format_limit(claim, wording.kind)}"
+    text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if bounds else ""
+    if claimed.pvalue is not None:
+        text += f"; {apa.format_named_pvalue(estimate.test, claimed.level)}"
+        text += f" against {format_limit(claimed, wording.kind)}" if claimed.limit is not None else ""
     text = f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
-    if not_tested or estimate.test is None or has_agreeing_interval(estimate):
+    if claimed.pvalue is None or estimate.test is None or claimed.interval is not None:
         return text
     method = apa.ADJUSTMENT_NAMES[str(estimate.test.adjust)][1]
     return f"{text} {method} gives no interval that agrees with p; the table has the interval of this comparison alone."
@@ -227,9 +242,11 @@ def _sample_size_text(estimate: "Estimate") -> str:
     if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
         parts += [
             apa.format_sample_size(estimate.detail[f"n_{name}"], singular)
-            for name, singular in (("prompts", "prompt"), ("batches", "batch"))
-            if f"n_{name}" in estimate.detail
+            for name, singular in (("groups", GROUP), ("prompts", "prompt"), ("batches", "batch"))
+            if f"n_{name}" in estimate.detail and not (name == "prompts" and "n_groups" in estimate.detail)
         ]
+        if "n_groups" in estimate.detail:
+            parts[-1] += f" ({apa.format_count(estimate.detail['n_prompts'], 'prompt')})"
     return ", ".join(parts)
 
 
@@ -242,11 +259,11 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
     if not n_both:
         return f" The comparison is between different annotators, not side by side: {judged}."
-    n_side_by_side = detail["n_annotators_side_by_side"]
+    n_side_by_side, same = detail["n_annotators_side_by_side"], GROUP if "n_groups" in detail else "prompt"
     side_by_side_text = (
-        f"{n_side_by_side} judged both for the same prompt, too few for a test"
+        f"{n_side_by_side} judged both for the same {same}, too few for a test"
         if n_side_by_side
-        else "nobody judged both for the same prompt"
+        else f"nobody judged both for the same {same}"
     )
     return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {side_by_side_text}."
 
@@ -258,6 +275,8 @@ def _shortage_text(estimate: "Estimate") -> str:
         for warning in estimate.warnings
         if warning.code == "few_clusters" and warning.severity == "block"
     }
+    if short_samples == {GROUP}:
+        return f"too few {apa.format_count(2, GROUP).removeprefix('2 ')}"
     return "too few prompts" if short_samples == {"prompt"} else "too few annotators"
 
 
@@ -274,15 +293,21 @@ def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:
     return f" Expected: {expected_claims['><~'.index(expected)]} {ending[outcome]}"
 
 
-def _apa_line(conclusion: Conclusion) -> str:
+def _apa_line(conclusion: Conclusion, claimed: "Claim") -> str:
     if conclusion.estimate.estimate is None:
         return ""
     kind = "proportion" if conclusion.wording.kind == "percent" else "number"
     sizes = _sample_size_text(conclusion.estimate)
     own = apa.format_sample_size(conclusion.estimate.n, conclusion.estimate.unit)
     line = apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)
+    if note := subject_note(conclusion.estimate):
+        line = f"{note}: {line}"
     line = f"{line}{sizes.removeprefix(own)}{population_phrase(conclusion.estimate, conclusion.wording.item)}"
-    return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else line
+    return f"{line}, {NO_CLAIM}" if conclusion.estimate.supports_no_claim else f"{line}{unclaimed_phrase(claimed)}"
+
+
+# Why tests of imported answers are not confirmatory.
+IMPORTED_EARLIER = "It includes imported answers, which were collected before the design was frozen."
 
 
 def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
@@ -302,17 +327,31 @@ def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
     return [line]
 
 
+def _frozen_design_line(report: Mapping[str, Any]) -> str:
+    """Return when the design was frozen, with the facts that decide whether the tests are confirmatory."""
+    design, reasons = report["design"], report["confirmatory"]["reasons"]
+    if not design["versions"]:
+        return "The study was not launched, so its design is not frozen."
+    newest = design["versions"][-1]
+    frozen = f"Version {newest['version']} of the design was frozen"
+    if IMPORTED_EARLIER in reasons:
+        line = f"{frozen} after the imported answers had been collected (SHA-256 {newest['sha256']})."
+    elif earlier := sum(version["assignments"] for version in design["versions"][:-1]):
+        line = f"{frozen} after {earlier} assignments with earlier versions had been made (SHA-256 {newest['sha256']})."
+    else:
+        line = f"{frozen} before answers came (SHA-256 {newest['sha256']})."
+    return f"{line} {design['mismatch']}".rstrip()
+
+
 def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the methods section, using only facts of the report."""
-    flow, design = report["flow"], report["design"]
+    flow = report["flow"]
     lines = [
-        f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
-        if design["versions"]
-        else "The study was not launched, so its design is not frozen.",
+        _frozen_design_line(report),
         *report.get("planned_and_reached", {}).get("sentences", ()),
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
-        f"{report['n']['kept_paper']} remain after all primary rules: the paper's numbers are about them.",
+        f"{report['n']['kept_paper']} remain after all primary rules: the numbers as published are about them.",
         *_missing_answers_lines(report["missing_answers"]),
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
@@ -324,7 +363,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         )
     for section in report["sections"]:
         lines.append(
-            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
+            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, {apa.format_count(section['m'], 'item')} each) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
@@ -342,6 +381,11 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
             "Where a comparison claims that x is not worse, or is better, by more than a margin, its test is of the limit that the margin "
             "sets, and takes the place of the test of difference in the family. The two-sided interval decides such a claim, so half of "
             "the significance level is spent on the claimed side."
+        )
+    if any(conclusion["claimed"]["withheld"] == "gate" for conclusion in report["conclusions"]):
+        lines.append(
+            "In a family before another one, only the planned claim can be shown. Where its interval shows more, no claim is made "
+            "of it, because the level goes to the next family."
         )
     level = report["parameters"]["level"]
     lines += [

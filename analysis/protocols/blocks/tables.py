@@ -5,14 +5,14 @@ This module only arranges values. An undefined value is None, and the row gives 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar, cast
 
 from studies.stimuli.spreadsheet import formula_safe_csv_text as guarded_csv
 
 from . import apa
 from .cells import (
+    claim_of,
     contrast_of,
-    has_agreeing_interval,
     interval_bounds,
     is_not_tested,
     pvalue_cell,
@@ -46,6 +46,9 @@ class Table(TypedDict):
     note: str
     # Sentences about results that are not estimates, such as ranks: code, severity and text, the gravest first.
     warnings: list[dict[str, str]]
+    # Values that tests of the report are about: an end of an interval that is another value is not printed like one of them.
+    # A table of a report from an earlier version has none.
+    references: NotRequired[list[float]]
 
 
 def parse_columns(text: str) -> list[Column]:
@@ -136,7 +139,7 @@ def add_family_notes(tables: Iterable[Table], blocks: Iterable["Block"]) -> list
         if contrast_of(estimate).get("is_planned")
     ]
     notes = []
-    if not all(map(has_agreeing_interval, compared)):
+    if any(estimate.interval and claim_of(estimate).interval is None for estimate in compared):
         notes.append(apa.NO_AGREEING_INTERVALS_NOTE)
     if any(map(is_not_tested, compared)):
         notes.append(apa.NOT_TESTED_NOTE)
@@ -146,6 +149,13 @@ def add_family_notes(tables: Iterable[Table], blocks: Iterable["Block"]) -> list
         else table
         for table in tables
     ]
+
+
+def add_references(tables: Iterable[Table], blocks: Iterable["Block"]) -> list[Table]:
+    """Return the tables with the nulls and limits of all tests of the report, which ends of intervals must not look like."""
+    tested = [estimate for block in blocks for estimate in block.estimates if estimate.test is not None]
+    references = sorted({value for estimate in tested for value in claim_of(estimate).references})
+    return [{**table, "references": references} for table in tables]
 
 
 def relabel_interval_columns(table: Table, level: float) -> Table:
@@ -160,8 +170,8 @@ def relabel_interval_columns(table: Table, level: float) -> Table:
     }
 
 
-def format_cell(value: Any, kind: str) -> str:
-    """Return the text of a cell."""
+def format_cell(value: Any, kind: str, references: Sequence[float] = ()) -> str:
+    """Return the text of a cell. An end of an interval is not printed like one of the ``references`` if it is another value."""
     if value is None:
         return apa.UNDEFINED
     extra_digits = kind.startswith("fine_")
@@ -173,9 +183,9 @@ def format_cell(value: Any, kind: str) -> str:
         case "p":
             return value if isinstance(value, str) else apa.format_pvalue(value)
         case "interval":
-            return apa.format_interval(value, digits=2 + extra_digits)
+            return apa.format_interval(value, digits=2 + extra_digits, references=references)
         case "wide_interval":
-            return apa.format_interval(value, "number", digits=2 + extra_digits)
+            return apa.format_interval(value, "number", 2 + extra_digits, references)
         case "percent":
             return apa.format_percent(value, 0 + extra_digits)
         case "integer":

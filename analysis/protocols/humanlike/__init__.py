@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
@@ -63,7 +65,7 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         adjusted = yield compared
         blocks = []
         for judgements, suffix in zip(sections_judgements, suffixes, strict=True):
-            where = f" (section {judgements.section.position})" if several else ""
+            where = in_parentheses(words_of_section(judgements.section).circumstance)
             blocks += _section_blocks(judgements, adjusted, context, where, suffix)
         return [block for block in blocks if block.estimates]
 
@@ -72,7 +74,7 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         return [
             HeadlineAnswers(
                 Comparison(section.position, cell.key, CHANCE),
-                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", "text"),
+                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", SECOND_SAMPLE),
             )
             for section in context.sections
             if (judgements := read_judgements(context.rows, section)) is not None
@@ -108,7 +110,7 @@ def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext
 
     rows = judgements.cell_rows(cell)
     return detection.human_likeness(
-        *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
+        *column_arrays(rows, "rating", "is_machine", "annotator", SECOND_SAMPLE),
         threshold=judgements.threshold,
         confident_ratings=(judgements.low, judgements.high),
         level=context.level,
@@ -261,7 +263,7 @@ def _paper_tables_block(judgements, results_by_cell, tests, title_suffix) -> Blo
         figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
-        f"The paper's tables{title_suffix}",
+        f"The tables of {layouts.PAPER}{title_suffix}",
         "paper",
         estimates=(
             *tests.values(),
@@ -301,12 +303,12 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
             estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"Groups compared, as in the paper{title_suffix}",
+        f"Groups compared, as in {layouts.PAPER}{title_suffix}",
         "paper",
         estimates=tuple(estimates),
         tables=[
             layouts.accuracy_group_tests_table(
-                estimates, "groups_paper", f"Groups compared, as in the paper{title_suffix}"
+                estimates, "groups_paper", f"Groups compared, as in {layouts.PAPER}{title_suffix}"
             )
         ],
     )
@@ -368,7 +370,7 @@ def _checks_block(judgements, context, title_suffix) -> Block:
 
     rows, level = judgements.kept, context.level
     gain = detection.confident_accuracy_gain(
-        *column_arrays(rows, "correct", "rating", "annotator", "text"),
+        *column_arrays(rows, "correct", "rating", "annotator", SECOND_SAMPLE),
         confident_ratings=(judgements.low, judgements.high),
         level=level,
     )

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
+from analysis.protocols.blocks.subjects import join_words
 from studies.models import Arm
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 from studies.protocols.humanlike import SOURCE
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 CONDITIONS = tuple(Arm.Condition.values)
+# Conditions in words, of an arm with that condition.
+TRAINING = {
+    "none": "no training",
+    "instructions": "training by instructions",
+    "examples": "training by examples",
+    "comparison": "training by comparison",
+}
 ALL_DOMAINS = "all"
 PAPER_ALPHA = 0.05
 
@@ -29,6 +38,11 @@ class Cell:
     @property
     def key(self) -> str:
         return f"{self.model}, {self.condition}" + ("" if self.domain == ALL_DOMAINS else f", {self.domain}")
+
+    @property
+    def label(self) -> str:
+        """The cell in words, for sentences and figures."""
+        return join_words(self.model, TRAINING[self.condition], "" if self.domain == ALL_DOMAINS else self.domain)
 
     def as_dict(self) -> dict[str, str]:
         return {"model": self.model, "condition": self.condition, "domain": self.domain}
@@ -113,6 +127,8 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     rows["text"] = (
         rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
     )
+    # A text is the second sample, unless its prompt belongs to a group.
+    rows[SECOND_SAMPLE] = rows["text"].where(rows[SECOND_SAMPLE] == rows["prompt"], rows[SECOND_SAMPLE])
     rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))

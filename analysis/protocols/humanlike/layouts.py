@@ -6,7 +6,14 @@ This module only arranges values.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, interval_bounds, pvalue_cell, reported_pvalue, verdict_text
+from analysis.protocols.blocks.cells import (
+    compared_names,
+    contrast_of,
+    interval_bounds,
+    pvalue_cell,
+    reported_pvalue,
+    verdict_text,
+)
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 
     from . import PaperCellResults
 
+PAPER = "Clark et al. 2021"
 PAPER_COLUMNS = (
     "overall|Overall acc.|probability; overall_sign|Sign.|text; domain|Domain|text; accuracy|Acc.|probability; sign|Sign. |text; "
     "f1|F1|probability; precision|Prec.|probability; recall|Recall|probability; alpha|Kripp. α|probability; "
@@ -74,7 +82,7 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
 def sensitivity_and_criterion_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Figure:
     """Return the figure of d' and c of every cell."""
     rows = [
-        figure_row(estimates[cell, part], cell.key, name)
+        figure_row(estimates[cell, part], cell.label, name)
         for cell in cells
         for name, part in (("sensitivity d'", "sensitivity"), ("criterion c", "criterion"))
     ]
@@ -82,7 +90,7 @@ def sensitivity_and_criterion_figure(estimates: Mapping, cells: Sequence[Any], t
         "sensitivity",
         f"Sensitivity and leaning{title_suffix}",
         rows,
-        description="d' above 0: annotators distinguish machine from human texts. c above 0: a leaning to “human”. Lines are confidence intervals.",
+        description="d' above 0: annotators distinguish machine from human texts. c above 0: a leaning to “human”.",
         axis="d' and c, in standard deviations",
         reference=0.0,
     )
@@ -139,7 +147,7 @@ def paper_untrained_annotators_table(
     ]
     return build_table(
         "paper_table_1",
-        f"As in the paper's Table 1: annotators without training{title_suffix}",
+        f"As in Table 1 of {PAPER}: annotators without training{title_suffix}",
         f"model|Model|text; {PAPER_COLUMNS}",
         _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "chance"),
         "sure",
@@ -160,7 +168,7 @@ def paper_conditions_table(
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
     return build_table(
         "paper_table_2",
-        f"As in the paper's Table 2: by training{title_suffix}",
+        f"As in Table 2 of {PAPER}: by training{title_suffix}",
         f"{head}condition|Training|text; {PAPER_COLUMNS}",
         _rows_with_overall(judgements, cells, results_by_cell, tests_by_kind_and_cell, "training"),
         "sure",
@@ -176,8 +184,7 @@ def condition_comparisons_table(estimates: Sequence["Estimate"], title_suffix: s
         contrast = contrast_of(estimate)
         rows.append(
             {
-                "x": contrast["x"],
-                "y": contrast["y"],
+                **dict(zip("xy", compared_names(estimate), strict=True)),
                 "model": contrast["question"],
                 "what": estimate.settings["key"],
                 "planned": "planned" if contrast["is_planned"] else "",
@@ -323,7 +330,7 @@ def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) 
         figures.append(
             build_figure(
                 f"scores_{figure_number}_{n}",
-                f"Texts right: {cell.key}{title_suffix}",
+                f"Texts right: {cell.label}{title_suffix}",
                 bars,
                 description=f"Number of annotators (of {histogram['n_annotators']}) by number of correct texts (of {n}), and what guessing would give.",
                 axis="annotators",

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import contrast_of
+from analysis.protocols.blocks.cells import compared_names, subject_note
 from analysis.protocols.blocks.comparisons import (
     AdjustedByBlock,
     ComparedByBlock,
     Comparison,
     comparison_from_contrast,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
+from analysis.protocols.blocks.subjects import Subject, in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 
 from . import layouts
-from .judgements import ALL_DOMAINS, Cell, Judgements, PlannedCells, column_arrays
+from .judgements import ALL_DOMAINS, TRAINING, Cell, Judgements, PlannedCells, column_arrays
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -40,7 +42,9 @@ def compared_estimates(judgements: Judgements, context: AnalysisContext, family_
     pairs: dict[str, list[tuple[Comparison, Estimate]]] = {f"humanlike.{name}{family_suffix}": [] for name in ESTIMANDS}
     for estimand, compared, group_of in section_comparisons(judgements.section, judgements.design):
         rows, groups = group_of(judgements)
-        estimate = _estimate(estimand, compared, rows.assign(group=groups), context)
+        rows = rows.assign(group=groups)
+        rows = rows[rows["group"].isin([compared.x, compared.y])]
+        estimate = about_groups(_estimate(estimand, compared, rows, context), rows, compared.population)
         pairs[f"humanlike.{estimand}{family_suffix}"].append(
             (compared, _tag_with_equivalence(estimate, estimand, compared))
         )
@@ -58,7 +62,7 @@ def planned_and_reference_comparison_blocks(
             f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=build_planned_conclusions(estimates, _phrases, lambda estimate: estimate.settings["null"]),
+            conclusions=build_planned_conclusions(estimates, _phrases),
             note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in estimates_by_estimand.items()
@@ -90,8 +94,11 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
     def add(estimand: str, compared: Comparison, group_of: GroupOf) -> None:
         comparisons.setdefault((estimand, compared.key), (estimand, compared, group_of))
 
-    def build_comparison(x: str, y: str, question: str, contrast: Any) -> Comparison:
-        return comparison_from_contrast(contrast, section, "", question, names=(x, y))
+    circumstance = words_of_section(section).circumstance
+
+    def build_comparison(x: str, y: str, question: str, contrast: Any, cell: Cell | None = None) -> Comparison:
+        compared = comparison_from_contrast(contrast, section, "", question, names=(x, y))
+        return replace(compared, subject=_subject(x, y, question, circumstance, cell))
 
     default = REGISTRY[section.protocol].default_estimand(section)
     for contrast in section.study.contrasts.select_related("x", "y"):
@@ -108,15 +115,24 @@ def section_comparisons(section: Any, design: PlannedCells) -> list[tuple[str, C
                 add(estimand, build_comparison(contrast.x.name, contrast.y.name, "", contrast), _models_in_reference)
         else:
             for cell in design.cells:
-                add(estimand, build_comparison(cell.key, CHANCE, "", contrast), partial(_everybody_of_cell, cell=cell))
+                add(
+                    estimand,
+                    build_comparison(cell.key, CHANCE, "", contrast, cell),
+                    partial(_everybody_of_cell, cell=cell),
+                )
     for model in design.models:
         for condition in design.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = Comparison(
-                    section.position, condition, design.reference_condition(model), question=model if several else ""
-                )
+                reference, question = design.reference_condition(model), model if several else ""
+                subject = _subject(condition, reference, question, circumstance)
+                compared = Comparison(section.position, condition, reference, question=question, subject=subject)
                 add(estimand, compared, partial(_conditions_of_model, model=model))
     return list(comparisons.values())
+
+
+def _subject(x: str, y: str, model: str, circumstance: str, cell: Cell | None = None) -> Subject:
+    """Return the words of a comparison: its machine system, if the section has several, and conditions by what they are."""
+    return Subject(model, circumstance, cell.label if cell is not None else TRAINING.get(x, x), TRAINING.get(y, y))
 
 
 def _conditions_of_model(judgements: Judgements, *, model: str) -> "tuple[DataFrame, Series[Any] | str]":
@@ -135,18 +151,18 @@ def _everybody_of_cell(judgements: Judgements, *, cell: Cell) -> "tuple[DataFram
 
 
 def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
-    from analysis.stats import clusters, detection, groups
+    from analysis.stats import detection, groups
 
     level = context.level
     is_chance = comparison.y == CHANCE
-    rows = rows[rows["group"].isin([comparison.x, comparison.y])]
-    says, truth, correct, annotators, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
+    says, truth, correct, annotators, text = column_arrays(
+        rows, "says", "is_machine", "correct", "annotator", SECOND_SAMPLE
+    )
     if is_chance:
         if estimand == "accuracy":
-            accuracy = detection.clustered_accuracy(
+            return detection.clustered_accuracy(
                 correct, annotators, text, level=level, analysis="humanlike.planned_accuracy"
             )
-            return replace(accuracy, settings={**accuracy.settings, "population": clusters.PEOPLE_AND_PROMPTS})
         make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(
@@ -194,34 +210,32 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
-    contrast, estimand = contrast_of(estimate), estimate.settings["key"]
-    x, y = contrast["x"], contrast["y"]
-    about = f" ({contrast['question']})" if contrast["question"] else ""
+    estimand, (x, y), about = estimate.settings["key"], compared_names(estimate), in_parentheses(subject_note(estimate))
     if y == CHANCE:
         return {
             "sensitivity": ConclusionPhrases(
-                above_claim=f"Annotators distinguished machine from human texts ({x}).",
-                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}).",
-                same=f"Annotators did not distinguish machine from human texts ({x})",
-                open=f"It remains open whether annotators distinguish machine from human texts ({x}).",
+                above_claim=f"Annotators distinguished machine from human texts ({x}){about}.",
+                below_claim=f"Annotators took machine texts for human ones more than guessing would ({x}){about}.",
+                same=f"Annotators did not distinguish machine from human texts ({x}){about}",
+                open=f"It remains open whether annotators distinguish machine from human texts ({x}){about}.",
                 before="d' is",
-                symbol="d'",
+                symbol=f"d' ({x}, {y})",
             ),
             "criterion": ConclusionPhrases(
-                above_claim=f"Annotators leaned to “human” ({x}).",
-                below_claim=f"Annotators leaned to “machine” ({x}).",
-                same=f"Annotators leaned to neither answer ({x})",
-                open=f"It remains open whether annotators lean to either answer ({x}).",
+                above_claim=f"Annotators leaned to “human” ({x}){about}.",
+                below_claim=f"Annotators leaned to “machine” ({x}){about}.",
+                same=f"Annotators leaned to neither answer ({x}){about}",
+                open=f"It remains open whether annotators lean to either answer ({x}){about}.",
                 before="The criterion c is",
-                symbol="c",
+                symbol=f"c ({x}, {y})",
             ),
             "accuracy": ConclusionPhrases(
-                above_claim=f"Annotators were right more often than by guessing ({x}).",
-                below_claim=f"Annotators were right less often than by guessing ({x}).",
-                same=f"Annotators were right as often as by guessing ({x})",
-                open=f"It remains open whether annotators are right more often than by guessing ({x}).",
+                above_claim=f"Annotators were right more often than by guessing ({x}){about}.",
+                below_claim=f"Annotators were right less often than by guessing ({x}){about}.",
+                same=f"Annotators were right as often as by guessing ({x}){about}",
+                open=f"It remains open whether annotators are right more often than by guessing ({x}){about}.",
                 before="The share of correct answers is",
-                symbol="accuracy",
+                symbol=f"accuracy ({x}, {y})",
                 kind="percent",
             ),
         }[estimand]
@@ -232,7 +246,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators distinguished machine from human texts equally well under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} lets annotators distinguish machine from human texts better{about}.",
             before="The difference of d' is",
-            symbol="Δd'",
+            symbol=f"d'({x}) − d'({y})",
         ),
         "criterion": ConclusionPhrases(
             above_claim=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
@@ -240,7 +254,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
             before="The difference of the criterion c is",
-            symbol="Δc",
+            symbol=f"c({x}) − c({y})",
         ),
         "accuracy": ConclusionPhrases(
             above_claim=f"Annotators were right more often under {x} than under {y}{about}.",
@@ -248,7 +262,7 @@ def _phrases_of_estimand(estimate: "Estimate") -> ConclusionPhrases:
             same=f"Annotators were right equally often under {x} and {y}{about}",
             open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
             before="The difference of the shares of correct answers is",
-            symbol="Δaccuracy",
+            symbol=f"accuracy({x}) − accuracy({y})",
             kind="percent",
         ),
     }[estimand]
@@ -268,7 +282,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         if reference not in set(rows["condition"]):
             continue
         correct, condition, domain, annotators, text = column_arrays(
-            rows, "correct", "condition", "domain", "annotator", "text"
+            rows, "correct", "condition", "domain", "annotator", SECOND_SAMPLE
         )
         fitted = groups.condition_by_domain_model(
             correct,

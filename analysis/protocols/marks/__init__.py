@@ -18,8 +18,11 @@ from analysis.protocols.blocks.comparisons import (
     comparison_from_contrast,
     read_contrasts,
     samples_if_unpaired,
+    unplanned_comparison,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.references import unplanned_pairs
+from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
 
@@ -53,7 +56,6 @@ class MarksAnalysis(ProtocolAnalysis):
     def analyse(self, context: AnalysisContext) -> ComparingAnalysis:
         """Return blocks for all sections of error marks. Families span all sections."""
         sections_outputs = [read_judged_outputs(context.rows, section) for section in context.sections]
-        several = len(sections_outputs) > 1
         blocks = []
         adjusted = yield {
             f"marks.{estimand}": [
@@ -72,9 +74,9 @@ class MarksAnalysis(ProtocolAnalysis):
                     f"Compared by {layouts.ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=build_planned_conclusions(estimates, _phrases, 0.0),
-                    tables=[layouts.pairs_table(estimates, estimand, several)],
-                    figures=[layouts.differences_figure(estimates, estimand, several)],
+                    conclusions=build_planned_conclusions(estimates, _phrases),
+                    tables=[layouts.pairs_table(estimates, estimand)],
+                    figures=[layouts.differences_figure(estimates, estimand)],
                     note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
                 )
             )
@@ -109,7 +111,7 @@ def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Compariso
     """Return the planned comparisons on this estimand, then all other pairs of systems under evaluation."""
     planned = _planned_comparisons(judged_outputs.section, estimand, judged_outputs.has_score)
     others = [
-        Comparison(judged_outputs.section.position, x, y)
+        unplanned_comparison(judged_outputs.section, x, y)
         for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)
     ]
     return list({comparison.key: comparison for comparison in [*planned, *others]}.values())
@@ -131,12 +133,16 @@ def _difference_estimate(
             analysis=f"marks.{estimand}_unpaired",
             estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
         )
+        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+        estimate = about_groups(estimate, judged, comparison.population)
         return _tag_with_equivalence(estimate, estimand, comparison)
     differences, annotators, prompts = paired_differences(wide, estimand, comparison)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.annotator_prompt_clustered_mean(
         differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
     )
+    pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
+    estimate = about_groups(estimate, pairs, comparison.population)
     return _tag_with_equivalence(estimate, estimand, comparison)
 
 
@@ -147,23 +153,23 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, _ = comparison_x_y_and_criterion_phrase(estimate)
+    x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
-            above_claim=f"{x} was scored higher than {y}.",
-            below_claim=f"{y} was scored higher than {x}.",
-            same=f"{x} and {y} were scored alike",
-            open=f"It remains open whether {x} or {y} is scored higher.",
-            before="The mean difference of scores is",
-            symbol="Δscore",
+            above_claim=f"{x} was scored higher than {y}{about}.",
+            below_claim=f"{x} was scored lower than {y}{about}.",
+            same=f"{x} and {y} were scored alike{about}",
+            open=f"It remains open whether {x} or {y} is scored higher{about}.",
+            before=f"The mean score of {x} less that of {y} is",
+            symbol=f"score({x}) − score({y})",
         )
     return ConclusionPhrases(
-        above_claim=f"{x} has fewer or milder errors than {y}.",
-        below_claim=f"{y} has fewer or milder errors than {x}.",
-        same=f"{x} and {y} have equally many and grave errors",
-        open=f"It remains open whether {x} or {y} has fewer or milder errors.",
-        before="The mean difference of penalties is",
-        symbol="Δpenalty",
+        above_claim=f"{x} has fewer or milder errors than {y}{about}.",
+        below_claim=f"{x} has more or graver errors than {y}{about}.",
+        same=f"{x} and {y} have equally many and grave errors{about}",
+        open=f"It remains open whether {x} or {y} has fewer or milder errors{about}.",
+        before=f"The mean advantage of {x} over {y} in penalties is",
+        symbol=f"penalty({y}) − penalty({x})",
     )
 
 
@@ -171,25 +177,27 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    systems = _system_means(judged_outputs, rows, context.level)
+    compared = [one for estimand in (SCORE, PENALTY) for one in _comparisons(judged_outputs, estimand)]
+    population = table_population(compared, rows)
+    systems = _system_means(judged_outputs, rows, population, context.level)
     # Planted references appear only in the table of systems, which shows whether people find the planted errors.
     evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
-    kinds = _error_rates(judged_outputs, evaluated, context.level)
+    kinds = _error_rates(judged_outputs, evaluated, population, context.level)
     checks = _agreement_checks(judged_outputs, evaluated, context)
     paper = _campaign_estimates(judged_outputs)
     return [
         Block(
             "marks.systems",
-            f"Each system by itself ({judged_outputs.title})",
+            f"Each system by itself{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=systems,
             tables=[layouts.systems_table(systems, judged_outputs)],
             figures=[layouts.evaluated_systems_penalties_figure(systems, judged_outputs)],
-            note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks.",
+            note="Means over judged outputs. The penalty sums the weights of the marks.",
         ),
         Block(
             "marks.kinds",
-            f"Errors by category and severity ({judged_outputs.title})",
+            f"Errors by category and severity{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=kinds,
             tables=[layouts.error_rates_by_kind_table(kinds, judged_outputs)],
@@ -197,7 +205,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.checks",
-            f"Do annotators mark the same? ({judged_outputs.title})",
+            f"Do annotators mark the same?{in_parentheses(judged_outputs.title)}",
             "recommended",
             estimates=checks,
             tables=[layouts.mark_agreement_and_score_checks_table(checks, judged_outputs)],
@@ -205,7 +213,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.standard",
-            f"As campaigns print it ({judged_outputs.title})",
+            f"As campaigns print it{in_parentheses(judged_outputs.title)}",
             "paper",
             estimates=paper,
             tables=[layouts.campaign_style_table(paper, judged_outputs)],
@@ -214,7 +222,9 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     ]
 
 
-def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+def _system_means(
+    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
+) -> tuple["Estimate", ...]:
     """Return score, penalty and the share of outputs without an error, for each system."""
     measures = [
         ("score", "mean score", judged_outputs.score_range),
@@ -222,9 +232,10 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
         ("clean", "share of outputs without an error", (0.0, 1.0)),
     ]
     return tuple(
-        _clustered_mean(
+        _mean(
             system_rows[measure],
             system_rows,
+            population,
             level,
             f"marks.system.{measure}",
             estimand,
@@ -237,13 +248,16 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
     )
 
 
-def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+def _error_rates(
+    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
+) -> tuple["Estimate", ...]:
     measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
     measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
     return tuple(
-        _clustered_mean(
+        _mean(
             system_rows[column],
             system_rows,
+            population,
             level,
             f"marks.{sort}",
             f"errors per output: {label}",
@@ -257,12 +271,14 @@ def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float)
     )
 
 
-def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings) -> "Estimate":
+def _mean(values, rows, population, level, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
-    estimate = clusters.clustered_mean(
+    estimate = clusters.mean_of_population(
         values.to_numpy(float),
         rows["annotator"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
+        population=population,
         level=level,
         bounds=bounds,
         analysis=analysis,

@@ -1,9 +1,10 @@
 """Tables and figures of error marks. This module only arranges values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
+    comparison_label,
     comparisons_note,
     contrast_of,
     interval_bounds,
@@ -12,6 +13,7 @@ from analysis.protocols.blocks.cells import (
     verdict_text,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.subjects import in_parentheses
 from analysis.protocols.blocks.tables import Column, Table, build_table, parse_columns
 from studies.protocols.marks import PENALTY, SCORE
 
@@ -21,18 +23,14 @@ if TYPE_CHECKING:
 ESTIMAND_LABELS = {SCORE: "score", PENALTY: "penalty"}
 
 
-def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
-    return f"{contrast['x']} > {contrast['y']}" + (f" (section {contrast['section']})" if with_section else "")
-
-
-def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Table:
+def pairs_table(estimates: Sequence["Estimate"], estimand: str) -> Table:
     """Return the table of all pairs of systems on one estimand."""
     rows = []
     for estimate in estimates:
         contrast = contrast_of(estimate)
         rows.append(
             {
-                "pair": _pair_label(contrast, with_section),
+                "pair": comparison_label(estimate),
                 "role": role_label(contrast),
                 "difference": estimate.estimate,
                 "interval": interval_bounds(estimate),
@@ -57,16 +55,13 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
     )
 
 
-def differences_figure(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Figure:
-    rows = [
-        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), ESTIMAND_LABELS[estimand])
-        for estimate in estimates
-    ]
+def differences_figure(estimates: Sequence["Estimate"], estimand: str) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), ESTIMAND_LABELS[estimand]) for estimate in estimates]
     return build_figure(
         f"marks_{estimand}_pairs",
         f"Differences of {ESTIMAND_LABELS[estimand]}",
         rows,
-        description="Above 0, the first system of a pair is better. Lines are confidence intervals with annotators as clusters.",
+        description="Above 0, the first system of a pair is better.",
         axis=f"difference of {ESTIMAND_LABELS[estimand]}",
         reference=0.0,
     )
@@ -100,14 +95,14 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
     weights = ", ".join(f"{severity.label} {severity.weight:f}" for severity in judged_outputs.codebook.severities)
     return build_table(
         "marks_systems",
-        f"Score, penalty and outputs without error, by system ({judged_outputs.title})",
+        f"Score, penalty and outputs without error, by system{in_parentheses(judged_outputs.title)}",
         f"system|System|text; {_reference_column(rows)}score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
         "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
         rows,
         "first",
         f"The smallest penalty comes first. The penalty of an output is the sum of the weights of its errors ({weights}). Means over "
-        "judged outputs, annotators as clusters.",
+        "judged outputs.",
     )
 
 
@@ -125,9 +120,9 @@ def evaluated_systems_penalties_figure(estimates: Sequence["Estimate"], judged_o
     ]
     return build_figure(
         "marks_penalties",
-        f"Mean penalty of each system ({judged_outputs.title})",
+        f"Mean penalty of each system{in_parentheses(judged_outputs.title)}",
         rows,
-        description="Lower is better. Lines are confidence intervals over annotators.",
+        description="Lower is better.",
         axis="penalty per output",
     )
 
@@ -167,7 +162,7 @@ def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: A
     heads += parse_columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
     return build_table(
         "marks_kinds",
-        f"Errors per output, by category and by severity ({judged_outputs.title})",
+        f"Errors per output, by category and by severity{in_parentheses(judged_outputs.title)}",
         heads,
         rows,
         "sure",
@@ -198,7 +193,7 @@ def mark_agreement_and_score_checks_table(estimates: Sequence["Estimate"], judge
     ]
     return build_table(
         "marks_checks",
-        f"Do annotators mark the same, and do scores follow marks? ({judged_outputs.title})",
+        f"Do annotators mark the same, and do scores follow marks?{in_parentheses(judged_outputs.title)}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
         rows,
@@ -223,7 +218,7 @@ def campaign_style_table(estimates: Sequence["Estimate"], judged_outputs: Any) -
     rows = sorted(rows_by_system.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
     return build_table(
         "marks_standard",
-        f"As campaigns print it ({judged_outputs.title})",
+        f"As campaigns print it{in_parentheses(judged_outputs.title)}",
         f"system|System|text; {_reference_column(rows)}penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
         "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
         rows,

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    planned_comparisons,
+    read_contrasts,
+    unplanned_comparison,
+)
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
@@ -45,8 +52,13 @@ class QuestionRankings:
     paper_wide: "DataFrame"
 
     @property
-    def title(self) -> str:
+    def key(self) -> str:
+        """The name of the question that seeds its random draws."""
         return f"section {self.section.position}, {self.question.criterion or self.question.key}"
+
+    @property
+    def title(self) -> str:
+        return words_of_section(self.section).subject(self.question.criterion, self.question.key).note
 
 
 @register
@@ -74,16 +86,15 @@ class RankingAnalysis(ProtocolAnalysis):
             for compared in rankings.comparisons
         ]
         estimates = (yield {"ranking.share": shares})["ranking.share"]
-        several = len(all_rankings) > 1
         blocks = [
             Block(
                 "ranking.share",
                 "Share of rankings with x above y",
                 "recommended",
                 estimates=estimates,
-                conclusions=build_planned_conclusions(estimates, _phrases, 0.5),
-                tables=[layouts.pairs_table(estimates, several)],
-                figures=[layouts.shares_figure(estimates, several)],
+                conclusions=build_planned_conclusions(estimates, _phrases),
+                tables=[layouts.pairs_table(estimates)],
+                figures=[layouts.shares_figure(estimates)],
                 note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
                 "Annotators and prompts are clusters.",
             ),
@@ -152,7 +163,7 @@ def _comparisons(
     """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
     planned = _planned_comparisons(section, question, contrasts)
     others = [
-        Comparison(section.position, x, y, question.criterion, question.key)
+        unplanned_comparison(section, x, y, question.criterion, question.key)
         for x, y in unplanned_pairs(systems, planned, references)
     ]
     return tuple({comparison.key: comparison for comparison in [*planned, *others]}.values())
@@ -160,7 +171,7 @@ def _comparisons(
 
 def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
     return rows.pivot_table(
-        index=["annotator", "item", "prompt"], columns="system", values="rank", aggfunc="mean", sort=True
+        index=["annotator", "item", "prompt", SECOND_SAMPLE], columns="system", values="rank", aggfunc="mean", sort=True
     )
 
 
@@ -183,7 +194,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     estimate = clusters.annotator_prompt_clustered_mean(
         score,
         annotators,
-        pairs["prompt"].to_numpy(object),
+        pairs[SECOND_SAMPLE].to_numpy(object),
         population=comparison.population,
         null=0.5,
         level=level,
@@ -191,6 +202,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         estimand=estimand,
         analysis="ranking.share",
     )
+    estimate = about_groups(estimate, pairs, comparison.population)
     others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
     counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
     estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
@@ -201,7 +213,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was ranked above {y}{about}.",
-        below_claim=f"{y} was ranked above {x}{about}.",
+        below_claim=f"{x} was ranked below {y}{about}.",
         same=f"{x} and {y} were ranked alike{about}",
         open=f"It remains open whether {x} or {y} is ranked higher{about}.",
         before=f"The share of rankings with {x} above {y}, ties counting half, is",
@@ -215,34 +227,34 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     from analysis.stats import agreement, clusters, ranks, ratings
 
     rows, level = rankings.rows, context.level
-    planted = _reference_estimates(rankings, level)
+    population = table_population(rankings.comparisons, rows)
+    planted = _reference_estimates(rankings, population, level)
     if not len(rows):
         return []
     where = {"section": rankings.section.position, "question": rankings.question.key}
     most = max(2.0, float(rankings.wide.shape[1]))
-    means = tuple(
-        replace(
-            clusters.clustered_mean(
-                system_rows["rank"].to_numpy(float),
-                system_rows["annotator"].to_numpy(object),
-                level=level,
-                bounds=(1.0, most),
-                analysis="ranking.mean",
-                estimand="mean rank, 1 the best",
-            ),
-            settings={"level": level, "system": system, **where},
+    means = []
+    for system, system_rows in rows.groupby("system", sort=True):
+        mean = clusters.mean_of_population(
+            system_rows["rank"].to_numpy(float),
+            system_rows["annotator"].to_numpy(object),
+            system_rows[SECOND_SAMPLE].to_numpy(object),
+            population=population,
+            level=level,
+            bounds=(1.0, most),
+            analysis="ranking.mean",
+            estimand="mean rank, 1 the best",
         )
-        for system, system_rows in rows.groupby("system", sort=True)
-    )
+        means.append(replace(mean, settings={**mean.settings, "system": system, **where}))
     sets = ranks.rank_confidence_sets_from_rows(
         -rows["rank"].to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows["system"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
+        population=population,
         level=level,
-        resamples=context.resamples,
-        rng=context.rng("sets", rankings.title),
     )
-    strengths, fit = _davidson_strengths(rankings, level)
+    strengths, fit = _davidson_strengths(rankings, population, level)
     checks = []
     shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
@@ -258,7 +270,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 clusters=prompts,
                 cluster_name="prompt",
                 level=level,
-                rng=context.rng("alpha", rankings.title),
+                rng=context.rng("alpha", rankings.key),
                 unit="output",
             )
         )
@@ -269,6 +281,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 rows["rank"].to_numpy(float),
                 rows["label"].map(letters).to_numpy(float),
                 rows["annotator"].to_numpy(object),
+                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
                 analysis="ranking.position_effect",
@@ -282,9 +295,9 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     return [
         Block(
             "ranking.means",
-            f"Mean rank of each system ({rankings.title})",
+            f"Mean rank of each system{in_parentheses(rankings.title)}",
             "recommended",
-            estimates=means,
+            estimates=tuple(means),
             other_results={"ranks": sets.as_dict()},
             tables=[layouts.systems_table(means, sets, strengths, rankings.title)],
             figures=[layouts.mean_ranks_figure(means, rankings.title)],
@@ -292,7 +305,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.strengths",
-            f"Strengths ({rankings.title})",
+            f"Strengths{in_parentheses(rankings.title)}",
             "recommended",
             estimates=strengths,
             other_results=fit,
@@ -301,7 +314,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.checks",
-            f"Agreement and place on the page ({rankings.title})",
+            f"Agreement and place on the page{in_parentheses(rankings.title)}",
             "recommended",
             estimates=tuple(checks),
             tables=[layouts.rank_agreement_table([*checks, textbook], rankings.title)],
@@ -309,14 +322,14 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         ),
         Block(
             "ranking.friedman",
-            f"Friedman's test and Kendall's W ({rankings.title})",
+            f"Friedman's test and Kendall's W{in_parentheses(rankings.title)}",
             "paper",
             estimates=(textbook,),
             note="One ranking per annotator, from their mean ranks, after all primary rules.",
         ),
         Block(
             "ranking.references",
-            f"Ranks of the planted references ({rankings.title})",
+            f"Ranks of the planted references{in_parentheses(rankings.title)}",
             "recommended",
             estimates=planted,
             tables=[layouts.share_below_planted_references_table(planted, rankings.title)],
@@ -324,7 +337,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     ]
 
 
-def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Estimate", ...]:
+def _reference_estimates(rankings: QuestionRankings, population: str, level: float) -> tuple["Estimate", ...]:
     """Return the share of systems below each planted end: nearly all for a maximal one, nearly none for a minimal one."""
     import numpy as np
 
@@ -336,9 +349,10 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
         table = rankings.wide_with_references[rankings.wide_with_references[name].notna()]
         above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
         shares = above.mean(axis=1).dropna()
-        mean = clusters.clustered_mean(
+        mean = clusters.mean_of_population(
             shares.to_numpy(float),
-            shares.index.get_level_values("annotator").to_numpy(object),
+            *(shares.index.get_level_values(label).to_numpy(object) for label in ("annotator", SECOND_SAMPLE)),
+            population=population,
             level=level,
             bounds=(0.0, 1.0),
             analysis="ranking.reference",
@@ -350,15 +364,18 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
     return tuple(estimates)
 
 
-def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
+def _davidson_strengths(
+    rankings: QuestionRankings, population: str, level: float
+) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
     """Fit Davidson's model to the pairs of all rankings."""
     import numpy as np
 
+    from analysis.stats.clusters import without_interval_if_too_few
     from analysis.stats.davidson import fit_davidson
 
     systems = list(rankings.wide.columns)
     annotators, prompts = (
-        rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt")
+        rankings.wide.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
     )
     table = rankings.wide.to_numpy(float)
     first, second, outcomes, people, ranked_prompts = [], [], [], [], []
@@ -376,21 +393,22 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
         np.concatenate(second),
         np.concatenate(outcomes),
         np.concatenate(people),
-        np.concatenate(ranked_prompts),
+        None if population == "people" else np.concatenate(ranked_prompts),
         n_systems=len(systems),
         level=level,
         analysis="ranking.davidson",
     )
+    n_prompts, noun = len(set(prompts)), second_sample_noun(rankings.rows)
+    named = zip((*systems, ""), (*fit.strengths, fit.tie), strict=True)
     strengths = [
         replace(
-            strength,
-            estimand=f"log-odds of {system} against the mean of all",
+            strength if population == "people" else without_interval_if_too_few(strength, n_prompts, noun),
+            estimand=f"log-odds of {system} against the mean of all" if system else strength.estimand,
             detail={**strength.detail, "system": system},
         )
-        for system, strength in zip(systems, fit.strengths, strict=True)
+        for system, strength in named
     ]
-    tie = replace(fit.tie, detail={**fit.tie.detail, "system": ""})
-    return (*strengths, tie), {
+    return tuple(strengths), {
         "systems": systems,
         "status": fit.status,
         "reason": fit.reason,

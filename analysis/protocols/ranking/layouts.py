@@ -1,9 +1,10 @@
 """Tables and figures of rankings. This module only arranges values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.cells import (
+    comparison_label,
     comparisons_note,
     contrast_of,
     interval_bounds,
@@ -12,25 +13,21 @@ from analysis.protocols.blocks.cells import (
     verdict_text,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.subjects import in_parentheses
 from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
-    where = f" ({contrast['criterion'] or contrast['question']}, section {contrast['section']})" if with_section else ""
-    return f"{contrast['x']} > {contrast['y']}{where}"
-
-
-def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
+def pairs_table(estimates: Sequence["Estimate"]) -> Table:
     """Return the table of all pairs of systems: which was ranked higher, and how often."""
     rows = []
     for estimate in estimates:
         contrast, detail = contrast_of(estimate), estimate.detail
         rows.append(
             {
-                "pair": _pair_label(contrast, with_section),
+                "pair": comparison_label(estimate),
                 "role": role_label(contrast),
                 "share": estimate.estimate,
                 "interval": interval_bounds(estimate),
@@ -55,16 +52,13 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     )
 
 
-def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
-    rows = [
-        figure_row(estimate, _pair_label(contrast_of(estimate), with_section), "share of rankings")
-        for estimate in estimates
-    ]
+def shares_figure(estimates: Sequence["Estimate"]) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), "share of rankings") for estimate in estimates]
     return build_figure(
         "ranking_pairs",
         "Share of rankings with x above y",
         rows,
-        description="Above 50 %, the first system of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.",
+        description="Above 50 %, the first system of a pair ranks higher; the same place counts half.",
         axis="P(x above y)",
         reference=0.5,
         limits=[0, 1],
@@ -100,7 +94,7 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
         )
     return build_table(
         "ranking_systems",
-        f"Systems by mean rank ({title})",
+        f"Systems by mean rank{in_parentheses(title)}",
         "system|System|text; mean|Mean rank|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
         "lowest|May be as low as|integer; strength|Strength, log-odds|number; strength_interval|95% CI, strength|wide_interval; "
         "n|n annotators|integer; rankings|Rankings|integer; reason|Note|text",
@@ -115,9 +109,9 @@ def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
     rows = [figure_row(estimate, estimate.settings["system"], "mean rank") for estimate in estimates]
     return build_figure(
         "ranking_means",
-        f"Mean rank of each system ({title})",
+        f"Mean rank of each system{in_parentheses(title)}",
         rows,
-        description="Lines are confidence intervals over annotators.",
+        description="1 is the best rank.",
         axis="mean rank, 1 the best",
     )
 
@@ -137,7 +131,7 @@ def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
     ]
     return build_table(
         "ranking_checks",
-        f"Agreement of the rankings ({title})",
+        f"Agreement of the rankings{in_parentheses(title)}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
         "reason|Undefined because|text",
         rows,
@@ -162,7 +156,7 @@ def share_below_planted_references_table(estimates: Sequence["Estimate"], title:
     ]
     return build_table(
         "ranking_references",
-        f"Ranks of the planted references ({title})",
+        f"Ranks of the planted references{in_parentheses(title)}",
         "system|System|text; reference|Planted as|text; share|Share of systems below it|percent; interval|95% CI|interval; "
         "n|n annotators|integer; rankings|Rankings|integer; reason|Undefined because|text",
         rows,

@@ -20,8 +20,10 @@ from analysis.protocols.blocks.comparisons import (
     adjust_pvalues_and_add_verdicts_as_in_paper,
     read_contrasts,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
 from analysis.protocols.blocks.references import planted_references_of
 from analysis.protocols.blocks.sentences import is_unpaired
+from analysis.protocols.blocks.subjects import in_parentheses, join_words
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
@@ -89,7 +91,7 @@ class RatingAnalysis(ProtocolAnalysis):
                 compared,
                 np.asarray((np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2),
                 pairs["annotator"].to_numpy(object),
-                pairs["prompt"].to_numpy(object),
+                pairs[SECOND_SAMPLE].to_numpy(object),
                 round(ratings.scale.maximum - ratings.scale.minimum) + 1 if ratings.scale.kind == "likert" else 5,
             )
             for section in context.sections
@@ -146,12 +148,11 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in above if contrast_of(estimate)["key"] in superiority_keys],
                 _superiority_phrases,
-                0.5,
                 include_estimand_in_name=False,
                 superseded_by=RatingAnalysis.superseded_claims[SUPERIORITY_BLOCK],
             ),
             tables=[layouts.rating_comparisons_table(above, differences, paper)],
-            figures=[layouts.superiority_figure(above, context.level)],
+            figures=[layouts.superiority_figure(above)],
             note="The chance that an annotator rates x above y for the same prompt. Ties count half, and only the order of points matters. "
             "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
         ),
@@ -163,13 +164,12 @@ def _comparison_blocks(
             conclusions=build_planned_conclusions(
                 [estimate for estimate in differences if contrast_of(estimate)["key"] in difference_keys],
                 _difference_phrases,
-                0.0,
             ),
             note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
         Block(
             DIFFERENCE_BLOCK,
-            "Difference of mean ratings, as in the paper",
+            f"Difference of mean ratings, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="One difference per annotator, after all primary rules; paired t test.",
@@ -186,7 +186,7 @@ def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
     )
     return ConclusionPhrases(
         above_claim=f"{x} was rated higher than {y}{about}.",
-        below_claim=f"{y} was rated higher than {x}{about}.",
+        below_claim=f"{x} was rated lower than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is rated higher{about}.",
         before=f"The chance that {before}",
@@ -206,7 +206,7 @@ def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
         same=f"{x} and {y} have equivalent mean ratings{about}",
         open=f"It remains open whether {x} or {y} has the higher mean rating{about}.",
         before=f"The mean rating of {x} less that of {y} ({estimate.settings['scored']}) is",
-        symbol="Δ",
+        symbol=f"M({x}) − M({y})",
     )
 
 
@@ -216,8 +216,9 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
+    population = table_population((*question_ratings.comparisons, *question_ratings.named), rows)
     means = tuple(
-        _system_mean(question_ratings, str(system), system_rows, level)
+        _system_mean(question_ratings, str(system), system_rows, population, level)
         for system, system_rows in rows.groupby("system", sort=True)
     )
     checks = []
@@ -263,6 +264,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 rows["rating"].to_numpy(float),
                 rows["label"].map(label_ranks).to_numpy(float),
                 rows["annotator"].to_numpy(object),
+                None if population == "people" else rows[SECOND_SAMPLE].to_numpy(object),
                 systems=rows["system"].to_numpy(object),
                 level=level,
             )
@@ -270,46 +272,56 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     ranked = ranks.rank_confidence_sets_from_rows(
         *(
             judged_rows[name].to_numpy(kind)
-            for name, kind in (("rating", float), ("annotator", object), ("system", object))
+            for name, kind in (("rating", float), ("annotator", object), ("system", object), (SECOND_SAMPLE, object))
         ),
+        # Every annotator has the same weight, as in the means.
+        weights=1 / judged_rows.groupby(["system", "annotator"])["rating"].transform("size").to_numpy(float),
+        population=population,
         level=level,
-        resamples=context.resamples,
-        rng=context.rng("ranks", *random_key),
     )
     return [
         Block(
             "rating.means",
-            f"Mean rating of each system ({question_ratings.title})",
+            f"Mean rating of each system{in_parentheses(question_ratings.title)}",
             "recommended",
             estimates=means,
             other_results={"ranks": ranked.as_dict()},
-            tables=[layouts.means_table(means, ranked)],
-            figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
+            tables=[layouts.means_table(means, ranked, question_ratings.title)],
+            figures=[layouts.means_figure(means, question_ratings.title)],
             note="Every annotator has the same weight. These means are not expected utilities, which need references. All sets of ranks "
             "jointly contain the true ranks at the stated level.",
         ),
         Block(
             "rating.checks",
-            f"Agreement and place on the page ({question_ratings.title})",
+            f"Agreement and place on the page{in_parentheses(question_ratings.title)}",
             "recommended",
             estimates=tuple(checks),
-            tables=[reliability_table([reliability_row(check, question_ratings.title) for check in checks])],
+            tables=[
+                reliability_table(
+                    [reliability_row(check, join_words("ratings", question_ratings.title)) for check in checks]
+                )
+            ],
         ),
     ]
 
 
-def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFrame", level: float) -> "Estimate":
+def _system_mean(
+    question_ratings: QuestionRatings, system: str, rows: "DataFrame", population: str, level: float
+) -> "Estimate":
     from analysis.stats import ratings
 
     mean = ratings.expected_utility(
         rows["rating"].to_numpy(float),
         rows["annotator"].to_numpy(object),
+        rows[SECOND_SAMPLE].to_numpy(object),
         is_rescaled=False,
+        population=population,
+        bounds=question_ratings.ends,
         level=level,
         analysis="rating.mean",
     )
     settings = {
-        "level": level,
+        **mean.settings,
         "system": system,
         "section": question_ratings.section.position,
         "question": question_ratings.label,

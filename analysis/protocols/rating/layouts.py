@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks.cells import (
     comparison_label,
     comparisons_note,
-    contrast_of,
     interval_bounds,
     pvalue_cell,
 )
 from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
+from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.blocks.tables import Table, build_table, estimate_interval_and_pvalue_cells
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
+
+PAPER = "Ethayarajh and Jurafsky 2022"
 
 
 def rating_comparisons_table(
@@ -24,7 +26,7 @@ def rating_comparisons_table(
     return build_table(
         "ratings",
         "Ratings, and methods that use only their order",
-        "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
+        "contrast|Comparison|text; scored|Δ in|text; paper|Δ, paired t|points; paper_pvalue|adj. p, paired t|p; paper_stars|Stars, paired t|text; "
         "delta|Δ|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
         "above|P(rated higher)|probability; above_interval|95% CI|interval; above_pvalue|adj. p|p; cliff|Cliff's δ|probability; "
         "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
@@ -32,19 +34,17 @@ def rating_comparisons_table(
         "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
         [_rating_row(*estimates) for estimates in zip(superiority, differences, paper, strict=True)],
         "sure",
-        "Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
+        f"Paired t: one difference per annotator, as in {PAPER}. Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
         "it happened." + comparisons_note(superiority),
     )
 
 
 def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimate") -> dict[str, Any]:
-    contrast = contrast_of(superiority)
     guard = difference.detail.get("reversal_guard") or {}
     others = {other.analysis: other for other in superiority.sensitivity}
     logit, sign = others.get("rating.cumulative_logit"), others.get("rating.sign_test")
     return {
-        "contrast": comparison_label(superiority, True),
-        "question": contrast["question"],
+        "contrast": comparison_label(superiority),
         "scored": difference.settings["scored"],
         **estimate_interval_and_pvalue_cells("paper", paper),
         **estimate_interval_and_pvalue_cells("delta", difference),
@@ -63,23 +63,19 @@ def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimat
     }
 
 
-def superiority_figure(estimates: Sequence["Estimate"], level: float) -> Figure:
-    several = len({contrast_of(estimate)["key"].partition(", section")[2] for estimate in estimates}) > 1
+def superiority_figure(estimates: Sequence["Estimate"]) -> Figure:
     return build_figure(
         RATINGS,
         "Chance of being rated higher",
-        [
-            figure_row(estimate, comparison_label(estimate, several), "probability of superiority")
-            for estimate in estimates
-        ],
-        description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
+        [figure_row(estimate, comparison_label(estimate), "probability of superiority") for estimate in estimates],
+        description="Probability that an annotator rates x above y, ties half.",
         axis="P(x rated above y)",
         reference=0.5,
         limits=[0, 1],
     )
 
 
-def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
+def means_table(estimates: Sequence["Estimate"], rank_sets: Any, title: str) -> Table:
     """Return the mean rating of each system, best first within a question, with its set of ranks."""
     ranks = {
         system: (rank, low, high)
@@ -96,7 +92,7 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
         rank, low, high = ranks.get(settings["system"], (None, None, None))
         rows.append(
             {
-                "where": f"section {settings['section']}, {settings['question']}",
+                "where": title,
                 "system": settings["system"],
                 "mean": estimate.estimate,
                 "scored": settings["scored"],
@@ -120,16 +116,11 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
     )
 
 
-def means_figure(estimates: Sequence["Estimate"], with_section: bool, level: float) -> Figure:
-    def label(estimate: "Estimate") -> str:
-        where = f", section {estimate.settings['section']}" if with_section else ""
-        return f"{estimate.settings['system']} ({estimate.settings['question']}{where})"
-
+def means_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
     return build_figure(
         "means",
         "Mean rating of each system",
-        [figure_row(estimate, label(estimate), "mean") for estimate in estimates],
-        description="On the scale of the scores, with the same weight for every annotator and "
-        f"{100 * level:g} % confidence intervals.",
+        [figure_row(estimate, join_words(estimate.settings["system"], title), "mean") for estimate in estimates],
+        description="On the scale of the scores, with the same weight for every annotator.",
         axis="Mean rating",
     )

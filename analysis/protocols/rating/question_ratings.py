@@ -10,7 +10,9 @@ from analysis.protocols.blocks.comparisons import (
     planned_comparisons,
     read_contrasts,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
+from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import ScaleSpec, parse_scale
 
@@ -54,7 +56,7 @@ class QuestionRatings:
 
     @property
     def label(self) -> str:
-        """The question for readers: its key, whether it is the overall question, and how its points are scored."""
+        """The name of the question in the JSON: its key, whether it is the overall question, and how its points are scored."""
         notes = ["overall"] * (self.is_overall and self.question.key != "overall")
         notes += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
         return self.question.key + (f" ({', '.join(notes)})" if notes else "")
@@ -66,7 +68,7 @@ class QuestionRatings:
 
     @property
     def title(self) -> str:
-        return f"section {self.section.position}, {self.question.criterion or self.label}"
+        return words_of_section(self.section).subject(self.question.criterion, self.question.key).note
 
 
 def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
@@ -110,7 +112,16 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
         )
         where = f"section {section.position}, {question_ratings.label}"
         ratings.append(
-            replace(question_ratings, utilities=compute_utilities(kept_rows, references, question_ratings.ends, where))
+            replace(
+                question_ratings,
+                utilities=compute_utilities(
+                    kept_rows,
+                    references,
+                    question_ratings.ends,
+                    (where, question_ratings.title),
+                    planned.utility,
+                ),
+            )
         )
     return ratings
 
@@ -150,7 +161,9 @@ def _all_comparisons(planned: PlannedComparisons) -> tuple[Comparison, ...]:
 
 
 def pivot_ratings(rows: "DataFrame") -> "DataFrame":
-    return rows.pivot_table(index=["annotator", "prompt"], columns="system", values="rating", aggfunc="mean", sort=True)
+    return rows.pivot_table(
+        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="rating", aggfunc="mean", sort=True
+    )
 
 
 def paired_ratings(wide: "DataFrame", comparison: Comparison) -> "DataFrame":

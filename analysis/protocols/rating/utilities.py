@@ -11,6 +11,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
 from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -28,10 +29,15 @@ MIN_REFERENCE_SPREAD = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Utilities:
-    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, including the references."""
+    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, including the references.
+
+    ``where`` names the question in the JSON, ``title`` for readers.
+    """
 
     where: str
+    title: str
     rows: "DataFrame"
+    comparisons: Sequence[Comparison]
     rescaled: "RescaledRatings"
     n_annotators: int
 
@@ -45,7 +51,11 @@ class Utilities:
 
 
 def compute_utilities(
-    rows: "DataFrame", references: PlantedReferences, score_range: tuple[float, float], title: str
+    rows: "DataFrame",
+    references: PlantedReferences,
+    score_range: tuple[float, float],
+    names: tuple[str, str],
+    comparisons: Sequence[Comparison],
 ) -> Utilities | None:
     """Return the utilities of a question's kept ratings, or None if the study does not plant two ends."""
     from analysis.stats import ratings
@@ -60,7 +70,7 @@ def compute_utilities(
         is_maximum=rows["system"].isin(references.maximal).to_numpy(bool),
         minimum_spread=MIN_REFERENCE_SPREAD * (score_range[1] - score_range[0]),
     )
-    return Utilities(title, rows.assign(utility=rescaled.values), rescaled, rows["annotator"].nunique())
+    return Utilities(*names, rows.assign(utility=rescaled.values), comparisons, rescaled, rows["annotator"].nunique())
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
@@ -72,7 +82,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
 
     estimand = "EEU of x minus EEU of y, in parts of the distance between the references"
     wide = utilities.rows.pivot_table(
-        index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
+        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="utility", aggfunc="mean", sort=True
     )
     samples = samples_if_unpaired(wide, comparison)
     if samples is not None:
@@ -82,9 +92,13 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             analysis="rating.utility_difference_unpaired",
             estimand=f"{estimand} (not side by side)",
         )
+        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+        estimate = about_groups(estimate, judged, comparison.population)
     else:
         pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-        annotators, prompts = (pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt"))
+        annotators, prompts = (
+            pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
+        )
         estimate = clusters.annotator_prompt_clustered_mean(
             (pairs[comparison.x] - pairs[comparison.y]).to_numpy(float),
             annotators,
@@ -98,7 +112,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             estimand=estimand,
             unit="annotator",
         )
-        estimate = replace(estimate, n_rows=2 * len(pairs))
+        estimate = about_groups(replace(estimate, n_rows=2 * len(pairs)), pairs, comparison.population)
     estimate = replace(
         estimate,
         sensitivity=(*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0)),
@@ -115,7 +129,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
         same=f"{x} and {y} have equivalent expected utilities{about}",
         open=f"It remains open whether {x} or {y} has the higher expected utility{about}.",
         before=f"EEU of {x} less that of {y} is",
-        symbol="Δ EEU",
+        symbol=f"EEU({x}) − EEU({y})",
     )
 
 
@@ -142,7 +156,7 @@ def utility_blocks(
             estimates.append(estimate)
             rows.append(
                 {
-                    "where": utilities.where,
+                    "where": utilities.title,
                     "system": system,
                     "eeu": estimate.estimate,
                     "interval": interval_bounds(estimate),
@@ -153,7 +167,7 @@ def utility_blocks(
         left_out = utilities.left_out
         people.append(
             {
-                "where": utilities.where,
+                "where": utilities.title,
                 "n": utilities.n_annotators,
                 "kept": utilities.n_annotators - sum(map(len, left_out.values())),
                 **{code: len(names) for code, names in left_out.items()},
@@ -196,7 +210,7 @@ def utility_blocks(
             "Difference of expected utilities",
             "recommended",
             estimates=differences,
-            conclusions=build_planned_conclusions(differences, _phrases, 0.0),
+            conclusions=build_planned_conclusions(differences, _phrases),
         ),
     ]
 
@@ -206,13 +220,15 @@ def _expected_utilities(
 ) -> Iterable[tuple[str, "Estimate"]]:
     from analysis.stats import ratings
 
-    for system, system_rows in utilities.rows[~utilities.rows["system"].isin(references.names)].groupby(
-        "system", sort=True
-    ):
+    rows = utilities.rows[~utilities.rows["system"].isin(references.names)]
+    population = table_population(utilities.comparisons, rows)
+    for system, system_rows in rows.groupby("system", sort=True):
         estimate = ratings.expected_utility(
             system_rows["utility"].to_numpy(float),
             system_rows["annotator"].to_numpy(object),
+            system_rows[SECOND_SAMPLE].to_numpy(object),
             is_rescaled=True,
+            population=population,
             level=level,
         )
         settings = {**estimate.settings, "system": system, "question": utilities.where}

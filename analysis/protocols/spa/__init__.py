@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
@@ -53,7 +54,7 @@ class SPAAnalysis(ProtocolAnalysis):
         blocks = yield from pair_preference_blocks(answers, context)
         for section_answers, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
             blocks += [
-                *_naming_blocks(section_answers, several, context),
+                *_naming_blocks(section_answers, context),
                 rules,
                 *_criterion_blocks(section_answers, context),
             ]
@@ -104,7 +105,7 @@ def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
     return found
 
 
-def _naming_blocks(answers: SectionAnswers, with_section: bool, context: AnalysisContext) -> list[Block]:
+def _naming_blocks(answers: SectionAnswers, context: AnalysisContext) -> list[Block]:
     """Return the order symmetry of one section, and the effect of exclusion by tau."""
     from analysis.stats import spa
 
@@ -126,16 +127,16 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     return [
         Block(
             "spa.order",
-            f"Gap between the two orders of naming ({title})",
+            f"Gap between the two orders of naming{in_parentheses(title)}",
             "recommended",
             estimates=symmetry,
             tables=[layouts.naming_order_gap_table(symmetry)],
-            figures=[layouts.naming_order_gap_figure(symmetry, with_section, level)],
+            figures=[layouts.naming_order_gap_figure(symmetry)],
             note="p_xy + p_yx - 1, before any rule that uses sums. Above 0: the system named first has an advantage.",
         ),
         Block(
             "spa.tau",
-            f"Whether leaving out by tau would move the estimate ({title})",
+            f"Whether leaving out by tau would move the estimate{in_parentheses(title)}",
             "recommended",
             estimates=asymmetry,
             tables=[layouts.estimates_table(asymmetry, "tau", TAU_TITLE, "more")],
@@ -148,7 +149,6 @@ def _criterion_blocks(answers: SectionAnswers, context: AnalysisContext) -> list
     blocks = []
     for criterion in dict.fromkeys(compared.criterion for compared in answers.comparisons):
         columns = [n for n, compared in enumerate(answers.comparisons) if compared.criterion == criterion]
-        has_others = any(compared.criterion for compared in answers.comparisons)
-        about = f"{answers.title}, {criterion or 'overall'}" if has_others else answers.title
+        about = words_of_section(answers.section).subject(criterion).note
         blocks += coherence_ranking_and_reliability_blocks(answers.kept, columns, about, context)
     return blocks

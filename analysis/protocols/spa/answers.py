@@ -3,7 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, read_contrasts
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    comparison_from_contrast,
+    read_contrasts,
+    unplanned_comparison,
+)
+from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
@@ -27,7 +33,7 @@ class SectionAnswers:
 
     @property
     def title(self) -> str:
-        return f"section {self.section.position}, m = {self.section.m}"
+        return words_of_section(self.section).circumstance
 
     @property
     def names(self) -> list[str]:
@@ -63,7 +69,7 @@ def planned_then_unplanned_comparisons(section: Any) -> list[Comparison]:
                 comparisons.append(comparison_from_contrast(contrast, section, criterion))
     for (pair, criterion), (x, y) in directions.items():
         if (pair, criterion) not in seen:
-            comparisons.append(Comparison(section.position, x, y, criterion))
+            comparisons.append(unplanned_comparison(section, x, y, criterion))
     return comparisons
 
 

@@ -7,9 +7,11 @@ from typing import Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables, reliability_row, reliability_table
+from analysis.protocols.blocks.subjects import in_parentheses, join_words
 
 from . import layouts
 from .answers import SectionAnswers
+from .prompt_groups import read_prompt_groups
 
 
 def coherence_ranking_and_reliability_blocks(
@@ -20,6 +22,7 @@ def coherence_ranking_and_reliability_blocks(
 
     from analysis.stats import agreement, coherence, spa
     from analysis.stats.bradley_terry import fractional_bradley_terry
+    from analysis.stats.clusters import TOO_FEW_ITEMS, without_interval_if_too_few
     from analysis.stats.results import json_safe
 
     comparisons = [kept_answers.comparisons[n] for n in comparison_columns]
@@ -41,7 +44,7 @@ def coherence_ranking_and_reliability_blocks(
         blocks.append(
             Block(
                 "spa.coherence",
-                f"Coherence of the pairs ({title})",
+                f"Coherence of the pairs{in_parentheses(title)}",
                 "recommended",
                 estimates=estimates,
                 other_results={"cycles": cycles, "systems": systems},
@@ -63,11 +66,20 @@ def coherence_ranking_and_reliability_blocks(
         np.concatenate(chances),
         np.concatenate(people),
     )
-    fit = fractional_bradley_terry(*data, n_systems=len(systems), level=context.level)
-    framed = fractional_bradley_terry(*data, n_systems=len(systems), framing=True, level=context.level)
+    groups, _ = read_prompt_groups(kept_answers)
+    declared = {compared.population for compared in comparisons if compared.is_planned}
+    if "people" in declared:
+        groups = None
+    options: dict[str, Any] = {"n_systems": len(systems), "level": context.level}
+    second = None if groups is None else groups[data[3]]
+    fit = fractional_bradley_terry(*data, second, **options)
+    framed = fractional_bradley_terry(*data, second, framing=True, **options)
+    # Groups of unknown prompts are no sample.
+    n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
+    framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")
     strengths = [
         replace(
-            strength,
+            without_interval_if_too_few(strength, n_groups, "sets of prompts"),
             estimand=f"log-odds of {systems[n]} against {systems[0]}",
             detail={**strength.detail, "system": systems[n]},
         )
@@ -87,11 +99,11 @@ def coherence_ranking_and_reliability_blocks(
     blocks.append(
         Block(
             "spa.ranking",
-            f"Ranking of the systems, fractional Bradley-Terry ({title})",
+            f"Ranking of the systems, fractional Bradley-Terry{in_parentheses(title)}",
             "recommended",
-            estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])),
+            estimates=(*strengths, *([framing] if framing is not None else [])),
             other_results=verdict,
-            tables=ranking_tables(strengths, verdict, title, note, framed.framing),
+            tables=ranking_tables(strengths, verdict, title, note, framing),
             note=note,
         )
     )
@@ -105,10 +117,10 @@ def coherence_ranking_and_reliability_blocks(
     blocks.append(
         Block(
             "spa.reliability",
-            f"Split-half reliability of the pairs ({title})",
+            f"Split-half reliability of the pairs{in_parentheses(title)}",
             "recommended",
             estimates=(halves,),
-            tables=[reliability_table([reliability_row(halves, title)])],
+            tables=[reliability_table([reliability_row(halves, join_words("stated chances", title))])],
         )
     )
     return blocks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import interval_bounds
+from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.blocks.tables import build_table
 
 from .answers import SectionAnswers
@@ -39,7 +40,7 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
         return None
     rows = [row for answers, drivers in fits for row in _table_rows(answers, drivers)]
     described = "; ".join(
-        f"section {answers.section.position}: {drivers.r_squared:.0%}"
+        join_words(answers.title, f"{100 * drivers.r_squared:.0f} %")
         for answers, drivers in fits
         if drivers.r_squared is not None
     )
@@ -47,7 +48,7 @@ def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context
         "drivers",
         "What the overall answers go with",
         "where|Section|text; what|Criterion|text; slope|Points overall for one point on it|number; "
-        "interval|95% CI|wide_interval; explained|Told by the other criteria|percent; n|n annotators|integer; "
+        "interval|95% CI|wide_interval; explained|Described by the other criteria|percent; n|n annotators|integer; "
         "n_rows|Rows|integer; reason|Undefined because|text",
         rows,
         "sure",
@@ -120,7 +121,7 @@ def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, A
     def row(label: str, estimate: "Estimate", scale: float = 1) -> dict[str, Any]:
         between = interval_bounds(estimate)
         return {
-            "where": f"section {answers.section.position}",
+            "where": answers.title,
             "what": label,
             "slope": None if estimate.estimate is None else scale * estimate.estimate,
             "interval": between and [scale * end for end in between],

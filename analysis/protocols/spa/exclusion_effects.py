@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.subjects import in_parentheses
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
@@ -22,12 +23,12 @@ def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: Analysis
     all_changes = [change for changes in changes_by_section for change in changes]
     layout: dict[str, Any] = {
         "tables": [layouts.rule_effects_table(all_changes)],
-        "figures": [layouts.rule_effects_figure(all_changes, len(answers) > 1, context.level)],
+        "figures": [layouts.rule_effects_figure(all_changes)],
     }
     return [
         Block(
             "spa.before_after",
-            f"Effect of each rule ({section_answers.title})",
+            f"Effect of each rule{in_parentheses(section_answers.title)}",
             "recommended",
             estimates=changes,
             **(layout if n == 0 else {}),

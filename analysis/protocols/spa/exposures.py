@@ -1,5 +1,6 @@
 """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -39,18 +40,22 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
         xy, yx = _answers_by_annotator([by_m[m] for m in sorted(by_m)])
         study = preference_by_n_outputs_seen(xy, yx, levels=sorted(by_m), level=context.level)
         labels = {"x": x, "y": y, "criterion": criterion}
+        of_criterion = f" on {criterion}" if criterion else ""
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
-            _add_settings(_suffix_family(estimate, pair), **labels, m=m)
+            _add_settings(_in_words(_suffix_family(estimate, pair)), **labels, m=m)
             for estimate, m in zip(study.by_level, study.levels, strict=True)
         ]
         trends += [
-            _add_settings(replace(estimate, estimand=f"{x} > {y}: {estimate.estimand}"), **labels)
+            _add_settings(_in_words(replace(estimate, estimand=f"{pair}: {estimate.estimand}")), **labels)
             for estimate in (study.slope, study.diminishing_returns)
             if estimate.status != "not_applicable"
         ]
         for before, after, step in zip(study.levels, study.levels[1:], study.contrasts, strict=False):
-            step = replace(step, estimand=f"P[{x} > {y}] after m = {after} less after m = {before}")
+            step = replace(
+                step,
+                estimand=f"P[{x} > {y}]{of_criterion} {layouts.examples_in_words(after)} less {layouts.examples_in_words(before)}",
+            )
             key = f"{pair}, m {before} to {after}"
             steps[key] = _add_settings(step, **labels, m_before=before, m_after=after)
     if not steps:
@@ -65,7 +70,7 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
             "recommended",
             estimates=tuple(levels),
             tables=[layouts.stated_chance_by_exposure_table(levels)],
-            figures=[layouts.stated_chance_by_exposure_figure(levels, context.level)],
+            figures=[layouts.stated_chance_by_exposure_figure(levels)],
             note="Conviction (the distance from 50 %) is not tested: noise alone inflates it.",
         ),
         Block(
@@ -74,9 +79,19 @@ def stated_chance_by_exposure_blocks(answers: Sequence[SectionAnswers], context:
             "recommended",
             estimates=changes,
             tables=[layouts.estimates_table(changes, "exposures", "What more exposure changes", "sure")],
-            note="Within the annotator. Below 0 after the first m: the paper's overconfidence.",
+            note=f"Within the annotator. Below 0 after the first number of examples: the overconfidence of {layouts.PAPER}.",
         ),
     ]
+
+
+def _in_words(estimate: "Estimate") -> "Estimate":
+    """Return the estimate and its companions with estimands that say what m is."""
+    estimand = re.sub(r"\bafter m=(\d+)", lambda found: layouts.examples_in_words(int(found[1])), estimate.estimand)
+    return replace(
+        estimate,
+        estimand=re.sub(r"\bof m\b", "of the number of examples", estimand),
+        sensitivity=tuple(map(_in_words, estimate.sensitivity)),
+    )
 
 
 def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":

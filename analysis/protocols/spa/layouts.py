@@ -3,31 +3,29 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, pvalue_cell, verdict_text
 from analysis.protocols.blocks.figures import FOREST, Figure, build_figure, figure_row
+from analysis.protocols.blocks.subjects import join_words
 from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+PAPER = "Ethayarajh and Jurafsky 2022"
 # With more comparisons, the figure of rule effects is longer than a page.
 MAX_FIGURE_ROWS = 60
 
 
-def forest_figure(
-    recommended: Sequence["Estimate"], paper: Iterable["Estimate"], with_section: bool, level: float
-) -> Figure:
-    rows = [
-        figure_row(estimate, comparison_label(estimate, with_section), "both orders (recommended)")
-        for estimate in recommended
-    ]
-    rows += [figure_row(estimate, comparison_label(estimate, with_section), "one order (paper)") for estimate in paper]
-    order = {comparison_label(estimate, with_section): n for n, estimate in enumerate(recommended)}
+def forest_figure(recommended: Sequence["Estimate"], paper: Iterable["Estimate"]) -> Figure:
+    rows = [figure_row(estimate, comparison_label(estimate), "both orders (recommended)") for estimate in recommended]
+    rows += [figure_row(estimate, comparison_label(estimate), f"one order ({PAPER})") for estimate in paper]
+    order = {comparison_label(estimate): n for n, estimate in enumerate(recommended)}
     return build_figure(
         FOREST,
         "Stated chance that x is better than y",
         sorted(rows, key=lambda row: order[row["label"]]),
-        description=f"Points are means over annotators, lines {100 * level:g} % confidence intervals; 50 % is no preference.",
+        description="Points are means over annotators; 50 % is no preference.",
         axis="P[x > y]",
         reference=0.5,
         limits=[0, 1],
@@ -40,7 +38,7 @@ def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
         shares = estimate.detail.get("shares") or {}
         rows.append(
             {
-                "contrast": comparison_label(estimate, True),
+                "contrast": comparison_label(estimate),
                 "gap": estimate.estimate,
                 "interval": interval_bounds(estimate),
                 "p": pvalue_cell(estimate),
@@ -62,12 +60,12 @@ def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
     )
 
 
-def naming_order_gap_figure(estimates: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
+def naming_order_gap_figure(estimates: Iterable["Estimate"]) -> Figure:
     return build_figure(
         "gap",
         "Gap between the two orders of naming",
-        [figure_row(estimate, comparison_label(estimate, with_section), "gap") for estimate in estimates],
-        description=f"Mean of p_xy + p_yx - 1 with {100 * level:g} % confidence intervals; 0 is no effect of naming order.",
+        [figure_row(estimate, comparison_label(estimate), "gap") for estimate in estimates],
+        description="Mean of p_xy + p_yx - 1; 0 is no effect of naming order.",
         axis="p_xy + p_yx − 1",
         reference=0.0,
     )
@@ -115,7 +113,7 @@ def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
         rows.append(
             {
                 "rule": estimate.settings["rule"],
-                "contrast": comparison_label(estimate, True),
+                "contrast": comparison_label(estimate),
                 "before": estimate.detail.get("before"),
                 "after": estimate.detail.get("after"),
                 "change": estimate.estimate,
@@ -140,12 +138,12 @@ def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
     )
 
 
-def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
+def rule_effects_figure(changes: Iterable["Estimate"]) -> Figure:
     defined_changes = [estimate for estimate in changes if estimate.status == "ok"]
     rows = [
         figure_row(
             estimate,
-            f"{comparison_label(estimate, with_section)}: {estimate.settings['rule']}",
+            f"{comparison_label(estimate)}: {estimate.settings['rule']}",
             estimate.settings["rule"],
         )
         for estimate in defined_changes
@@ -154,21 +152,24 @@ def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level
         "rules",
         "What each exclusion rule changes",
         rows if len(rows) <= MAX_FIGURE_ROWS else [],
-        description=f"Mean after the rule minus mean before it, with {100 * level:g} % nested bootstrap intervals.",
+        description="Mean after the rule minus mean before it.",
         axis="Change of P[x > y]",
         reference=0.0,
     )
 
 
+def examples_in_words(m: int) -> str:
+    return f"after {apa.format_count(m, 'example')}"
+
+
 def comparison_after_exposures_label(estimate: "Estimate") -> str:
     """Return the label of a comparison after m exposures."""
     settings = estimate.settings
-    criterion = f", {settings['criterion']}" if settings["criterion"] else ""
-    return f"{settings['x']} > {settings['y']}{criterion}, m = {settings['m']}"
+    return join_words(f"{settings['x']} > {settings['y']}", settings["criterion"], examples_in_words(settings["m"]))
 
 
 def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:
-    """Return the stated chance after each m, with both orders as in the paper, and the conviction."""
+    """Return the stated chance after each m, in both orders and in each, and the conviction."""
     rows = []
     for estimate in estimates:
         orders = [
@@ -206,17 +207,16 @@ def stated_chance_by_exposure_table(estimates: Iterable["Estimate"]) -> Table:
         "conviction|Conviction|probability; reason|Undefined because|text",
         rows,
         "sure",
-        "p adjusted (Holm) over the m of one comparison. Conviction is the distance from 50 %; noise alone inflates it.",
+        "p adjusted (Holm) over the numbers of examples of one comparison. Conviction is the distance from 50 %; noise alone inflates it.",
     )
 
 
-def stated_chance_by_exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
+def stated_chance_by_exposure_figure(estimates: Iterable["Estimate"]) -> Figure:
     return build_figure(
         "exposure",
         "The stated chance by what was seen",
         [figure_row(estimate, comparison_after_exposures_label(estimate), "both orders") for estimate in estimates],
-        description=f"Mean P[x > y] after m exposures, both orders combined, with {100 * level:g} % confidence intervals; the same annotators "
-        "answered at each m.",
+        description="Mean P[x > y], both orders combined; the same annotators answered after each number of examples.",
         axis="P[x > y]",
         reference=0.5,
         limits=[0, 1],
@@ -237,7 +237,7 @@ def estimates_table(estimates: Iterable["Estimate"], name: str, title: str, plac
 
 def _estimate_row(estimate: "Estimate") -> dict[str, Any]:
     return {
-        "what": comparison_label(estimate, True) if contrast_of(estimate) else estimate.estimand,
+        "what": comparison_label(estimate) if contrast_of(estimate) else estimate.estimand,
         "where": "",
         "estimand": estimate.estimand,
         "estimate": estimate.estimate,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
-from analysis.protocols.blocks.cells import are_from_several_sections, comparison_x_y_and_criterion_phrase
+from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase
 from analysis.protocols.blocks.comparisons import adjust_pvalues_and_add_verdicts_as_in_paper
 
 from . import layouts
@@ -29,21 +29,20 @@ def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisC
         "spa.paper",
         context,
     )
-    several = are_from_several_sections(recommended)
     return [
         Block(
             "spa.pairs",
             "Stated chance that x is better than y",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
-            figures=[layouts.forest_figure(recommended, paper, several, context.level)],
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
+            figures=[layouts.forest_figure(recommended, paper)],
             note="Both orders of naming combined, all annotators kept by the outcome-blind rules; tested against 50 %. Batches that share prompts "
             "are one group. With five groups or more, annotators and groups are both clusters.",
         ),
         Block(
             "spa.pairs",
-            "Stated chance that x is better than y, as in the paper",
+            f"Stated chance that x is better than y, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="Only the order of the comparison, after all primary rules; t test against 50 %.",
@@ -55,7 +54,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was preferred to {y}{about}.",
-        below_claim=f"{y} was preferred to {x}{about}.",
+        below_claim=f"{x} was less preferred than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is preferred{about}.",
         before=f"On average annotators put the chance that {x} is better than {y} at",

@@ -1,6 +1,6 @@
 """Which annotators read some of the same prompts: the second kind of clusters of stated chances."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from studies.design.prompt_groups import group_batches_by_shared_prompts
@@ -27,13 +27,13 @@ def read_prompt_groups(answers: SectionAnswers) -> "tuple[np.ndarray | None, int
     return np.array([groups[number] for number in numbers], dtype=np.int64), 0
 
 
-def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[int]]:
-    """Return the prompts that are shown in these batches before the section's questions."""
+def prompts_by_batch(section: Any, numbers: Iterable[int]) -> dict[int, set[Hashable]]:
+    """Return the prompts that are shown in these batches before the section's questions: of a prompt in a group, the group."""
     from studies.models import Placement
 
     placements = Placement.objects.filter(batch__study=section.study, item__section=section.reuses_id or section.pk)
-    prompts: dict[int, set[int]] = {number: set() for number in numbers}
-    for number, prompt in placements.values_list("batch__number", "item__prompt"):
+    prompts: dict[int, set[Hashable]] = {number: set() for number in numbers}
+    for number, prompt, group in placements.values_list("batch__number", "item__prompt", "item__prompt__group"):
         if number in prompts:
-            prompts[number].add(prompt)
+            prompts[number].add(group or prompt)
     return prompts

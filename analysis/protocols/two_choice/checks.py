@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
+from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
@@ -33,7 +35,7 @@ def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: Anal
             estimates=agreement,
             tables=[layouts.agreement_table(agreement)],
             note="The same labels coded twice. Sides are random, so each side is chosen half of the time. A much better system is chosen more "
-            "often, so kappa by system falls without more disagreement. The paper prints kappa by side.",
+            "often, so kappa by system falls without more disagreement. Thorleiksdóttir et al. 2022 print kappa by side.",
         ),
         Block(
             "choice.position",
@@ -106,7 +108,9 @@ def _side_effect_estimates(comparison_labels: ComparisonLabels, context: Analysi
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Return strengths of three or more systems for each question: Davidson's model with ties, else Bradley and Terry's."""
     import numpy as np
+    import pandas as pd
 
+    from analysis.stats.clusters import TOO_FEW_ITEMS, without_interval_if_too_few
     from analysis.stats.davidson import fit_davidson
     from analysis.stats.results import json_safe
 
@@ -142,13 +146,20 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         )
         outcomes = np.concatenate([r["value"].to_numpy(float) for r in rows])
         people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
-        prompts = np.concatenate([r["prompt"].to_numpy(object) for r in rows])
+        prompts = np.concatenate([r[SECOND_SAMPLE].to_numpy(object) for r in rows])
         if not len(outcomes):
             continue
-        fit = fit_davidson(first, second, outcomes, people, prompts, n_systems=len(systems), level=context.level)
+        population = table_population(
+            [comparison_labels.comparison for comparison_labels in own_comparisons], pd.concat(rows)
+        )
+        if any(one.anytime_status is not None for one in own_comparisons):
+            population = "people"  # the rule counts people, so the comparisons are about exactly these prompts
+        second_sample = None if population == "people" else prompts
+        fit = fit_davidson(first, second, outcomes, people, second_sample, n_systems=len(systems), level=context.level)
+        n_prompts = TOO_FEW_ITEMS if population == "people" else len(set(prompts))
         strengths = [
             replace(
-                strength,
+                without_interval_if_too_few(strength, n_prompts, second_sample_noun(pd.concat(rows))),
                 estimand=f"log-odds of {systems[n]} against the mean of all",
                 detail={**strength.detail, "system": systems[n]},
             )
@@ -170,7 +181,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
                 "components": [[systems[n] for n in group] for group in fit.components],
             }
         )
-        where = f"section {own_comparisons[0].section.position}, {question}"
+        where = own_comparisons[0].comparison.subject.note
         note = (
             "Strengths in log-odds, their sum 0. Ties are part of the model (Davidson's). "
             "Clusters are the annotators and, if there are five or more, the prompts."
@@ -178,7 +189,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         blocks.append(
             Block(
                 "choice.ranking",
-                f"Ranking of the systems ({where})",
+                f"Ranking of the systems{in_parentheses(where)}",
                 "recommended",
                 estimates=tuple(strengths),
                 other_results=verdict,

@@ -7,6 +7,8 @@ from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
+from analysis.protocols.blocks.subjects import join_words
 
 from .labels import (
     FinalAnswers,
@@ -40,8 +42,13 @@ class ComparisonLabels:
 
     @property
     def title(self) -> str:
-        criterion = f", {self.comparison.criterion}" if self.comparison.criterion else ""
-        return f"section {self.section.position}, {self.comparison.x} and {self.comparison.y}{criterion}"
+        return join_words(f"{self.comparison.x} and {self.comparison.y}", self.comparison.subject.note)
+
+    @property
+    def anytime_status(self) -> StoppingStatus | None:
+        """Return the status of the anytime-valid rule if its estimate is the headline, which is then about people only."""
+        status = self.stopping_status
+        return status if status is not None and status.rule == "anytime" and status.estimate is not None else None
 
     @property
     def shares(self) -> "DataFrame":
@@ -49,19 +56,22 @@ class ComparisonLabels:
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
     @property
-    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+    def rows_with_values(self) -> "DataFrame":
         """Return the labels of the share of choices. A tie counts half; "cannot judge" is left out."""
-        rows = self.shares[self.shares["value"].notna()]
-        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+        return self.shares[self.shares["value"].notna()]
+
+    @property
+    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+        """Return the labels of the share of choices, with their annotators and their second sample."""
+        rows = self.rows_with_values
+        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
 
 
 def read_comparison_labels(
     context: AnalysisContext, planned_labels: PlannedLabels, section: Any
 ) -> list[ComparisonLabels]:
     rows = context.rows
-    kept_assignments, paper_assignments = (
-        set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper")
-    )
+    kept_ids, paper_ids = (set(rows.loc[rows[column].astype(bool), "id"]) for column in ("is_kept", "is_kept_paper"))
     statuses = {
         status.name: status for status in primary_comparison_stopping_statuses(planned_labels, section, context.seed)
     }
@@ -73,13 +83,13 @@ def read_comparison_labels(
         rows = comparison_rows_with_values(section_rows, compared)
         given_rows = rows[rows["is_given"] & rows["is_submitted"]]
         given_rows = given_rows.assign(is_third=third_label_mask(given_rows, section))
-        paper_rows = given_rows[given_rows["assignment"].isin(paper_assignments)]
+        paper_rows = given_rows[given_rows["id"].isin(paper_ids)]
         labels_by_comparison.append(
             ComparisonLabels(
                 section,
                 compared,
                 given_rows,
-                given_rows[given_rows["assignment"].isin(kept_assignments)],
+                given_rows[given_rows["id"].isin(kept_ids)],
                 paper_rows,
                 final_item_answers(paper_rows, section),
                 statuses.get(compared.key),

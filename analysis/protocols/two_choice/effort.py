@@ -79,7 +79,7 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
             Estimate(
                 analysis=f"choice.effort.{estimate.settings['reading']}",
                 mode="paper",
-                estimand=f"labels paid up to the decision of the paper's rule, reading “{estimate.settings['reading']}”",
+                estimand=f"labels paid up to the decision of Hoeffding's rule, reading “{estimate.settings['reading']}”",
                 estimate=None if paid is None else float(paid),
                 status="ok" if paid else "not_applicable",
                 reason="" if paid else "the bound was not crossed",
@@ -149,10 +149,19 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
             )
             replays[mode].append(
                 comparison_labels.comparison.tag_estimate(
-                    replace(summary, settings={**summary.settings, "system": strategy_label}), PREFERENCE
+                    replace(
+                        summary,
+                        settings={
+                            **summary.settings,
+                            "system": strategy_label,
+                            # Paper blocks stay as they are.
+                            **({} if mode == "paper" else {"population": "replays, for exactly these answers"}),
+                        },
+                    ),
+                    PREFERENCE,
                 )
             )
-    note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
+    note = "Labels until Hoeffding's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
     tables = {
         "recommended": [layouts.labels_needed_by_strategy_table(replays["recommended"], replays["paper"])],
         "paper": [],

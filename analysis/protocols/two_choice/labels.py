@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, planned_comparisons, read_contrasts
+from analysis.protocols.blocks.comparisons import (
+    Comparison,
+    planned_comparisons,
+    read_contrasts,
+    unplanned_comparison,
+)
 from studies.protocols import REGISTRY
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import unordered_pair_key
@@ -32,7 +37,7 @@ def planned_comparisons_then_other_pairs(
         for pair in other_pairs:
             if pair not in planned_pairs:
                 x, y = sorted(pair)
-                comparisons.append(Comparison(section.position, x, y, question.criterion, question.key))
+                comparisons.append(unplanned_comparison(section, x, y, question.criterion, question.key))
     return comparisons
 
 

@@ -7,7 +7,7 @@ from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.cells import (
     EXPECTATION_LABELS,
     MARGIN_VERDICT_LABELS,
-    are_from_several_sections,
+    claim_of,
     comparison_label,
     comparisons_note,
     contrast_of,
@@ -16,6 +16,8 @@ from analysis.protocols.blocks.cells import (
     is_not_tested,
     is_sequential,
     pvalue_cell,
+    subject_note,
+    unclaimed_phrase,
     verdict_direction_symbol,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
@@ -24,12 +26,13 @@ from analysis.protocols.blocks.tables import Table, build_table
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+PAPER = "Thorleiksdóttir et al. 2022"
 OUTCOME_LABELS = {
     "a_better": "x is better",
     "b_better": "y is better",
     "equivalent": "equivalent within the margin",
     "different_but_trivial": "different, by less than the margin",
-    "budget_exhausted": "budget exhausted",
+    "budget_exhausted": "not decided by all planned annotators",
     "inconclusive": "open",
 }
 
@@ -37,7 +40,6 @@ OUTCOME_LABELS = {
 def decisions_table(
     recommended: Sequence["Estimate"], paper: Sequence["Estimate"], logged_outcomes: Sequence[Mapping[str, Any] | None]
 ) -> Table:
-    several = are_from_several_sections(recommended)
     rows = []
     for estimate, paper_estimate, outcome in zip(recommended, paper, logged_outcomes, strict=True):
         contrast, detail = contrast_of(estimate), estimate.detail
@@ -46,8 +48,7 @@ def decisions_table(
             {
                 "x": contrast["x"],
                 "y": contrast["y"],
-                "criterion": contrast["criterion"],
-                "section": contrast["section"] if several else None,
+                "about": subject_note(estimate),
                 "expected": EXPECTATION_LABELS[expected],
                 "rule": "anytime-valid" if is_sequential(estimate) else "fixed n",
                 "share": estimate.estimate,
@@ -57,7 +58,7 @@ def decisions_table(
                 "n": estimate.n,
                 "outcome": _outcome(estimate),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate, 0.5)),
+                "recovered": expectation_outcome(expected, verdict_direction_symbol(estimate)),
                 "logged": OUTCOME_LABELS.get(outcome["verdict"], "") if outcome else "",
                 **_paper_cells(paper_estimate),
                 "reason": estimate.reason,
@@ -66,14 +67,14 @@ def decisions_table(
     return build_table(
         "choices",
         "Which was chosen, and by which rule that was decided",
-        "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; outcome|Outcome|text; share|P(x chosen)|probability; "
+        "x|System x|text; y|System y|text; about|On|text; outcome|Outcome|text; share|P(x chosen)|probability; "
         "interval|CI|interval; level|CI at|text; p|p|p; n|n annotators|integer; rule|Rule|text; stopped|Decided after|integer; expected|Expected|text; "
-        "recovered|As expected?|text; logged|As logged|text; paper|Items for x, paper|probability; paper_outcome|First crossing, paper|text; "
-        "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
+        "recovered|As expected?|text; logged|As logged|text; paper|Items for x|probability; paper_outcome|First crossing of Hoeffding's bound|text; "
+        "paper_n|Items to it|integer; stays|Crossing that stays|text; stays_n|Items to that|integer; reason|Undefined because|text",
         rows,
         "first",
         "P(x chosen) weighs annotators equally. The level of an interval is that of its rule, divided if a rule decides about several "
-        "comparisons. An anytime-valid rule keeps its error rate with any number of checks; the paper's bound does not. "
+        f"comparisons. An anytime-valid rule keeps its error rate with any number of checks; Hoeffding's bound, as {PAPER} use it over items, does not. "
         "The crossing that stays is known only afterwards. A fixed n assumes no earlier checks."
         + comparisons_note(recommended),
     )
@@ -85,12 +86,12 @@ def _outcome(estimate: "Estimate") -> str:
         return "not tested"
     if estimate.detail.get("outcome") in OUTCOME_LABELS:
         return OUTCOME_LABELS[estimate.detail["outcome"]]
-    verdict = estimate.detail.get("verdict")
-    if verdict in MARGIN_VERDICT_LABELS:
-        return MARGIN_VERDICT_LABELS[verdict]
-    if verdict in ("different", "better", "worse") and estimate.estimate is not None:
-        return OUTCOME_LABELS["a_better" if estimate.estimate > 0.5 else "b_better"]
-    return OUTCOME_LABELS.get(verdict or "inconclusive", "open")
+    claim = claim_of(estimate)
+    if claim.verdict in MARGIN_VERDICT_LABELS:
+        return f"{MARGIN_VERDICT_LABELS[claim.verdict]}{unclaimed_phrase(claim)}"
+    if claim.verdict in ("different", "better", "worse"):
+        return OUTCOME_LABELS["a_better" if claim.side == ">" else "b_better"]
+    return f"{OUTCOME_LABELS.get(claim.verdict or 'inconclusive', 'open')}{unclaimed_phrase(claim)}"
 
 
 def _paper_cells(paper: "Estimate") -> dict[str, Any]:
@@ -110,18 +111,15 @@ def _winner_label(estimate: "Estimate") -> str:
     )
 
 
-def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
-    """Return the figure of the recommended and the paper's shares."""
-    several = are_from_several_sections(recommended)
-    rows = [
-        figure_row(estimate, comparison_label(estimate, several), "choices (recommended)") for estimate in recommended
-    ]
-    rows += [figure_row(estimate, comparison_label(estimate, several), "items (paper)") for estimate in paper]
+def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Figure:
+    """Return the figure of the shares of choices and of items."""
+    rows = [figure_row(estimate, comparison_label(estimate), "choices (recommended)") for estimate in recommended]
+    rows += [figure_row(estimate, comparison_label(estimate), f"items ({PAPER})") for estimate in paper]
     return build_figure(
         "choices",
         "Share of choices for x",
         sorted(rows, key=lambda row: row["label"]),
-        description=f"Points are shares, lines {100 * level:g} % intervals (a confidence sequence under a stopping rule); 50 % is no preference.",
+        description="Points are shares; 50 % is no preference.",
         axis="P(x chosen)",
         reference=0.5,
         limits=[0, 1],
@@ -134,7 +132,7 @@ def labels_paid_table(comparison_estimates: Sequence["Estimate"]) -> Table:
     if paid := estimates_by_name.get("labels"):
         rows.append(
             {
-                "contrast": comparison_label(paid, True),
+                "contrast": comparison_label(paid),
                 "strategy": paid.detail["strategy"].replace("_", " "),
                 "items": paid.detail["items"],
                 "answered": paid.detail["items_answered"],
@@ -148,11 +146,11 @@ def labels_paid_table(comparison_estimates: Sequence["Estimate"]) -> Table:
         "choice_effort",
         "What it cost",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; answered|Items with an answer|integer; open|Still open|integer; "
-        "labels|Labels paid|integer; each|Labels an item|number; first|Labels to the first crossing, paper|integer; "
-        "stays|Labels to the crossing that stays, paper|integer; overrun|Labels after the decision|integer",
+        "labels|Labels paid|integer; each|Labels an item|number; first|Labels to the first crossing|integer; "
+        "stays|Labels to the crossing that stays|integer; overrun|Labels after the decision|integer",
         rows,
         "sure",
-        "An item that lacks labels, has no majority or has only ties has no answer. Labels after the decision were paid but change nothing.",
+        f"Crossings are those of Hoeffding's bound ({PAPER}). An item that lacks labels, has no majority or has only ties has no answer. Labels after the decision were paid but change nothing.",
     )
 
 
@@ -163,7 +161,7 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
 def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "strategy": estimate.settings["system"],
             "items": estimate.settings["items"],
             "mean": estimate.estimate,
@@ -181,13 +179,13 @@ def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Se
         "choice_replays",
         "Labels that each strategy would have needed",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
-        "decided|Runs that decide|percent; median|Median|number; paper|Mean labels as in the paper|number; paper_interval|99% CI, paper|wide_interval; "
-        "paper_decided|Runs that decide, paper|percent; reason|Undefined because|text",
+        "decided|Runs that decide|percent; median|Median|number; paper|Mean labels, crossing that stays|number; paper_interval|99% CI, crossing that stays|wide_interval; "
+        "paper_decided|Runs with a crossing that stays|percent; reason|Undefined because|text",
         rows,
         "more",
-        "Each strategy is drawn a thousand times from these labels with the paper's bound, without ties. All use the same items: those with "
+        "Each strategy is drawn a thousand times from these labels with Hoeffding's bound, without ties. All use the same items: those with "
         "enough labels for the last strategy here, which half of the items must have. A run that does not decide counts with the full cost of its "
-        "items, so the mean is lower than the cost of decisions. As in the paper: the crossing that stays, averaged only over "
+        f"items, so the mean is lower than the cost of decisions. As in {PAPER}: the crossing that stays, averaged only over "
         "runs that decide, which is too low if some do not. The intervals apply only to these items; other items would differ more.",
     )
 
@@ -195,7 +193,7 @@ def labels_needed_by_strategy_table(recommended: Sequence["Estimate"], paper: Se
 def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "what": estimate.estimand,
             "estimate": estimate.estimate,
             "interval": interval_bounds(estimate),
@@ -213,7 +211,7 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
         "n|n|integer; unit|Unit|text; reason|Undefined because|text",
         rows,
         "sure",
-        "The paper prints kappa by side of the screen. Third labels, requested if two differ, are left out. Intervals resample items, not "
+        f"{PAPER} print kappa by side of the screen. Third labels, requested if two differ, are left out. Intervals resample items, not "
         "people, so they apply only to these annotators. Low agreement about preferences is information about people, so no exclusion rule may use it.",
     )
 
@@ -221,7 +219,7 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
 def position_effects_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": comparison_label(estimate, True),
+            "contrast": comparison_label(estimate),
             "effect": estimate.estimate,
             "interval": interval_bounds(estimate),
             "p": pvalue_cell(estimate),

@@ -8,6 +8,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, is_sequential
+from analysis.protocols.blocks.populations import about_groups
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
@@ -43,7 +44,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=build_planned_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            conclusions=build_planned_conclusions(recommended, _phrases, include_estimand_in_name=False),
             tables=[
                 layouts.decisions_table(
                     recommended,
@@ -51,17 +52,17 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
                     [logged_stopping_outcome(comparison_labels) for comparison_labels in comparisons],
                 )
             ],
-            figures=[layouts.shares_figure(recommended, paper, context.level)],
+            figures=[layouts.shares_figure(recommended, paper)],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
         ),
         Block(
             "choice.preference",
-            "Share of items on which x was chosen, as in the paper",
+            f"Share of items on which x was chosen, as in {layouts.PAPER}",
             "paper",
             estimates=paper,
             note="One answer per item by the labelling strategy, with Hoeffding's bound after each. A running study can use the first crossing; "
-            "the paper's tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
+            "published tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
         ),
     ]
 
@@ -70,7 +71,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
     x, y, about = comparison_x_y_and_criterion_phrase(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
-        below_claim=f"{y} was chosen over {x}{about}.",
+        below_claim=f"{x} was chosen less often than {y}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is chosen more often{about}.",
         before=f"Annotators chose {x} over {y} in",
@@ -105,20 +106,16 @@ def _stopping_outcome(estimate: "Estimate") -> str:
         after = f" {overrun} label{'s' if overrun != 1 else ''} came after that and change nothing." if overrun else ""
         return f" The stopping rule decided after {detail['stopped_at']} {estimate.unit}s.{after}"
     if detail.get("outcome") == "budget_exhausted":
-        return " The budget was exhausted before the stopping rule decided."
+        return " All planned annotators have answered, and the stopping rule has not decided."
     return " The stopping rule has not decided."
 
 
 def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
-    if (
-        comparison_labels.stopping_status is None
-        or comparison_labels.stopping_status.rule != "anytime"
-        or comparison_labels.stopping_status.estimate is None
-    ):
+    status = comparison_labels.anytime_status
+    if status is None:
         return fixed
-    status, estimate = comparison_labels.stopping_status, comparison_labels.stopping_status.estimate
     # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
     companion = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
@@ -127,13 +124,13 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
         else "budget_exhausted"
     )
     return replace(
-        estimate,
+        status.estimate,
         analysis="choice.preference.sequential",
         sensitivity=(companion,),
         # The units of the evidence are people, so the claim is about exactly these prompts.
-        settings={**estimate.settings, "population": "people"},
+        settings={**status.estimate.settings, "population": "people"},
         detail={
-            **estimate.detail,
+            **status.estimate.detail,
             "n_prompts": comparison_labels.shares["prompt"].nunique(),
             "outcome": outcome,
             "stopped_at": status.stopped_at,
@@ -161,6 +158,8 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
         population=comparison_labels.comparison.population,
         level=context.level,
     )
+    population = comparison_labels.comparison.population
+    estimate = about_groups(estimate, comparison_labels.rows_with_values, population)
     # Use the comparison's own level, which may differ from the report's.
     tost = comparison_labels.comparison.equivalence_tests(estimate, null=0.5)
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))

@@ -62,8 +62,12 @@ def anytime_stopping_status(
         (planned_labels.rows["section"] == section.position) & ~planned_labels.rows["is_top_up"]
     ]
     rows = comparison_rows_with_values(planned, comparison)
+    first_open = rows.loc[~rows["is_settled"], "claim"].min()
+    passed = rows.loc[rows["is_settled"] & ~(rows["claim"] >= first_open), "assignment"]
+    # An open claim holds the queue. Whether it counts is decided when it is settled.
+    rows = rows[rows["is_counted"] | ~rows["is_settled"]]
     units = sequential.annotator_means_in_claim_order(
-        rows["value"].to_numpy(float),
+        rows["value"].where(rows["is_known"]).to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows["claim"].to_numpy(np.int64),
         is_settled=rows["is_settled"].to_numpy(bool),
@@ -98,6 +102,7 @@ def anytime_stopping_status(
         }
     return StoppingStatus(
         name=comparison.key,
+        label=comparison.label,
         rule="anytime",
         unit="annotator",
         evidence=tuple((np.maximum.accumulate(test.log_e) / math.log(10)).tolist()) if len(test.log_e) else (),
@@ -108,6 +113,7 @@ def anytime_stopping_status(
         n_overrun=int(np.sum(units.n_labels[test.stopped_at :])) if is_decided else 0,
         remaining=remaining,
         estimate=test.estimate,
+        passed=frozenset(passed.tolist()),
     )
 
 
@@ -118,9 +124,9 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     from analysis.stats import sequential
 
     delta = REGISTRY[section.protocol].cleaned_settings(section)["delta"]
-    rows = comparison_rows_with_values(
-        planned_labels.rows[planned_labels.rows["is_given"] & planned_labels.rows["is_settled"]], comparison
-    )
+    rows = planned_labels.rows
+    settled = comparison_rows_with_values(rows[rows["is_given"] & rows["is_settled"] & rows["is_known"]], comparison)
+    rows = settled[settled["is_counted"]]
     answers = final_item_answers(rows, section)
     pair = comparison_pair_key(comparison)
     planned = [
@@ -140,6 +146,7 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
     return StoppingStatus(
         name=comparison.key,
+        label=comparison.label,
         rule="first",
         unit="item",
         evidence=tuple(evidence.tolist()),
@@ -148,5 +155,6 @@ def paper_stopping_status(planned_labels: Any, section: Any, comparison: Compari
         verdict=verdict if len(values) else None,
         stopped_at=decided,
         n_overrun=int(sum(item_labels[item] for item in run[decided:])) if decided else 0,
+        passed=frozenset(settled.loc[settled["item_number"].isin(planned[:n]), "assignment"].tolist()),
         estimate=estimate,
     )

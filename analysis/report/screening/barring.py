@@ -1,5 +1,7 @@
 """Barring from the page of annotators: by the job, for those whom the declared rules flag, and by hand on a page of its own."""
 
+from collections.abc import Iterable
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
@@ -9,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import AnnotatorScreening
+from annotators.counting import Use, select
 from annotators.models import Annotator, Assignment, Barring
 from annotators.places.barrings import MAX_REASON_LENGTH, bar_annotator, bar_flagged_annotators, lift_barring
 from studies.access import Action, get_study, is_allowed
@@ -18,13 +21,14 @@ from studies.services.lifecycle import ActionRefused
 
 # Imported answers come from people who cannot take another batch here.
 BARRED_ORIGINS = (Assignment.Origin.LIVE, Assignment.Origin.ROBOT)
+SCREENED_ORIGINS = (*BARRED_ORIGINS, Assignment.Origin.IMPORTED)
 # The column of a screening's row that says whether the rule flags the annotator.
 FLAG_OF_RULE = {"test_question_model": "is_flagged", "failed_tests": "is_failed"}
 
 
-def annotators_by_pseudonym(study: Study, **conditions) -> dict[str, int]:
-    """Return the ids of the study's annotators by pseudonym. ``conditions``: of their assignments."""
-    people = Assignment.objects.filter(study=study, batch__isnull=False, **conditions).exclude(origin="test")
+def annotators_by_pseudonym(study: Study, use: Use, origins: Iterable[str] = SCREENED_ORIGINS) -> dict[str, int]:
+    """Return the ids of the annotators whose assignments count for a use, by pseudonym."""
+    people = select(use, Assignment.objects.filter(study=study, batch__isnull=False), origins)
     codes = people.order_by().values_list("annotator__code", "annotator_id").distinct()
     return {annotator_pseudonym(study, code): pk for code, pk in codes}
 
@@ -36,7 +40,7 @@ def bar_annotators_flagged_by(screening: AnnotatorScreening) -> list[Barring]:
         return []
     declared = study.exclusion_rules.filter(rule__in=TEST_QUESTION_RULES).values_list("rule", flat=True)
     columns = [FLAG_OF_RULE[rule] for rule in declared]
-    pks = annotators_by_pseudonym(study, origin=screening.origin, withdrawn_at=None)
+    pks = annotators_by_pseudonym(study, Use.ROWS, [screening.origin])
     flagged = {
         pks[row["annotator"]]: row["assignments"]
         for row in screening.result["rows"]
@@ -46,7 +50,7 @@ def bar_annotators_flagged_by(screening: AnnotatorScreening) -> list[Barring]:
 
 
 def get_annotator_or_404(study: Study, pseudonym: str) -> Annotator:
-    pk = annotators_by_pseudonym(study).get(pseudonym)
+    pk = annotators_by_pseudonym(study, Use.RECORD).get(pseudonym)
     if pk is None:
         raise Http404("The study has no such annotator.")
     return Annotator.objects.get(pk=pk)

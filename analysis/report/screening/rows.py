@@ -9,6 +9,7 @@ from django.db.models import Count, Max
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.flat_rows.selection import annotator_pseudonym
 from analysis.models import AnnotatorScreening
+from annotators.counting import PEOPLES_ORIGINS, Use, select
 from annotators.models import Assignment
 from annotators.places.barrings import active_barrings
 from studies.access import Action, filter_allowed
@@ -85,7 +86,7 @@ def read_screened_study(study: Study, origin: str) -> ScreenedStudy:
     screening = latest_screening(study, origin)
     if screening is None:
         return ScreenedStudy(None, [], is_hidden)
-    pks = annotators_by_pseudonym(study, origin=origin, withdrawn_at=None, submitted_at__isnull=False)
+    pks = annotators_by_pseudonym(study, Use.RESULTS, [origin])
     barred = frozenset(active_barrings(study).values_list("annotator", flat=True))
     rows = [
         _row(stored, pks[stored["annotator"]], is_hidden, barred)
@@ -154,9 +155,8 @@ def add_other_studies(study: Study, rows: Sequence[AnnotatorRow], user, token=No
     A person is the same only within one pool of annotators. Withdrawn work is left out.
     """
     by_pk = {row.pk: row for row in rows}
-    work = Assignment.objects.filter(
-        annotator__in=by_pk, origin__in=("live", "imported"), withdrawn_at=None, submitted_at__isnull=False
-    ).exclude(study=study)
+    people = Assignment.objects.filter(annotator__in=by_pk).exclude(study=study)
+    work = select(Use.RESULTS, people, PEOPLES_ORIGINS)
     found = list(
         filter_allowed(user, work, Action.VIEW, token=token)
         .order_by("study")

@@ -27,6 +27,7 @@ from analysis.exclusions.screening import (
     model_sentences,
 )
 from analysis.models import AnnotatorScreening
+from annotators.counting import Use, select
 from annotators.models import Assignment
 from studies.access import Action, check_permission_or_404
 from studies.models import Item, Job, Study
@@ -52,8 +53,8 @@ def submit_due_screenings() -> int:
     A running study is due after some new submissions. A closed study is due until its last screening has all its answers
     and, because outcomes are then visible, the agreement between annotators.
     """
-    live = Assignment.objects.filter(study=OuterRef("pk"), origin=Assignment.Origin.LIVE, withdrawn_at=None)
-    n_submitted = live.filter(submitted_at__isnull=False).order_by().values("study").annotate(n=Count("pk")).values("n")
+    live = select(Use.RESULTS, Assignment.objects.filter(study=OuterRef("pk")), [Assignment.Origin.LIVE])
+    n_submitted = live.order_by().values("study").annotate(n=Count("pk")).values("n")
     last = AnnotatorScreening.objects.filter(study=OuterRef("pk"), origin=Assignment.Origin.LIVE).order_by("-pk")
     studies = Study.objects.filter(
         Exists(Item.objects.filter(study=OuterRef("pk"), kind=Item.Kind.TEST)),

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analysis.exclusions.screening import probability_in_words
 from analysis.report.parameters import default_origins
+from annotators.counting import Use, select
 from studies.access import Action, get_study, is_allowed
 from studies.models import Item, Job, Study
 from studies.services import jobs
@@ -72,7 +73,7 @@ def annotators_page(request, code) -> HttpResponse:
     cutoff = screened.screening.rule_settings["model"]["cutoff"] if screened.screening else None
     running = Job.objects.filter(study=study, kind=KIND, state__in=[Job.State.WAITING, Job.State.RUNNING])
     is_running = running.exists()
-    by_origin = study.assignments.filter(origin__in=ORIGINS, submitted_at__isnull=False, withdrawn_at=None)
+    by_origin = select(Use.RESULTS, study.assignments.all(), ORIGINS)
     present = set(by_origin.order_by().values_list("origin", flat=True).distinct())
     context = {
         "study": study,

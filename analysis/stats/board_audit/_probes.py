@@ -109,8 +109,8 @@ def separation_probe(sets: ranks.RankSets, *, largest_share: float = 0.5) -> Pro
 
     Examples
     --------
-    >>> draws = np.random.default_rng(0).normal([0.8, 0.5, 0.49], 0.02, (999, 3))
-    >>> probe = separation_probe(ranks.rank_confidence_sets([0.8, 0.5, 0.49], draws))
+    >>> people, values = np.repeat(np.arange(8), 3), np.tile([0.8, 0.5, 0.49], 8) + np.tile([0.02, -0.02, 0, 0, 0.02], 5)[:24]
+    >>> probe = separation_probe(ranks.rank_confidence_sets_from_rows(values, people, np.tile([0, 1, 2], 8)))
     >>> round(probe.estimate.estimate, 2), probe.fires, round(probe.estimate.detail["pairs_separated"], 2)
     (0.33, False, 0.67)
     """

@@ -70,11 +70,17 @@ def audit_scores(
     probes = []
     if positions is not None:
         effect = ratings.rating_change_per_position(
-            100 * array, positions, annotators, systems=systems, analysis="board_audit.position", unit=unit
+            100 * array,
+            positions,
+            annotators,
+            items if items_sampled else None,
+            systems=systems,
+            analysis="board_audit.position",
+            unit=unit,
         )
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
-    probes.append(neutral_share_probe(is_neutral, annotators, items, alpha=alpha, unit=unit))
+    probes.append(neutral_share_probe(is_neutral, annotators, items if items_sampled else None, alpha=alpha, unit=unit))
     weights = leaderboard.equal_item_weights(array, systems, items)
     probes.append(heavy_voter_probe(array, systems, annotators, weights=weights, unit=unit))
     board = leaderboard.leaderboard(array, systems, items, annotators, **options)

@@ -6,13 +6,20 @@ annotators gave most of the answers, its intervals can cover as little as 62 % o
 """
 
 from analysis.stats.clusters._claims import (
-    DECLARED_POPULATIONS,
-    PEOPLE,
-    PEOPLE_AND_PROMPTS,
     annotator_prompt_clustered_mean,
+    mean_of_population,
+    without_interval_if_too_few,
 )
 from analysis.stats.clusters._means import clustered_mean, confidence_curve_test, t_estimate, weights_of_rows
 from analysis.stats.clusters._models import FittedRows, ModelJackknife, ModelSpread
+from analysis.stats.clusters._neighbours import NeighbourDependence, neighbour_dependence
+from analysis.stats.clusters._populations import (
+    DECLARED_POPULATIONS,
+    PEOPLE,
+    PEOPLE_AND_PROMPTS,
+    too_few_prompts,
+    validate_population,
+)
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._variances import (
@@ -39,7 +46,9 @@ __all__ = [
     "DECLARED_POPULATIONS",
     "PEOPLE",
     "PEOPLE_AND_PROMPTS",
+    "NeighbourDependence",
     "annotator_prompt_clustered_mean",
+    "neighbour_dependence",
     "VarianceComponents",
     "FittedRows",
     "ModelJackknife",
@@ -59,10 +68,14 @@ __all__ = [
     "confidence_curve_test",
     "cv3_variance",
     "effective_n_clusters",
+    "mean_of_population",
     "pair_variance",
     "t_estimate",
+    "too_few_prompts",
     "two_way_clustered_mean",
     "two_way_jackknife",
     "two_way_warnings",
+    "validate_population",
     "weights_of_rows",
+    "without_interval_if_too_few",
 ]

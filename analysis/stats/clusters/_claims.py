@@ -8,14 +8,10 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import label_codes_where, vector
 from analysis.stats.clusters._means import clustered_mean
+from analysis.stats.clusters._populations import PEOPLE, PEOPLE_AND_PROMPTS, too_few_prompts, validate_population
 from analysis.stats.clusters._two_way import two_way_clustered_mean
 from analysis.stats.clusters._warnings import TOO_FEW_ITEMS
 from analysis.stats.results import Estimate
-
-# What a claim is about: people and prompts like those of the study, or people only, for exactly these prompts.
-PEOPLE_AND_PROMPTS, PEOPLE = "people and prompts", "people"
-# What a design can declare for a comparison (the values of its column); empty is not declared.
-DECLARED_POPULATIONS = ("", "people_and_prompts", "people")
 
 
 def annotator_prompt_clustered_mean(
@@ -77,8 +73,7 @@ def annotator_prompt_clustered_mean(
     >>> annotator_prompt_clustered_mean(values, people, prompts, population="people", **options).settings["population"]
     'people'
     """
-    if population not in DECLARED_POPULATIONS:
-        raise ValueError(f"population: {population!r} is not one of {', '.join(map(repr, DECLARED_POPULATIONS))}")
+    validate_population(population)
     options: dict[str, Any] = {"weights": weights, "null": null, "level": level, "bounds": bounds, **labels}
     _, n_prompts = label_codes_where(prompts, "prompts", ~np.isnan(vector(values, "values")))
     by_annotator = clustered_mean(values, annotators, analysis=f"{analysis}.by_annotator", **options)
@@ -93,4 +88,56 @@ def annotator_prompt_clustered_mean(
         result,
         settings={**result.settings, "population": is_about},
         detail={**result.detail, "n_prompts": n_prompts},
+    )
+
+
+def mean_of_population(
+    values: npt.ArrayLike, annotators: npt.ArrayLike, prompts: npt.ArrayLike, *, population: str, **options: Any
+) -> Estimate:
+    """Mean over rows of one system, without a test, for a table about this population.
+
+    Parameters
+    ----------
+    values, annotators, prompts : array_like, shape (n_rows,)
+        As in `annotator_prompt_clustered_mean`.
+    population : {"", "people_and_prompts", "people"}
+        What the table is about. "people_and_prompts" is strict: with fewer than five prompts there is no interval.
+    **options : Any
+        Other arguments of `annotator_prompt_clustered_mean`.
+
+    Returns
+    -------
+    Estimate
+        The mean with its interval, or `not_identified` with the reason.
+
+    Examples
+    --------
+    >>> people, prompts = np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12)
+    >>> found = mean_of_population((people * prompts) % 5, people, prompts, population="people_and_prompts", analysis="demo")
+    >>> found.interval, found.status, found.settings["population"]
+    (None, 'not_identified', 'people and prompts')
+    """
+    mean = annotator_prompt_clustered_mean(values, annotators, prompts, null=None, population=population, **options)
+    if population == "people_and_prompts":
+        return without_interval_if_too_few(mean, mean.detail["n_prompts"])
+    return mean
+
+
+def without_interval_if_too_few(estimate: Estimate, n_prompts: int, unit: str = "prompts") -> Estimate:
+    """Return an estimate about people and prompts without its interval and test, if there are fewer than five prompts.
+
+    >>> mean = Estimate(analysis="demo", estimand="mean", unit="annotator", n=9, estimate=0.4)
+    >>> without_interval_if_too_few(mean, 3).reason
+    '3 prompts are too few for an interval about prompts like these, which needs five'
+    """
+    if n_prompts >= TOO_FEW_ITEMS or estimate.estimate is None:
+        return estimate
+    return replace(
+        estimate,
+        status="not_identified",
+        reason=too_few_prompts(n_prompts, unit),
+        interval=None,
+        test=None,
+        _curve=None,
+        settings={**estimate.settings, "population": PEOPLE_AND_PROMPTS},
     )

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes
-from analysis.stats.clusters._claims import PEOPLE, PEOPLE_AND_PROMPTS
 from analysis.stats.clusters._means import t_estimate
+from analysis.stats.clusters._populations import PEOPLE, PEOPLE_AND_PROMPTS
 from analysis.stats.clusters._variances import _summed, combine_two_way_variances
 from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, TOO_FEW_ITEMS, cluster_warnings, two_way_warnings
 from analysis.stats.results import Estimate, ResultWarning

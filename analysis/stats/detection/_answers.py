@@ -1,5 +1,6 @@
 """Answers as arrays of 0 and 1, and their sums for each annotator."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ def one_or_two_way_clustered_mean(
     """Return the mean clustered by annotator and, if given, by text."""
     if items is None:
         return clusters.clustered_mean(values, annotators, **options)
-    return clusters.two_way_clustered_mean(values, annotators, items, **options)
+    mean = clusters.two_way_clustered_mean(values, annotators, items, **options)
+    return replace(mean, settings={**mean.settings, "population": clusters.PEOPLE_AND_PROMPTS})
 
 
 def n_rows_and_signal_counts_by_annotator(

@@ -340,7 +340,12 @@ def _joint(
         "n": rows.n_annotators,
         "n_clusters": rows.n_clusters,
         "n_rows": len(rows.values),
-        "settings": {"link": link, "level": level, "method": rows.method},
+        "settings": {
+            "link": link,
+            "level": level,
+            "method": rows.method,
+            "population": clusters.PEOPLE if rows.items is None else clusters.PEOPLE_AND_PROMPTS,
+        },
     }
     n_contrasts = len(hypotheses)
     if n_contrasts == 0:

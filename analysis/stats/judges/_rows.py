@@ -42,9 +42,7 @@ class ClusteredRows:
         population: str = "",
         has_people: bool = True,
     ) -> "ClusteredRows":
-        if population not in clusters.DECLARED_POPULATIONS:
-            allowed = ", ".join(map(repr, clusters.DECLARED_POPULATIONS))
-            raise ValueError(f"population: {population!r} is not one of {allowed}")
+        clusters.validate_population(population)
         if population == "people" and annotators is None:
             raise ValueError("population: 'people' needs annotators")
         return cls(

@@ -97,9 +97,7 @@ def leaderboard(
         unit=unit,
     )
     spread = spread.in_order(np.argsort(-spread.scores, kind="stable"))
-    sets, differences = ranks.rank_confidence_sets_from_spread(
-        spread, level=level, resamples=resamples, rng=rng, unit=unit
-    )
+    sets, differences = ranks.rank_confidence_sets_from_spread(spread, level=level, unit=unit)
     scores = []
     for own in _rows_of_systems(labels, spread.systems):
         scores.append(

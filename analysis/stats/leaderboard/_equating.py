@@ -167,7 +167,7 @@ def equated_scores(
         for system in range(len(linked.systems))
     )
     sets, differences = ranks.rank_confidence_sets_from_spread(
-        spread.in_order(np.flatnonzero(on_scale)), level=level, resamples=resamples, rng=rng, unit=unit
+        spread.in_order(np.flatnonzero(on_scale)), level=level, unit=unit
     )
     se_of_cells, _ = linked.spread.of_scores()
     return EquatedScores(

@@ -9,6 +9,7 @@ A plan depends on assumptions about annotators before the study. It is not obser
 
 from analysis.stats.plan_sizes import most_power_by_people, needed_people, needed_prompts, wrong_target
 from analysis.stats.planning._answers import assign_prompts, simulate_answers
+from analysis.stats.planning._anytime import anytime_headlines, evidence_after_each_person, means_of_people
 from analysis.stats.planning._comparisons import SimulatedClaim, SimulatedClaims, shown_claims, simulate_claims
 from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.planning._group_sequential import compute_group_sequential_power
@@ -36,12 +37,15 @@ __all__ = [
     "SimulatedSize",
     "StrategyPlan",
     "StudyPlan",
+    "anytime_headlines",
     "assemble_plan",
     "assign_prompts",
     "compute_group_sequential_power",
+    "evidence_after_each_person",
     "headlines",
     "headlines_between_conditions",
     "judge_studies",
+    "means_of_people",
     "most_power_by_people",
     "needed_people",
     "needed_prompts",

@@ -8,6 +8,7 @@ from scipy import special
 from analysis.stats import clusters
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
 from analysis.stats.plan_inputs import StudySize, Target
+from analysis.stats.planning._anytime import anytime_headlines
 from analysis.stats.planning._headline import Headlines, claim_nothing, headlines, headlines_by_t, sums_of_groups
 
 
@@ -42,6 +43,8 @@ def judge_studies(
     """
     if size.kind == "chance":
         return headlines(values, np.arange(size.people), None, size, target)
+    if target.is_sequential:
+        return anytime_headlines(values, people, size, target)
     if size.is_between_conditions:
         return headlines_between_conditions(values, people, prompts, size, target)
     return headlines(values, people, prompts, size, target)

@@ -9,6 +9,7 @@ import numpy as np
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
 from analysis.stats.plan_sizes import (
+    needed_both,
     needed_people,
     needed_prompts,
     other_differences,
@@ -37,8 +38,8 @@ LAYOUTS = 20
 class PlanPart(Record):
     """One size to simulate: an independent piece of work with a seed of its own.
 
-    `kind` says where its result belongs: planned, difference, people, prompts, protocol, margin, null, needed_people or
-    needed_prompts.
+    `kind` says where its result belongs: planned, difference, people, prompts, protocol, margin, null, needed_people,
+    needed_prompts or needed_both.
     """
 
     kind: str
@@ -134,11 +135,17 @@ def plan_parts(
     todo += [("people", other, target, other_runs) for other in other_people(size)]
     todo += [("prompts", other, target, other_runs) for other in other_prompts(size)]
     if target.goal == "difference":
-        todo += [("protocol", o, target, other_runs) for o in other_protocols(size, spa_prompts_each)]
-    for kind, needed in (
-        ("needed_people", needed_people(size, target, variation)),
-        ("needed_prompts", needed_prompts(size, target, variation)),
-    ):
+        todo += [
+            ("protocol", o, replace(target, stopping="none"), other_runs)
+            for o in other_protocols(size, spa_prompts_each)
+        ]
+    alone = {
+        "needed_people": needed_people(size, target, variation),
+        "needed_prompts": needed_prompts(size, target, variation),
+    }
+    # Where neither alone is enough, more of both may be.
+    both = None if any(alone.values()) else needed_both(size, target, variation)
+    for kind, needed in (*alone.items(), ("needed_both", both)):
         if needed is not None:
             todo.append((kind, needed, target, other_runs))
     return tuple(

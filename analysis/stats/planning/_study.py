@@ -34,8 +34,8 @@ class StudyPlan(Record):
         equivalence: the same size at the margin, where every claim of equivalence is wrong.
     most_power_by_people : float
         The power with the same prompts and any number of people (approximate).
-    needed_people, needed_prompts : SimulatedSize or None
-        The smallest size with the wanted power by one resource alone, None if there is none.
+    needed_people, needed_prompts, needed_both : SimulatedSize or None
+        The smallest size with the wanted power by one resource alone, or by both together. None if there is none.
     settings : dict
         What was planned, with the seed.
     """
@@ -51,6 +51,7 @@ class StudyPlan(Record):
     most_power_by_people: float
     needed_people: SimulatedSize | None
     needed_prompts: SimulatedSize | None
+    needed_both: SimulatedSize | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -117,6 +118,7 @@ def assemble_plan(
         most_power_by_people=most_power_by_people(size, target, variation),
         needed_people=next(iter(by_kind.get("needed_people", [])), None),
         needed_prompts=next(iter(by_kind.get("needed_prompts", [])), None),
+        needed_both=next(iter(by_kind.get("needed_both", [])), None),
         settings={
             "size": size.as_dict(),
             "target": target.as_dict(),

@@ -1,13 +1,12 @@
 """The effect of the place on the page on a rating."""
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import group_sizes, label_codes_where, validate_level, vector
+from analysis.stats.arrays import label_codes_where, validate_level, vector
 from analysis.stats.results import Estimate
 
 
@@ -15,13 +14,14 @@ def rating_change_per_position(
     ratings: npt.ArrayLike,
     positions: npt.ArrayLike,
     annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike | None = None,
     *,
     systems: npt.ArrayLike | None = None,
     level: float = 0.95,
     analysis: str = "rating.position_effect",
     unit: str = "annotator",
 ) -> Estimate:
-    """Change of a rating per place on the page or in the sequence, clustered by annotator (CV3).
+    """Change of a rating per place on the page or in the sequence, clustered by annotator and, if given, by prompt (CV3).
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ def rating_change_per_position(
         Place of each output, a number.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
+    prompts : array_like, shape (n_rows,), optional
+        Label of each row's prompt. Without prompts, or with fewer than five, the effect is about exactly these prompts.
     systems : array_like, shape (n_rows,), optional
         Label of each row's system. Each system gets its own constant, so a system that was often shown first does not
         bias the effect.
@@ -42,7 +44,8 @@ def rating_change_per_position(
     Returns
     -------
     Estimate
-        The slope of the least-squares regression of rating on place.
+        The slope of the least-squares regression of rating on place, with the interval and the test of
+        `clusters.ModelSpread`.
 
     Raises
     ------
@@ -77,18 +80,18 @@ def rating_change_per_position(
     if n_annotators < 2:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
     design = np.column_stack([np.eye(n_groups)[groups], places[is_complete]])
-    try:
-        fit = clusters.clustered_regression(design, array[is_complete], labels)
-    except ValueError as problem:
-        return Estimate(status="not_identified", reason=str(problem), **common)
-    return clusters.t_estimate(
-        float(fit.coefficients[-1]),
-        math.sqrt(float(fit.covariance[-1, -1])),
-        fit.df,
-        fewest_clusters=n_annotators,
-        level=level,
-        method="cv3_t",
-        null=0.0,
-        warnings=clusters.cluster_warnings(group_sizes(labels, n_annotators), name=unit),
-        **common,
+    if np.linalg.matrix_rank(design) < n_groups + 1:
+        reason = "each system was always at the same place, so that the effect of the place is not known"
+        return Estimate(status="not_identified", reason=reason, **common)
+    information = design.T @ design
+    coefficients = np.linalg.solve(information, design.T @ array[is_complete])
+    residuals = array[is_complete] - design @ coefficients
+    distinct, cells = np.unique(design, axis=0, return_inverse=True)
+    rows = clusters.FittedRows(
+        information, design * residuals[:, None], cells.reshape(-1), distinct[:, :, None] * distinct[:, None, :]
     )
+    second = None if prompts is None else label_codes_where(prompts, "prompts", is_complete)[0]
+    spread = clusters.ModelSpread.from_rows(rows, labels, second, unit=unit)
+    slope = np.zeros(n_groups + 1)
+    slope[-1] = 1.0
+    return spread.estimate(float(coefficients[-1]), slope, level=level, null=0.0, **common)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats import basic
+from analysis.stats import clusters
 from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
@@ -171,8 +171,11 @@ def rescale_to_references(
 def expected_utility(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
+    prompts: npt.ArrayLike,
     *,
     is_rescaled: bool,
+    population: str = "",
+    bounds: tuple[float, float] | None = None,
     level: float = 0.95,
     analysis: str = "rating.expected_utility",
     unit: str = "annotator",
@@ -183,11 +186,13 @@ def expected_utility(
     ----------
     values : array_like, shape (n_rows,)
         Ratings of one system's outputs, rescaled by `rescale_to_references` if `is_rescaled`.
-    annotators : array_like, shape (n_rows,)
-        Label of each row's annotator.
+    annotators, prompts : array_like, shape (n_rows,)
+        Labels of each row's annotator and prompt.
     is_rescaled : bool
         Whether the ratings were rescaled. Without references the annotators' scales are not comparable: the estimate
         is then called a mean rating, with the warning `no_references`.
+    population, bounds : optional
+        What the mean is about, and the ends of the scale, as in `clusters.mean_of_population`.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     analysis, unit : str, optional
@@ -204,30 +209,32 @@ def expected_utility(
 
     Examples
     --------
-    >>> expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], is_rescaled=True).estimate
+    >>> round(expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], [1, 2, 1], is_rescaled=True).estimate, 9)
     0.35
     """
     array = vector(values, "values")
     is_observed = ~np.isnan(array)
     positions, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-    means = group_sums(positions, array[is_observed], n_annotators) / group_sizes(positions, n_annotators)
-    result = basic.one_sample_t_test(
-        means,
-        null=0.0,
+    weights = np.ones(len(array))
+    weights[is_observed] = 1 / group_sizes(positions, n_annotators)[positions]
+    result = clusters.mean_of_population(
+        array,
+        annotators,
+        prompts,
+        weights=weights,
+        population=population,
+        bounds=bounds,
         level=level,
         analysis=analysis,
         estimand="expected expected utility (EEU)" if is_rescaled else "mean rating (not EEU)",
         unit=unit,
     )
     missing = () if is_rescaled else (ResultWarning("no_references", "warn"),)
-    # A mean utility has no meaningful null: only differences are tested.
     return replace(
         result,
-        test=None,
-        effect=None,
-        n_rows=int(is_observed.sum()),
+        sensitivity=(),
         warnings=(*result.warnings, *missing),
-        settings={"level": level, "has_references": is_rescaled},
+        settings={**result.settings, "has_references": is_rescaled},
     )
 
 

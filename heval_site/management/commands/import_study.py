@@ -13,6 +13,7 @@ from django.template.defaultfilters import pluralize
 
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
 from studies.imports.tables import ImportReport, Options, import_job, import_stimuli_file
+from studies.imports.tables.options import GROUPS_BY
 from studies.models import Study
 from studies.services import drafts, lifecycle
 from studies.services.study_lookup import find_study
@@ -53,6 +54,13 @@ class Command(BaseCommand):
             help="maximum difference in length within a pair, in words",
         )
         parser.add_argument("--max-pairs", type=int, default=0, metavar="N", help="maximum number of pairs; 0 for all")
+        parser.add_argument(
+            "--groups-by",
+            default="",
+            choices=["", *GROUPS_BY],
+            metavar="NAME",
+            help=f"what names the group of a prompt: {', '.join(GROUPS_BY)}; without it the column group",
+        )
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
             "--column",
@@ -92,6 +100,7 @@ class Command(BaseCommand):
                 names,
                 options["max_length_difference"],
                 options["max_pairs"],
+                options["groups_by"],
             )
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None

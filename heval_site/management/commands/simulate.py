@@ -7,12 +7,16 @@ import uuid
 
 from django.core.management.base import BaseCommand, CommandError
 
+from analysis.report.stopping import robots_have_decided
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.services.study_lookup import find_study
 
 
 class Command(BaseCommand):
-    help = "Let robots with known preferences answer a launched study like annotators. They take real places."
+    help = (
+        "Let robots with known preferences answer a launched study like annotators. They take real places. If the study has a "
+        "stopping rule, no more robots are sent after it would have decided."
+    )
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
@@ -59,6 +63,7 @@ class Command(BaseCommand):
                 random.Random(seed),
                 crowd=CrowdSettings(**shares),
                 name_prefix=name,
+                has_decided=lambda: robots_have_decided(study),
             )
         except ValueError as error:
             raise CommandError(str(error)) from None
@@ -66,6 +71,10 @@ class Command(BaseCommand):
             f"{ended.submitted} submitted, {ended.screened_out} screened out, {ended.failed_checks} failed attention checks, {ended.abandoned} left, "
             f"{ended.turned_away} found no place ({time.monotonic() - begun:.1f} s)."
         )
+        if ended.is_decided:
+            self.stdout.write(
+                f"The declared stopping rule would have decided after {ended.submitted} robots, so no more were sent. The study goes on."
+            )
         self.stdout.write("Preferences: " + ", ".join(f"{name} {value:g}" for name, value in preferences.items()))
 
     def _parse_preferences(self, given):

@@ -18,7 +18,7 @@ else:
     _Form = object
 
 # Fields that identify rows. An invisible character must not be the only difference between two of them.
-NAMES = frozenset({"name", "key", "title", "domain"})
+NAMES = frozenset({"name", "key", "title", "domain", "group"})
 
 
 def _unify_line_breaks(text: str) -> str:

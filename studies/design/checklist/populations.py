@@ -17,8 +17,12 @@ MOST_NAMES = 6
 
 @dataclass(slots=True)
 class SectionPrompts:
-    """The prompts that the batches read so far show in one section, and how many batches and items show what."""
+    """The prompts that the batches read so far show in one section, and how many batches and items show what.
 
+    ``groups``: the groups of prompts that belong to one. Results count a group once, in place of its prompts.
+    """
+
+    groups: Mapping[int | None, str] = field(default_factory=dict)
     by_system: dict[int, set[int | None]] = field(default_factory=dict)
     sets: set[frozenset[int | None]] = field(default_factory=set)
     n_batches: int = 0
@@ -38,13 +42,22 @@ class SectionPrompts:
 
     def count_batch_groups_sharing_no_prompt(self) -> int:
         """Return the largest number of groups of batches that share no prompt with each other."""
-        sets = dict(enumerate({number for number in prompts if number is not None} for prompts in self.sets))
+        sets = dict(enumerate(self._counted(prompts - {None}) for prompts in self.sets))
         return len(set(group_batches_by_shared_prompts({n: shown for n, shown in sets.items() if shown}).values()))
 
     def count_prompts_of_compared_systems(self, contrast: Contrast) -> int:
         """Return how many prompts show one of the compared systems, or, in a comparison without systems, any system."""
         systems = [contrast.x_id, contrast.y_id] if contrast.x_id and contrast.y_id else list(self.by_system)
-        return len(set().union(*(self.by_system.get(system, set()) for system in systems)))
+        return len(self._counted(set().union(*(self.by_system.get(system, set()) for system in systems))))
+
+    def _counted(self, prompts: Iterable[int | None]) -> set[int | str | None]:
+        """Return the prompts, with the group in place of those that belong to one."""
+        return {self.groups.get(prompt, prompt) for prompt in prompts}
+
+    def count_text(self, n: int) -> str:
+        """Return a number of prompts in words, or of groups if the prompts have groups."""
+        noun, rest = ("group", " of prompts") if self.groups else ("prompt", "")
+        return f"{n} {noun}{'' if n == 1 else 's'}{rest}"
 
     def prompts_that_compare(self, x: int, y: int) -> set[int | None]:
         """Return the prompts whose items show both systems, or each of them in an item of its own."""
@@ -81,7 +94,7 @@ def population_problems(
             if not REGISTRY[section.protocol].has_directed_questions:
                 if 0 < (n := shown.count_prompts_of_compared_systems(contrast)) < FEWEST_PROMPTS:
                     yield Problem(
-                        f"{where}: with {n} prompt{'' if n == 1 else 's'} the result is about exactly these. Add prompts to reach "
+                        f"{where}: with {shown.count_text(n)} the result is about exactly these. Add prompts to reach "
                         "five, or choose “exactly these prompts”.",
                         "contrasts",
                         False,
@@ -146,9 +159,7 @@ def _describe_population(
         )
     prompts = shown.count_prompts_of_compared_systems(contrast)
     people = round(shown.n_batches * section.study.annotators_per_batch * n_wanted / n_read)
-    seen = (
-        f"{at_least}{prompts} prompt{'' if prompts == 1 else 's'} and {people} {'person' if people == 1 else 'people'}"
-    )
+    seen = f"{at_least}{shown.count_text(prompts)} and {people} {'person' if people == 1 else 'people'}"
     if not protocol.can_be_about_new_prompts(section):
         return f"{seen}. The stopping rule counts people, so the result is about exactly these prompts."
     if prompts < FEWEST_PROMPTS:
@@ -161,9 +172,11 @@ def _describe_population(
     width = _interval_width(people, prompts, differences, variation)
     if contrast.population == Contrast.Population.PEOPLE:
         for_people = _interval_width(people, prompts, differences, variation, population="people")
+        wider = _percent(width / for_people - 1)
+        price = f"an interval about {wider}\u00a0% wider" if wider else "an interval of nearly the same width"
         return (
             f"{seen}. The result is about exactly these prompts, as declared. They would also support a result about prompts like these, "
-            f"with an interval about {_percent(width / for_people - 1)}\u00a0% wider."
+            f"with {price}."
         )
     more_people = _interval_width(2 * people, prompts, 2 * differences, variation) / width
     if differences < 2 * prompts:
@@ -173,7 +186,7 @@ def _describe_population(
         )
     more_prompts = _interval_width(people, 2 * prompts, differences, variation) / width
     return (
-        f"{seen}. The result can be about people and prompts like these. With {2 * prompts} prompts and as many answers, its interval would "
+        f"{seen}. The result can be about people and prompts like these. With {shown.count_text(2 * prompts)} and as many answers, its interval would "
         f"be {_narrower(more_prompts)}; with {2 * people} people who each answer as much, {_narrower(more_people)}."
     )
 

@@ -65,6 +65,8 @@ class BundleValidator(DesignValidator):
         self.prompts: dict[str, dict[str, Any]] = {}
         seen: set = set()
         for path, row in self.listed_rows_with_paths(self.value, "prompts"):
+            if isinstance(row, dict):
+                row = {"group": ""} | row
             if self.check_object(row, path, PROMPT_FIELDS):
                 columns = self.check_columns(Prompt, row, PROMPT_FIELDS, path)
                 self.check_unique(seen, columns["key"], f"{path}.key")

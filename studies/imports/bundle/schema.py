@@ -4,7 +4,7 @@ SCHEMA = "heval.bundle/1"
 MAX_BUNDLE_BYTES = 200 * 1024 * 1024
 MAX_PROBLEMS = 100
 
-PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes")
+PROMPT_FIELDS = ("key", "text", "source", "media", "domain", "language", "attributes", "group")
 OUTPUT_FIELDS = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
 SECTION_FIELDS = ("position", "protocol", "purpose", "m", "settings")
 # Only sections that are tests have them.

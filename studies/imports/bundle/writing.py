@@ -19,11 +19,14 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, P
 def serialize_bundle(study: Study) -> dict[str, Any]:
     """Return a study's whole design as plain values, keyed by names, with texts inline and images as base64."""
     design = serialize_design(study)
-    # These concern only this study: a new draft has no retired items, the newest drawing and no plan that was computed for it.
+    # These concern only this study: a new draft has no retired items, the newest drawing and counting, and no plan that was computed for it.
     # Items hold the test questions.
-    for name in ("retired", "drawing_version", "size_plan", "test_questions"):
+    for name in ("retired", "drawing_version", "counting_version", "size_plan", "test_questions"):
         design.pop(name, None)
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
+    for prompt in prompts:
+        if not prompt["group"]:  # as in bundles that were written before there were groups
+            del prompt["group"]
     rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
     outputs = [
         {"system": output.system.name, "prompt": output.prompt.key, **_columns(output, OUTPUT_FIELDS)}

@@ -50,9 +50,9 @@ AGREEMENT = (
     "Genie maps strongly disagree … strongly agree to 0, .25, .5, .75, 1; points 1 to 5 are reported on 0 to 1 alike."
 )
 ONE_OUTPUT = "A page shows one output, for one prompt, and each output gets one label."
-TEN_PAGES = "One task of the paper is one output. Here a batch has ten, each for another prompt, and pays $1.25 for five minutes: $15 per hour."
-NO_STATEMENT = "The paper shows its wording only in a figure. We wrote the statement."
-TEST_QUESTIONS = "test questions, which the paper has in every task (about one in ten)"
+TEN_PAGES = "One task of Khashabi et al. is one output. Here a batch has ten, each for another prompt, and pays $1.25 for five minutes: $15 per hour."
+NO_STATEMENT = "Khashabi et al. show their wording only in a figure. We wrote the statement."
+TEST_QUESTIONS = "test questions, which Khashabi et al. have in every task (about one in ten)"
 
 STUDY_TEMPLATES = (
     StudyTemplate(
@@ -63,13 +63,13 @@ STUDY_TEMPLATES = (
         (
             "Two systems, one criterion: naturalness, with its definition in each task.",
             "500 pairs, ten annotators each: 5,000 labels at $0.02.",
-            "Delta .001, for the paper's bound in the report; every strategy is replayed on the labels.",
+            "Delta .001, for Hoeffding's bound in the report; every strategy is replayed on the labels.",
         ),
         (
-            "One task of the paper is one pair. Here a batch has 20 pairs and pays $0.40, for the 8 seconds per pair that the paper planned "
+            "One task of Thorleiksdóttir et al. is one pair. Here a batch has 20 pairs and pays $0.40, for the 8 seconds per pair that they planned "
             "(in the published data people took 11 to 12 seconds: consider $0.60).",
-            "We wrote the question: the paper shows its wording only in a figure.",
-            "heval draws the sides for each annotator. In the paper a pair's sides were the same for all ten.",
+            "We wrote the question: Thorleiksdóttir et al. show their wording only in a figure.",
+            "heval draws the sides for each annotator. In Thorleiksdóttir et al. a pair's sides were the same for all ten.",
             "To stop as soon as the comparison is decided, choose the strategy “one worker” and the anytime-valid rule.",
         ),
         (
@@ -85,13 +85,13 @@ STUDY_TEMPLATES = (
         (
             "Three domains by two machines: six cells with 130 annotators each. Each annotator is in one cell.",
             "Five texts each on four points; “why” after the first point, “what would you change” after the others. Points and both questions "
-            "are the paper's words (section 2.1).",
+            "are the words of Clark et al. (section 2.1).",
             "$1.25 per annotator. Work that reviewers refuse is excluded: copied, not fitting, not following, vague.",
         ),
         (
-            "We wrote the question about the author of a text: the paper shows its wording only in a figure.",
-            "Two or three of the five texts are human, and annotators do not know how many. The paper does not print its shares.",
-            "We wrote the instructions. The paper prints no duration: ten minutes are our guess.",
+            "We wrote the question about the author of a text: Clark et al. show their wording only in a figure.",
+            "Two or three of the five texts are human, and annotators do not know how many. Clark et al. do not print their shares.",
+            "We wrote the instructions. Clark et al. print no duration: ten minutes are our guess.",
             "Refused work counts as outcome-dependent here, so the report also shows estimates without that rule.",
         ),
         (
@@ -110,9 +110,9 @@ STUDY_TEMPLATES = (
             "The guess comes first, then the truth and an explanation. Practice texts never count and are never shown again.",
         ),
         (
-            "All conditions run at the same time, in permuted blocks. The paper collected the untrained condition first.",
+            "All conditions run at the same time, in permuted blocks. Clark et al. collected the untrained condition first.",
             "We wrote the instructions. The minutes are our guess: 10, 10, 15 and 20.",
-            "Planned comparisons of conditions use sensitivity. The paper compares accuracy, which the report also shows.",
+            "Planned comparisons of conditions use sensitivity. Clark et al. compare accuracy, which the report also shows.",
         ),
         (
             "50 human and 50 machine texts for each domain",
@@ -126,20 +126,20 @@ STUDY_TEMPLATES = (
         SPA,
         "section 6.1 and appendix A",
         (
-            "Five writers with five prompts each. The five comparisons have the paper's wording and its one direction.",
+            "Five writers with five prompts each. The five comparisons have the wording of Ethayarajh and Jurafsky and their one direction.",
             "Then, in the same batch, a rating of each writer's first continuation from 1 to 5.",
             "100 annotators, $5 for 20 minutes. Excluded: people who are not native speakers, or who submitted more than once.",
-            "Planned comparisons as the paper expects them: human and davinci alike, every other pair in order.",
+            "Planned comparisons as Ethayarajh and Jurafsky expect them: human and davinci alike, every other pair in order.",
         ),
         (
-            "heval draws the letters for each annotator. In the paper A to E were the same writers for everybody.",
+            "heval draws the letters for each annotator. In Ethayarajh and Jurafsky A to E were the same writers for everybody.",
             "One direction of a pair alone cannot tell a better writer from one that is named first: the checklist says so. Add the reverse "
             "questions to have both.",
-            "The filter tau is not used: the paper did not use it here, and it needs both directions.",
+            "The filter tau is not used: Ethayarajh and Jurafsky did not use it here, and it needs both directions.",
             "We chose the equivalence margin of two writers (10 points).",
         ),
         (
-            "prompts with a continuation of each of the five writers (the paper's batches had 5 prompts each, 601 in all)",
+            "prompts with a continuation of each of the five writers (the batches of Ethayarajh and Jurafsky had 5 prompts each, 601 in all)",
             "the names of your systems, if they differ from these",
         ),
     ),
@@ -154,13 +154,13 @@ STUDY_TEMPLATES = (
             "60 annotators, $3 for 10 minutes. Excluded: people who are not native speakers, several submissions, and by tau = 1.1.",
         ),
         (
-            "heval draws which system of a pair has the first letter. In the paper this was always the unscrambled one.",
+            "heval draws which system of a pair has the first letter. In Ethayarajh and Jurafsky this was always the unscrambled one.",
             "The published page cut two letters off the captions. Here captions are complete.",
-            "The questions are those of the story experiment, with “system” for “writer”. The paper does not print them.",
+            "The questions are those of the story experiment, with “system” for “writer”. Ethayarajh and Jurafsky do not print them.",
             "The report also shows estimates without the filter, because the filter uses the answers.",
         ),
         (
-            "at least 15 prompts with images of both systems (the paper had 4 per prompt and system: import them as samples)",
+            "at least 15 prompts with images of both systems (Ethayarajh and Jurafsky had 4 per prompt and system: import them as samples)",
         ),
     ),
     StudyTemplate(
@@ -185,7 +185,7 @@ STUDY_TEMPLATES = (
         (
             NO_STATEMENT,
             TEN_PAGES,
-            "We assume that αNLG is one of the tasks with 800 instances: the paper only names sentence-level tasks.",
+            "We assume that αNLG is one of the tasks with 800 instances: Khashabi et al. only name sentence-level tasks.",
         ),
         ("800 scenarios as prompts; teams submit the explanations", TEST_QUESTIONS),
         is_for_boards=True,
@@ -196,7 +196,7 @@ STUDY_TEMPLATES = (
         GENIE,
         "sections 4, 6 and 7.1 (WMT DE-EN)",
         (
-            "Five categories against the reference translation, as in the paper; WMT itself uses a continuous scale.",
+            "Five categories against the reference translation, as in Khashabi et al.; WMT itself uses a continuous scale.",
             ONE_OUTPUT,
             "800 sentences.",
             AGREEMENT,

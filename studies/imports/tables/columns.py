@@ -23,10 +23,10 @@ from .cells import (
     parse_non_negative_integer_cell,
     parse_text_cell,
 )
-from .options import Options
+from .options import GROUP_COLUMNS, Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
-PROMPT_COLUMNS = ("prompt_key", "prompt_text", "source", "domain", "language", "prompt_image", "attributes")
+PROMPT_COLUMNS = ("prompt_key", "prompt_text", "source", "group", "domain", "language", "prompt_image", "attributes")
 OUTPUT_COLUMNS = ("system", "sample", "text", "image", "format", "alt", "is_empty", "output_language")
 BATCH_COLUMNS = ("batch", "position", "arm", "section")
 COLUMNS = (*PROMPT_COLUMNS, *OUTPUT_COLUMNS, "outputs", *BATCH_COLUMNS)
@@ -55,6 +55,9 @@ class PromptCells:
     image: str = ""
     attributes: str = ""  # canonical JSON
     has_text_column: bool = True
+    group: str = ""
+    # Values of columns that may name the group, and that the options do not choose.
+    proposed_groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +111,15 @@ class StimulusLayout(ColumnLayout):
 
 
 @lru_cache(maxsize=64)
-def parse_stimulus_columns(columns: tuple[str, ...]) -> StimulusLayout:
-    """Return the meaning of these columns. ``problem`` says why they cannot be read."""
+def parse_stimulus_columns(columns: tuple[str, ...], groups_by: str = "") -> StimulusLayout:
+    """Return the meaning of these columns. ``problem`` says why they cannot be read. ``groups_by``: the column that names the group."""
     cells: dict[str, str] = {}
     wide: dict[str, dict[str, str]] = {}
     attributes: dict[str, str] = {}
     ignored: list[str] = []
     problem = ""
     for column in columns:
-        name = ALIASES.get(column, column)
+        name = "group" if column == groups_by else ALIASES.get(column, column)
         before, colon, after = column.partition(":")
         part, system = before.strip().casefold(), after.strip()
         if name in COLUMNS:
@@ -150,7 +153,9 @@ class StimulusReader(RecordReader):
         self.options = options
 
     def parse_layout(self, columns: tuple[str, ...]) -> StimulusLayout:
-        return parse_stimulus_columns(columns)
+        return parse_stimulus_columns(
+            columns, self.options.groups_by if self.options.groups_by in GROUP_COLUMNS else ""
+        )
 
     def parse_row(self, row: Row, layout: StimulusLayout) -> StimulusRow | None:
         before = self.problems.count
@@ -190,6 +195,12 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         text("prompt_image", max_length=500).strip(),
         _attributes(values, layout),
         "prompt_text" in cells,
+        parse_name_cell(values.get(cells.get("group", "")), cells.get("group"), 100),
+        {
+            name: str(values[name])
+            for name in layout.ignored
+            if name in GROUP_COLUMNS and values[name] not in (None, "")
+        },
     )
 
 
@@ -368,4 +379,4 @@ def _shown_output(output: OutputCells) -> str:
 
 def known_column_names() -> Iterable[str]:
     """Return the column names that a header may write in another case."""
-    return (*COLUMNS, *ALIASES)
+    return (*COLUMNS, *ALIASES, *GROUP_COLUMNS)

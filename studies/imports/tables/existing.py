@@ -38,6 +38,7 @@ class PromptState:
     language: str
     media: str
     attributes: bytes
+    group: str
     row: int | None = None
     is_new: bool = False
     is_changed: bool = False
@@ -67,9 +68,9 @@ def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> Existi
         system_ids[pk] = existing.systems[name] = len(existing.systems)
         digest.update(repr((pk, name)).encode())
     prompts = study.prompts.order_by("pk").values_list(
-        "pk", "key", "text", "source", "domain", "language", "media", "attributes"
+        "pk", "key", "text", "source", "domain", "language", "media", "attributes", "group"
     )
-    for pk, key, text, source, domain, language, media, attributes in prompts.iterator(2000):
+    for pk, key, text, source, domain, language, media, attributes, group in prompts.iterator(2000):
         rest = {name: value for name, value in attributes.items() if name != ORIGINAL_KEY}
         attributes_json = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
         state = PromptState(
@@ -80,6 +81,7 @@ def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> Existi
             language,
             media,
             text_digest(attributes_json),
+            group,
         )
         prompt_ids[pk] = state.index
         existing.prompts[key] = state

@@ -104,7 +104,8 @@ def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: b
     if is_confirmed and (writing := _unfinished_writing(upload)):
         return writing
     # Two simultaneous confirmations share one job. A confirmation after a fault starts a new one.
-    attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
+    # Another dry run of the same file has other options.
+    attempt = f"{'write' if is_confirmed else 'look'}-{upload.job[:8]}"
     job = jobs.submit(
         KIND,
         study=study,

@@ -25,6 +25,7 @@ from .existing import (
     output_content_digest,
     text_digest,
 )
+from .groups import PromptGroups
 from .images import ImportedImages
 from .names import DistinctNames
 from .options import Options
@@ -54,6 +55,7 @@ class ImportPlan:
         self.seen: dict[OutputKey, int] = {}
         self.by_content: dict[tuple[int, int, bytes], int] = {}
         self.batch_collector = BatchCollector(study, report.problems) if options.makes_batches else None
+        self.groups = PromptGroups(options, self.prompts.values())
         self._system_names = DistinctNames(self.systems)
         self._prompt_names = DistinctNames(self.prompts)
         self._profiles = existing.profiles
@@ -95,13 +97,16 @@ class ImportPlan:
     # Prompts
 
     def _prompt(self, entry: StimulusRow) -> PromptState | None:
-        cells = entry.prompt
+        cells = self.groups.with_group(entry.prompt)
         try:
             media = self.images.stored_name(cells.image) if cells.image else ""
         except ImageRefused as refused:
             self.problems.add(entry.row, "prompt_image", str(refused))
             return None
         state = self.prompts.get(cells.key)
+        if other := self.groups.find_lookalike(cells.group):
+            self.problems.add(entry.row, "group", f"“{cells.group}” and “{other}” differ only in case or blanks.")
+            return None
         if state is None:
             return self._new_prompt(entry, cells, media)
         differing = self._differing(state, cells, media)
@@ -113,13 +118,14 @@ class ImportPlan:
                 return None
             return state
         state.row = entry.row
+        self.groups.note(cells)
         if differing:
             state.is_changed = True
             self.report.counts["prompts"].changed += 1
             self._note_change(
                 ImportChange(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
             )
-            self._write("P", cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes)
+            self._write("P", *_columns_of(cells, media))
             self._take_over(state, cells, media)
         else:
             self.report.counts["prompts"].same += 1
@@ -131,7 +137,7 @@ class ImportPlan:
             return None
         state = PromptState(
             len(self.prompts), text_digest(cells.text), text_digest(cells.source), cells.domain, cells.language, media,
-            text_digest(cells.attributes), entry.row, is_new=True,
+            text_digest(cells.attributes), cells.group, entry.row, is_new=True,
         )  # fmt: skip
         self.prompts[cells.key] = state
         if not (cells.text or cells.source or media):
@@ -141,8 +147,9 @@ class ImportPlan:
                 )
                 return None
             self._without_text += 1
+        self.groups.note(cells)
         self.report.counts["prompts"].new += 1
-        self._write("p", cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes)
+        self._write("p", *_columns_of(cells, media))
         return state
 
     @staticmethod
@@ -152,6 +159,7 @@ class ImportPlan:
             ("prompt_text", text_digest(cells.text), state.text), ("source", text_digest(cells.source), state.source),
             ("domain", cells.domain, state.domain), ("language", cells.language, state.language),
             ("prompt_image", media, state.media), ("attributes", text_digest(cells.attributes), state.attributes),
+            ("group", cells.group, state.group),
         )  # fmt: skip
         return [name for name, given, known in pairs if given and given != known]
 
@@ -160,6 +168,7 @@ class ImportPlan:
         state.text = text_digest(cells.text) or state.text
         state.source = text_digest(cells.source) or state.source
         state.domain, state.language = cells.domain or state.domain, cells.language or state.language
+        state.group = cells.group or state.group
         state.media, state.attributes = media or state.media, text_digest(cells.attributes) or state.attributes
 
     # Outputs
@@ -357,6 +366,8 @@ class ImportPlan:
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
+        for kind, text, examples, n in self.groups.findings(self.prompts.values()):
+            report.add_finding(kind, text, examples, n)
         if self._empty_count:
             text = "Empty outputs: annotators see that the system produced no text."
             report.add_finding("empty", text, self._empty, self._empty_count)
@@ -389,6 +400,11 @@ class ImportPlan:
             report.add_finding(
                 "images_unused", "Images in the archive that no row names; they are not imported.", unused
             )
+
+
+def _columns_of(cells: PromptCells, media: str) -> tuple[str, ...]:
+    """Return the columns of a prompt in the order of the journal."""
+    return cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes, cells.group
 
 
 def _around_difference(before: str, after: str) -> tuple[str, str]:

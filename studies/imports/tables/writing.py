@@ -82,7 +82,7 @@ def _replay(study: Study, journal) -> None:
         _change_outputs(systems, prompts, {tuple(rest[:3]): rest[3:] for kind, *rest in chunk if kind == "O"})
 
 
-def _new_prompt(study, key, text, source, domain, language, media, attributes) -> Prompt:
+def _new_prompt(study, key, text, source, domain, language, media, attributes, group) -> Prompt:
     return Prompt(
         study=study,
         key=key,
@@ -92,6 +92,7 @@ def _new_prompt(study, key, text, source, domain, language, media, attributes) -
         language=language,
         media=media,
         attributes=json.loads(attributes) if attributes else {},
+        group=group,
     )
 
 
@@ -114,13 +115,14 @@ def _change_prompts(study: Study, changes: dict[str, list]) -> None:
         return
     rows = list(study.prompts.filter(key__in=list(changes)))
     for row in rows:
-        text, source, domain, language, media, attributes = changes[row.key]
+        text, source, domain, language, media, attributes, group = changes[row.key]
         attributes_without_original = {name: value for name, value in row.attributes.items() if name != ORIGINAL_KEY}
         row.text = text or row.attributes.get(ORIGINAL_KEY, row.text)
         row.source, row.domain, row.language = source or row.source, domain or row.domain, language or row.language
-        row.media = media or row.media
+        row.media, row.group = media or row.media, group or row.group
         row.attributes = json.loads(attributes) if attributes else attributes_without_original
-    Prompt.objects.bulk_update(rows, ["text", "source", "domain", "language", "media", "attributes"], batch_size=200)
+    columns = ["text", "source", "domain", "language", "media", "attributes", "group"]
+    Prompt.objects.bulk_update(rows, columns, batch_size=200)
 
 
 def _change_outputs(systems, prompts, changes: dict[tuple, list]) -> None:

@@ -91,6 +91,10 @@ class Protocol:
     def template(self) -> str:
         return f"protocols/{self.slug}.html"
 
+    def size_in_words(self, section) -> str:
+        """Return the number of a section's items for readers, who know sections by it: "with 8 prompts"."""
+        return f"with {section.m} {self.item_noun if section.m != 1 else self.item_noun.removesuffix('s')}"
+
     def raw_settings(self, section) -> dict[str, Any]:
         """Return a section's settings as data for its form: stored values, or what a missing key means (the field's ``initial``)."""
         if self.settings_form is None:
@@ -195,6 +199,9 @@ class Protocol:
         """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
 
+    # Whether each question about an item is about one of its outputs. If not, it is about all outputs of the item.
+    asks_about_single_outputs = False
+
     def page_fields(self, page: Page) -> dict[str, PageField]:
         """Return the form fields of a page, by slot."""
         raise NotImplementedError
@@ -282,6 +289,10 @@ class Protocol:
 
     def is_for_one_annotator(self, section) -> bool:
         """Return whether a single annotator answers all batches."""
+        return False
+
+    def stops_by_bets(self, section) -> bool:
+        """Return whether anytime-valid bets decide the comparisons after every annotator, so that the report analyses nothing else."""
         return False
 
     def has_stopping_rule(self, section) -> bool:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 def study():
     """A draft with the plan that follows from it: 40 of 43 people count, who each see 4 of 12 prompts."""
     study = draft_study(systems=("alpha", "beta"), target_n=40)
-    add_choice(study, m=4)
+    add_choice(study, m=4, stopping="none")
     inputs = inputs_from_draft(study)
     size = {name: getattr(inputs.size, name) for name in ("people", "prompts", "prompts_each")}
     choose(study, planned_size(study, target=inputs.target, **size))

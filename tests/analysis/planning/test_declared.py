@@ -25,12 +25,19 @@ pytestmark = pytest.mark.django_db
 def draft():
     """Three systems; two comparisons corrected by Holm, and a secondary one after them."""
     study = draft_study(owner=user("owner"), systems=("alpha", "beta", "gamma"), prompts=30, target_n=40)
-    add_choice(study, m=15)
+    add_choice(study, m=15, stopping="none")
     alpha, _, gamma = study.systems.order_by("name")
     Contrast.objects.create(study=study, x=gamma, y=alpha, role="secondary", expected="~", margin=0.1)
     ComparisonFamily.objects.create(study=study, name="primary", adjustment="holm")
     ComparisonFamily.objects.create(study=study, name="secondary", adjustment="hommel", after="primary")
     return study
+
+
+def test_a_plan_counts_a_group_of_prompts_once(draft):
+    for number, prompt in enumerate(draft.prompts.order_by("key")[:24]):
+        draft.prompts.filter(pk=prompt.pk).update(group=f"document {number // 4}")
+    found = inputs_from_draft(draft)
+    assert found.size.prompts == 6 + 6 and found.size.prompts_each <= 12
 
 
 def test_the_draft_says_what_is_compared_and_corrected(draft):

@@ -73,10 +73,7 @@ def test_a_closed_study_is_a_pilot_of_those_who_may_read_it(pilot, owner, same_o
     stored = pilot_studies.estimate_study(pilot, owner)
     resolved = pilots.resolve_prior(f"pilot:{pilot.code}", owner)
     assert resolved.variation.source == resolved.label
-    assert (
-        resolved.label
-        == "study “Pilot”, beta > alpha on naturalness, section 1, better, 10 people, 20 prompts, 100 answers"
-    )
+    assert resolved.label == "study “Pilot”, beta > alpha, naturalness, 10 people, 20 prompts, 100 answers"
     assert len(resolved.draws) == planning.DRAWS and len({draw.sd_people for draw in resolved.draws}) > 10
     with monkeypatch.context() as without_computation:
         without_computation.setattr(planning, "estimate_pilot", None)

@@ -22,7 +22,7 @@ FAST = {"people": 12, "prompts": 20, "prompts_each": 5}
 @pytest.fixture
 def draft():
     study = draft_study(owner=user("owner"), systems=("alpha", "beta"), target_n=9)
-    add_choice(study, m=4)
+    add_choice(study, m=4, stopping="none")
     return study
 
 
@@ -91,7 +91,7 @@ def test_wrong_values_are_named_over_rest(draft):
 
 def test_a_plan_is_simulated_read_and_chosen(draft, few_runs):
     ask = api(draft)
-    job = answer(ask("POST", "", FAST), 202)
+    job = answer(ask("POST", "", FAST | {"excluded_share": 0.05}), 202)
     jobs.run_waiting_jobs()
     (plan,) = answer(ask("GET", ""))["results"]
     assert Job.objects.get(code=job["code"]).result["plan"] == plan["id"]

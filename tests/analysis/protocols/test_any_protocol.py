@@ -120,7 +120,7 @@ class Telling(Judging):
                 "How often x was picked",
                 "recommended",
                 estimates=shares,
-                conclusions=build_planned_conclusions(shares, wording, 0.5),
+                conclusions=build_planned_conclusions(shares, wording),
                 tables=[
                     build_table(
                         "picks", "What was picked", "x|System|text; share|Share|percent; n|n|integer", rows, "first"

@@ -102,7 +102,7 @@ def test_planned_and_unplanned_comparisons_are_families_of_their_own():
     assert pairs.pop(("delta", "alpha")) == "best_worst.strength.primary"
     assert len(pairs) == 5 and set(pairs.values()) == {"best_worst.strength.not planned"}
     (conclusion,) = block.conclusions
-    assert conclusion.wording.above_claim == "delta was judged better than alpha."
+    assert conclusion.wording.above_claim == "delta was picked as better than alpha."
     (table,), (figure,) = block.tables, block.figures
     assert len(table["rows"]) == 6 and len(figure["rows"]) == 6 and figure["reference"] == 0
 
@@ -166,5 +166,5 @@ def test_robots_that_prefer_are_found_out(same_orders):
     ) == ("zeta", 6)
     assert sum(row["strength"] for row in systems) == pytest.approx(0)
     assert {row["pair"]: row["verdict"] for row in tables["best_worst_pairs"]}["delta > alpha"] == "different"
-    assert result["conclusions"][0]["claim"] == "delta was judged better than alpha, for prompts like these."
+    assert result["conclusions"][0]["claim"] == "delta was picked as better than alpha, for prompts like these."
     assert {"best_worst_pairs", "best_worst_systems", "best_worst_counts"} <= {one["name"] for one in result["figures"]}

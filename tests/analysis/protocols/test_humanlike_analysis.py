@@ -9,7 +9,7 @@ from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.tables import merge_nonempty_by_name_and_title
 from analysis.protocols.humanlike.judgements import Cell, read_judgements
 from studies.models import Contrast
-from tests.analysis.protocols.analysed import analysed
+from tests.analysis.protocols.analysed import analysed, without_groups
 from tests.analysis.protocols.human_like_answers import human_like_answers
 from tests.builders import add_humanlike, humanlike_draft
 
@@ -91,7 +91,7 @@ def test_one_domain_is_not_told_twice(small):
     blocks = analysed("humanlike", frame, [section])
     assert [row["domain"] for row in table(blocks, "detection")["rows"]] == ["all"]
     assert [one["title"] for b in blocks for one in b.figures if one.get("kind") == "bars"] == [
-        "Texts right: gpt3, none"
+        "Texts right: gpt3, no training"
     ]
 
 
@@ -107,7 +107,7 @@ def test_the_histogram_counts_people_by_texts_right(small):
 def test_every_planned_cell_is_there_answered_or_not():
     study = humanlike_draft(machines=("gpt2", "gpt3"), conditions=("none", "examples"), domains=("news", "stories"))
     frame, (section,) = made(study, {"news gpt3 none": (1, 0)}, n=20)
-    one = read_judgements(frame, section)
+    one = read_judgements(without_groups(frame), section)
     assert len(one.cells) == 8 and len(one.cells_over_domains) == 4 and one.reference_condition("gpt2") == "none"
     blocks = analysed("humanlike", frame, [section])
     rows = {(r["model"], r["condition"], r["domain"]): r for r in table(blocks, "detection")["rows"]}
@@ -186,26 +186,34 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     blocks = analysed("humanlike", frame, sections)
     found = {(r["x"], r["what"]): r for r in table(blocks, "changes")["rows"]}
     assert (
-        found["examples", "sensitivity"]["interval"][0] > 0.3
-        and found["examples", "sensitivity"]["planned"] == "planned"
+        found["training by examples", "sensitivity"]["interval"][0] > 0.3
+        and found["training by examples", "sensitivity"]["planned"] == "planned"
     )
-    assert found["comparison", "sensitivity"]["interval"][0] < 0 < found["comparison", "sensitivity"]["interval"][1]
-    assert found["comparison", "criterion"]["interval"][1] < -0.2 and found["comparison", "criterion"]["planned"] == ""
-    assert found["examples", "accuracy"]["p"] < 0.01 < found["comparison", "accuracy"]["p"]
+    assert (
+        found["training by comparison", "sensitivity"]["interval"][0]
+        < 0
+        < found["training by comparison", "sensitivity"]["interval"][1]
+    )
+    assert (
+        found["training by comparison", "criterion"]["interval"][1] < -0.2
+        and found["training by comparison", "criterion"]["planned"] == ""
+    )
+    assert found["training by examples", "accuracy"]["p"] < 0.01 < found["training by comparison", "accuracy"]["p"]
     sensitivities = block(blocks, "humanlike.sensitivity").estimates
     assert len(sensitivities) == 3
     for estimate in sensitivities:
-        detail, shown = estimate.detail, found[estimate.settings["contrast"]["x"], "sensitivity"]["detectable"]
+        detail, shown = estimate.detail, found[estimate.settings["subject"]["x"], "sensitivity"]["detectable"]
         assert shown == detail["detectable"] == pytest.approx(findable(detail, 3), rel=1e-4)
     said = build_conclusion_sentences(blocks)
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
     wanted = (
-        "Annotators distinguished machine from human texts better under examples than under none, for texts like these."
+        "Annotators distinguished machine from human texts better under training by examples than under no training, "
+        "for texts like these."
     )
     assert said[1]["claim"] == wanted
     assert said[1]["recovered"] == "recovered"
     assert (
-        " Expected: Annotators distinguished machine from human texts better under examples than under none. That was found."
+        " Expected: Annotators distinguished machine from human texts better under training by examples than under no training. That was found."
         in said[1]["text"]
     )
     assert said[2]["verdict"] == "equivalent" and "equally well" in said[2]["claim"] and "±0.30" in said[2]["claim"]
@@ -265,7 +273,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
     assert said[0]["claim"] == wanted
     claims = [one["claim"] for one in said[1:]]
     assert (
-        claims[0] == "Annotators were right more often than by guessing (gpt2, none), for texts like these."
+        claims[0] == "Annotators were right more often than by guessing (gpt2, no training), for texts like these."
         and "remains open" in claims[1]
     )
 

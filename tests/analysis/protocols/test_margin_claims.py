@@ -225,6 +225,7 @@ def test_the_methods_text_says_how_such_claims_are_tested():
     report = {
         "flow": {"arrived": 1, "submitted": 1, "rules": []},
         "design": {"versions": []},
+        "confirmatory": {"is_confirmatory": True, "reasons": []},
         "n": {"kept": 1, "kept_paper": 1},
         "missing_answers": {"planned": 0},
         "sections": [],
@@ -239,29 +240,31 @@ def test_the_methods_text_says_how_such_claims_are_tested():
         "The two-sided interval decides such a claim, so half of the significance level is spent on the claimed side."
     )
     assert any(line in text for text in sentences.methods_section_lines(report))
-    report["conclusions"] = [{"hypothesis": "difference"}]
+    report["conclusions"] = [{"hypothesis": "difference", "claimed": {"withheld": ""}}]
     assert not any(line in text for text in sentences.methods_section_lines(report))
 
 
 @pytest.mark.parametrize(
-    ("verdict", "text", "outcome", "symbol"),
+    ("verdict", "limit", "text", "outcome", "symbol"),
     [
-        ("noninferior", "not worse by more than the margin", "not worse by more than the margin", "?"),
-        ("noninferior_but_worse", "worse, by less than the margin", "worse, by less than the margin", ">"),
-        ("superior_by_margin", "better by more than the margin", "better by more than the margin", ">"),
-        ("better", "better", "x is better", ">"),
-        ("worse", "worse", "x is better", ">"),
-        ("inconclusive", "inconclusive", "open", "?"),
+        ("noninferior", 0.45, "not worse by more than the margin", "not worse by more than the margin", "?"),
+        ("noninferior_but_worse", 0.45, "worse, by less than the margin", "worse, by less than the margin", "<"),
+        ("superior_by_margin", 0.55, "better by more than the margin", "better by more than the margin", ">"),
+        ("better", 0.45, "better", "x is better", ">"),
+        ("worse", 0.45, "worse", "y is better", "<"),
+        ("inconclusive", 0.45, "inconclusive", "open", "?"),
     ],
 )
-def test_tables_name_the_verdict(verdict, text, outcome, symbol):
-    test = HypothesisTest(name="t", null=0.45, statistic=1.0, pvalue=0.01, alternative="greater")
+def test_tables_name_the_verdict(verdict, limit, text, outcome, symbol):
+    test = HypothesisTest(name="t", null=limit, statistic=1.0, pvalue=0.01, alternative="greater")
+    hypothesis = NI if limit < 0.5 else SUPERIORITY
+    claim = {"hypothesis": hypothesis, "null": 0.5, "margin": 0.05, "is_lower_better": False, "limit": limit}
     estimate = Estimate(
-        analysis="a", estimand="b", unit="annotator", n=9, estimate=0.6, test=test, detail={"verdict": verdict}
-    )
+        analysis="a", estimand="b", unit="annotator", n=9, estimate=0.5, test=test, detail={"verdict": verdict}, settings={"claim": claim}
+    )  # fmt: skip
     assert verdict_text(estimate) == text
-    assert _outcome(estimate) == outcome  # the side is that of the estimate, which is above 50 %
-    assert verdict_direction_symbol(estimate, 0.5) == symbol
+    assert _outcome(estimate) == outcome
+    assert verdict_direction_symbol(estimate) == symbol
 
 
 def test_the_table_of_stated_chances_says_what_was_found():

@@ -8,6 +8,7 @@ import pytest
 from analysis.report.build import build_report
 from studies.models import Contrast, Study
 from studies.services import lifecycle
+from tests.analysis.protocols.drawn import overlaps_and_overflows
 from tests.builders import (
     add_choice,
     add_humanlike,
@@ -23,7 +24,10 @@ from tests.builders import (
 from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
-# The paper holds its means over domains to the threshold of its cells, without counting them.
+# Tables for those who look for rows of an export.
+LISTED_BY_KEY = ("answers",)
+COUNTER = re.compile(r"\bsection \d|\bm ?= ?\d|\bthe paper\b")
+# Clark et al. hold their means over domains to the threshold of their cells, without counting them.
 COUNTED_ONCE = "humanlike.paper"
 
 
@@ -56,7 +60,14 @@ def each_has_its_own_name(report):
     for figure in report["figures"]:
         if figure.get("kind", "intervals") == "intervals":
             assert twice((row["label"], row["series"]) for row in figure["rows"]) == [], figure["name"]
+        assert overlaps_and_overflows(figure)[1:] == ([], []), figure["name"]
+    for name in ("claim", "apa"):
+        assert twice(one[name] for one in report["conclusions"] if one[name]) == []
     for table in report["tables"]:
+        if table["name"] not in LISTED_BY_KEY:
+            cells = [str(row[c["key"]]) for row in table["rows"] for c in table["columns"] if c["kind"] == "text"]
+            said = [table["title"], table["note"], *cells, *(c["label"] for c in table["columns"])]
+            assert [text for text in said if COUNTER.search(text)] == [], table["name"]
         if table["name"] != "estimates":
             heads = [c["key"] for c in table["columns"] if c["kind"] == "text" or c["key"] in ("section", "m")]
             assert twice(tuple(str(row[key]) for key in heads) for row in table["rows"]) == [], table["name"]

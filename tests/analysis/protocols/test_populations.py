@@ -113,14 +113,12 @@ def assert_plans_read_the_same_answers(study, claim):
 def test_the_sentence_says_what_the_design_declared_if_the_claim_is_another(same_orders):
     add, _, _ = PROTOCOLS["ranking"]
     study = answered_study(add, prompts=30)
-    (undeclared,), (both,), (people,) = (
-        report_with(study, population)["conclusions"] for population in ("", "people_and_prompts", "people")
-    )
+    reports = [report_with(study, population) for population in ("", "people_and_prompts", "people")]
+    (undeclared,), (both,), (people,) = (report["conclusions"] for report in reports)
     assert undeclared["claim"] == both["claim"] and "for prompts like these" in both["claim"]
-    assert undeclared["text"].removeprefix(both["text"]) == (
-        " The design did not declare for which people and prompts this result holds. "
-        "In a new study, declare it with the comparison."
-    )
+    assert undeclared["text"] == both["text"], "the page says it once, and not in each sentence"
+    said = "The design does not declare for which people and prompts its results hold. In a new study, declare it with each comparison."
+    assert [report["summary"].count(said) for report in reports] == [1, 0, 0]
     n_prompts = claim_of(report_with(study, "people"), "ranking.share")["detail"]["n_prompts"]
     assert people["claim"].endswith(f", for exactly these {n_prompts} prompts.")
     assert "declare" not in people["text"]

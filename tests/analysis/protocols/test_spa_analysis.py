@@ -216,7 +216,7 @@ def test_what_the_overall_answers_go_with_is_found_again():
         assert (each.unit, each.n, each.n_rows) == ("annotator", 40, 80)
     (table,) = found.tables
     assert [row["what"] for row in table["rows"]] == [*DRIVEN, "remainder if no criterion decides"]
-    assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "section 1: 9" in table["note"]
+    assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "describe: 9" in table["note"]
     # Whoever is left out takes all pairs along.
     frame.loc[frame["assignment"] == 0, "is_kept"] = False
     assert block(analysed("spa", frame, [section]), "spa.drivers").estimates[0].n_rows == 78

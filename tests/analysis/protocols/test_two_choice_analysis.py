@@ -93,7 +93,7 @@ def test_a_budget_that_ran_out_is_said():
     apply_stopping_rules(study)
     result, tables = report_of(study)
     (row,) = tables["choices"]["rows"]
-    assert row["outcome"] == row["logged"] == "budget exhausted"
+    assert row["outcome"] == row["logged"] == "not decided by all planned annotators"
     assert "budget was exhausted" in result["conclusions"][0]["text"]
 
 
@@ -104,7 +104,11 @@ def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     apply_stopping_rules(study)
     _, tables = report_of(study)
     rows = [row for row in tables["choices"]["rows"] if row["rule"] == "anytime-valid"]
-    assert [row["outcome"] for row in rows] == [row["logged"] for row in rows] == ["budget exhausted"] * 2
+    assert (
+        [row["outcome"] for row in rows]
+        == [row["logged"] for row in rows]
+        == ["not decided by all planned annotators"] * 2
+    )
     study = choice_study(prompts=4, m=2, target_n=4, annotators_per_batch=2, settings={"strategy": "max_three"})
     # The first and the third have one batch; what they disagree on goes to the top-up, and the fourth place stays open.
     for person, system in (("first", "alpha"), ("second", "alpha"), ("third", "beta")):
@@ -308,7 +312,7 @@ def test_several_criteria_are_compared_each_apart():
     study = launched(study)
     many(study, 6, 0.8)
     _, tables = report_of(study)
-    assert [row["criterion"] for row in tables["choices"]["rows"]] == ["naturalness", "overall"]
+    assert [row["about"] for row in tables["choices"]["rows"]] == ["naturalness", "overall"]
 
 
 def test_nobody_yet_is_no_error():

@@ -61,4 +61,4 @@ def test_skipped_and_empty_answers_are_counted_by_section():
     assert "More than 5 % are missing in these sections: 25 % in section 2." in words
     kept, kept_paper = report["n"]["kept"], report["n"]["kept_paper"]
     assert f"{kept} remain after the rules that do not use outcomes: the recommended numbers are about them." in words
-    assert f"{kept_paper} remain after all primary rules: the paper's numbers are about them." in words
+    assert f"{kept_paper} remain after all primary rules: the numbers as published are about them." in words

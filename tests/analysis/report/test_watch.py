@@ -7,13 +7,15 @@ import pytest
 
 from analysis.data.planned_labels import assign_claim_queue_numbers, read_planned_labels_of_claimed_batches
 from analysis.report import stopping
+from analysis.report.build import build_report
 from analysis.report.stopping import apply_stopping_rules, compute_stopping_state, submit_stopping_checks
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign, top_ups
+from annotators.places.exclusions import create_exclusion_reversal, exclude_assignments
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
-from tests.builders import choice_study, spa_study
+from tests.builders import choice_study, spa_study, user
 from tests.players import MAX_THREE, answered, choosing, claimed, many, open_page, submitted
 from tests.races import all_at_once
 
@@ -65,6 +67,77 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     apply_stopping_rules(study)
     withdraw_annotator_and_erase_texts(gone)
     assert read_planned_labels_of_claimed_batches(now(study)).rows["is_given"].sum() == 0
+
+
+def units_of(study):
+    return len(compute_stopping_state(now(study)).statuses[0].evidence)
+
+
+def test_who_failed_the_checks_is_no_unit_and_holds_nobody_up():
+    study = choice_study(target_n=5, prompts=12, m=2)
+    failed = choosing(study, "failed", lambda item: "beta", until="s1.p2")
+    choosing(study, "good", lambda item: "beta")
+    assert units_of(study) == 0
+    assign.release_assignment(failed.pk, "failed_checks")
+    apply_stopping_rules(study)
+    assert units_of(study) == 1
+    judged = dict(
+        Assignment.objects.filter(judged_at__isnull=False).values_list("annotator__external_id", "judged_out")
+    )
+    assert sorted(judged.values()) == ["", "failed_checks"]
+
+
+def test_a_claim_is_judged_when_the_rule_passes_it_and_never_again():
+    by = user()
+    study = choice_study(target_n=9, prompts=20, m=2, by=by)
+    early = choosing(study, "early", lambda item: "beta")
+    exclude_assignments([early], "own_wish", by)
+    later = choosing(study, "later", lambda item: "beta")
+    apply_stopping_rules(study)
+    before = compute_stopping_state(now(study)).statuses[0]
+    assert len(before.evidence) == 1
+    exclude_assignments([later], "own_wish", by)
+    create_exclusion_reversal(early.exclusions.get(), by)
+    choosing(study, "last", lambda item: "alpha")
+    apply_stopping_rules(study)
+    after = compute_stopping_state(now(study)).statuses[0]
+    assert after.evidence[:1] == before.evidence and len(after.evidence) == 2
+    lifecycle.start_closing(now(study), by=None)
+    lifecycle.end_grace_period(now(study), by=None)
+    result = build_report(now(study), {"resamples": 99})
+    (notice,) = (one["text"] for one in result["notices"] if one["code"] == "excluded_later")
+    assert notice.startswith("1 annotator was excluded after the stopping rule had counted them.")
+    (headline,) = (one for block in result["blocks"] for one in block["estimates"] if "sequential" in one["analysis"])
+    companion = next(one for one in headline["sensitivity"] if one["analysis"].endswith("all_labels"))
+    # The rule counted "later" and "last"; the rules of today keep "early" and "last".
+    assert (headline["n"], companion["n"]) == (2, 2)
+
+
+def test_a_place_that_is_taken_again_changes_nothing_that_the_rule_passed():
+    study = choice_study(target_n=5, prompts=12, m=2)
+    left = choosing(study, "left", lambda item: "beta", until="s1.p2")
+    assign.release_assignment(left.pk, "expired")
+    apply_stopping_rules(study)
+    (before,) = compute_stopping_state(now(study)).statuses
+    answered(Assignment.objects.select_related("study", "recruitment").get(pk=left.pk), "s1.p2")
+    assert Assignment.objects.get(pk=left.pk).submitted_at and not Assignment.objects.get(pk=left.pk).released_at
+    (after,) = compute_stopping_state(now(study)).statuses
+    assert (
+        (before.estimate.estimate, before.evidence)
+        == (after.estimate.estimate, after.evidence)
+        == (0.75, before.evidence)
+    )
+
+
+def test_a_study_that_was_launched_before_counts_as_it_did(settings):
+    study = choice_study(target_n=5, prompts=12, m=2, counting_version=1)
+    assert "counting_version" not in json.loads(study.designs.get().canonical)
+    failed = choosing(study, "failed", lambda item: "beta", until="s1.p2")
+    assign.release_assignment(failed.pk, "failed_checks")
+    apply_stopping_rules(study)
+    assert units_of(study) == 1 and not Assignment.objects.filter(judged_at__isnull=False).exists()
+    newer = choice_study(target_n=5, prompts=12, m=2)
+    assert json.loads(newer.designs.get().canonical)["counting_version"] == 2
 
 
 def test_third_labels_stand_outside_the_queue():

@@ -212,11 +212,13 @@ def test_correlations_of_constants_and_of_two():
 
 
 def test_a_system_beside_its_copy():
-    draws = rng().normal([0.5, 0.5, 0.2], 0.02, (99, 3))
-    draws[:, 1] = draws[:, 0]
-    found = ranks.rank_confidence_sets([0.5, 0.5, 0.2], draws)
+    values = rng().normal([0.5, 0.5, 0.2], 0.02, (99, 3))
+    values[:, 1] = values[:, 0]
+    people, systems = np.indices((99, 3))
+    found = ranks.rank_confidence_sets_from_rows(values.ravel(), people.ravel(), systems.ravel())
     assert found.undecidable == ((0, 1),) and found.low[:2] == (1, 1) and found.high[:2] == (2, 2)
-    assert ranks.rank_confidence_sets([0.5, 0.5], draws[:, :2]).status == "zero_variance"
+    two = (one[:, :2].ravel() for one in (values, people, systems))
+    assert ranks.rank_confidence_sets_from_rows(*two).status == "zero_variance"
 
 
 # Tables and tails

@@ -271,12 +271,12 @@ def test_references_put_every_annotator_on_one_scale():
 
 def test_expected_utility_weighs_annotators_and_not_ratings():
     values, labels = [1.0] * 9 + [0.0, 0.2], ["busy"] * 9 + ["b", "c"]
-    with_references = ratings.expected_utility(values, labels, is_rescaled=True)
+    with_references = ratings.expected_utility(values, labels, range(11), is_rescaled=True)
     assert_allclose(with_references.estimate, (1 + 0 + 0.2) / 3)
     assert (with_references.n, with_references.n_rows) == (3, 11) and "EEU" in with_references.estimand
-    without = ratings.expected_utility(values, labels, is_rescaled=False)
+    without = ratings.expected_utility(values, labels, range(11), is_rescaled=False)
     assert without.estimand == "mean rating (not EEU)" and without.has_warning("no_references")
-    assert ratings.expected_utility([], [], is_rescaled=True).status == "no_data"
+    assert ratings.expected_utility([], [], [], is_rescaled=True).status == "no_data"
 
 
 def test_the_effect_of_position_is_told_from_that_of_systems():

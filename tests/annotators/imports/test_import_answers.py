@@ -128,6 +128,8 @@ def test_imported_answers_are_told_apart(tmp_path, client):
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
     assert not result["confirmatory"]["is_confirmatory"] and "imported answers" in result["confirmatory"]["reasons"][0]
+    assert "was frozen after the imported answers had been collected" in result["methods"][0]
+    assert "before answers came" not in " ".join(result["methods"])
     (source,) = result["data"]["sources"]
     assert (source["filename"], source["assignments"], len(source["sha256"])) == ("answers.csv", 2, 64)
     assert build_report(study, {"resamples": 99, "origins": ["live"]})["n"]["submitted"] == 0

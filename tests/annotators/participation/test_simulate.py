@@ -7,12 +7,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analysis.data.frames import assignments_frame, responses_frame
+from analysis.report import stopping
 from annotators.models import Assignment, PageVisit, Response
 from annotators.participation.simulate import CrowdSettings, default_system_strengths, record_simulated_answers
 from studies.protocols import REGISTRY, Protocol
 from studies.protocols.base.fields import Field
 from studies.protocols.base.robots import Robot
-from tests.builders import launched, spa_study
+from tests.builders import choice_study, launched, spa_study
 from tests.samples import sample_draft
 
 pytestmark = pytest.mark.django_db
@@ -181,3 +182,23 @@ def test_robots_can_be_lenient_and_keep_the_middle_that_they_are_given():
 
     usual, lenient, given_middle = mean("a"), mean("b", leniency=6.0), mean("c", middle=-5.0)
     assert lenient > usual + 0.5 and given_middle > usual + 0.5
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_decided"), [("anytime", True), ("first", True), ("none", False), ("stays", False)]
+)
+def test_no_robots_are_sent_after_the_rule_has_decided(rule, is_decided):
+    """The command says after how many robots the rule would have decided. The study goes on, with the rule as it was."""
+    settings = {"strategy": "one", "stopping": rule, "delta": 0.2}
+    study = choice_study(target_n=40, m=4, prompts=160, settings=settings)
+    out = StringIO()
+    call_command("simulate", study.title, robots=40, prefer=["alpha=0", "beta=6"], screened_out=0, stdout=out)
+    n = study.assignments.filter(submitted_at__isnull=False).count()
+    study.refresh_from_db()
+    assert study.state == "launched" and not study.audit_events.filter(verb__in=["decide", "close"]).exists()
+    assert (f"would have decided after {n} robots" in out.getvalue()) == is_decided
+    assert (n < 40) == is_decided
+    if is_decided:
+        # As the rule of the same study decides when people give these answers.
+        study.assignments.update(origin="live")
+        assert stopping.apply_stopping_rules(study)["is_over"]

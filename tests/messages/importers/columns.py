@@ -80,6 +80,11 @@ LINES = {
             "whole numbers from 0",
             options_of(Options, max_length_difference=-1),
         ),
+        (
+            "groups_by must be empty or one of document, doc_id, dialogue, topic, source",
+            "must be empty or one of",
+            options_of(Options, groups_by="page"),
+        ),
     ],
     f"{TABLES}:pair_texts_by_attributes_and_length": [
         ("pairs need exactly two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),

@@ -11,7 +11,14 @@ LINES = {
     f"{TABLES}:add": [
         ("ada occurs twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))
     ],
-    f"{TABLES}:_prompt": [("differs from row 2, which has the same prompt p1", FILE, bad("another prompt text"))],
+    f"{TABLES}:_prompt": [
+        ("differs from row 2, which has the same prompt p1", FILE, bad("another prompt text")),
+        (
+            "“one” and “One” differ only in case",
+            FILE,
+            file("group," + HEAD + "One,p1,P,ada,a\none,p2,P,ada,b\n"),
+        ),
+    ],
     f"{TABLES}:_new_prompt": [
         ("“P1” and “p1” differ only in case", FILE, bad("keys alike in case")),
         ("the prompt p1 has no text here and no text in the study", FILE, file(HEAD + "p1,,ada,a\n")),

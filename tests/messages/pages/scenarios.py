@@ -103,6 +103,12 @@ def closing(inside=0, **columns):
     return make
 
 
+def closing_with_third_labels():
+    study = builders.choice_study(prompts=4, target_n=4, by=builders.user(), **players.MAX_THREE)
+    lifecycle.start_closing(study, by=None)
+    return again(study)
+
+
 def one_system():
     study = builders.draft_study(systems=("alpha",), owner=builders.user())
     builders.add_choice(study)

@@ -165,7 +165,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     page = client.get(reverse("study_templates")).content.decode()
     assert page.count("Make a draft") == len(STUDY_TEMPLATES)
     n_papers = sum(one.is_from_paper for one in STUDY_TEMPLATES)
-    assert page.count("As in the paper") == page.count("Differences from the paper") == n_papers
+    assert page.count("As published") == page.count("Differences from the publication") == n_papers
     assert page.count("As the method asks") == page.count("What we chose") == len(STUDY_TEMPLATES) - n_papers == 2
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()

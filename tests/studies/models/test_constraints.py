@@ -224,6 +224,7 @@ CASES = {
     "assignment_queue_number_once_per_study": lambda w: (
         Assignment.objects.filter(pk=w["assignment"].pk).update(queue_number=1) and other(w, queue_number=1)
     ),
+    "assignment_is_judged_out_only_when_judged": lambda w: other(w, judged_out="manual"),
     "assignment_has_a_batch_unless_full": lambda w: other(w, batch=None),
     "assignment_is_released_with_a_reason": lambda w: other(w, released_at=NOW),
     "assignment_is_submitted_after_it_started": lambda w: other(w, submitted_at=NOW - timedelta(hours=1)),

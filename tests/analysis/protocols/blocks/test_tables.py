@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, tables
-from analysis.protocols.blocks.cells import expectation_outcome, population_note, verdict_direction_symbol
+from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_planned_conclusions, figures, tables
+from analysis.protocols.blocks.cells import (
+    direction_symbol_as_published,
+    expectation_outcome,
+    population_note,
+    verdict_direction_symbol,
+)
 from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_nonempty_by_name_and_title
 from analysis.protocols.spa.layouts import rule_effects_table
@@ -15,7 +20,7 @@ from analysis.report.report_tables import warnings_table
 from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, ResultWarning
 
 
-@pytest.mark.parametrize("module", [apa, latex, tables])
+@pytest.mark.parametrize("module", [apa, figures, latex, tables])
 def test_the_examples_in_the_docs_are_true(module):
     assert doctest.testmod(module).failed == 0
 
@@ -92,12 +97,14 @@ def test_a_note_says_which_people_and_prompts_the_comparisons_are_about(populati
     assert population_note([*estimates, empty]) == note
 
 
-def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert verdict_direction_symbol(ESTIMATE, 0.5) == ">" and verdict_direction_symbol(ESTIMATE, 0.5, True) == ">"
-    unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert verdict_direction_symbol(unclear, 0.5) == "?" and verdict_direction_symbol(unclear, 0.5, True) == "~"
-    assert verdict_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
-    assert verdict_direction_symbol(None, 0.5) == ""
+def test_what_was_found_follows_from_the_verdict_or_the_level():
+    estimate = replace(ESTIMATE, settings={"contrast": {"level": 0.05}})
+    assert verdict_direction_symbol(estimate) == ">" and direction_symbol_as_published(estimate, 0.5) == ">"
+    # One star of the scheme 10/5/1 is no result at the level of the comparison.
+    unclear = replace(estimate, detail={"verdict": None}, test=replace(TEST, pvalue_adjusted=0.08, stars="*"))
+    assert verdict_direction_symbol(unclear) == "?" and direction_symbol_as_published(unclear, 0.5) == "~"
+    assert direction_symbol_as_published(replace(estimate, test=None, detail={}), 0.5) == "?"
+    assert verdict_direction_symbol(None) == "" == direction_symbol_as_published(None, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -200,9 +207,7 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     }  # fmt: skip
     settings = {"contrast": contrast, "key": "share"}
     estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})
-    block = Block(
-        "a.b", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording, 0.5)
-    )
+    block = Block("a.b", "", "recommended", (estimate,), build_planned_conclusions([estimate], lambda one: wording))
     (one,) = build_conclusion_sentences([block])
     assert one["text"].endswith(said) and one["contrast"] == "beta > alpha, share"
 

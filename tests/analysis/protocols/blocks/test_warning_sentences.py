@@ -30,7 +30,7 @@ from analysis.report.report_tables import estimates_table
 from analysis.report.views import truncated_table_context
 from analysis.stats import equivalence
 from analysis.stats.multiplicity import Family
-from analysis.stats.ranks import rank_confidence_sets
+from analysis.stats.ranks import RankSets
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 from tests.golden_site import hashes
 
@@ -258,7 +258,7 @@ def test_a_block_leaves_the_claim_open_and_says_why():
     )
 
     def said(estimate):
-        block = Block("a.b", "", "recommended", (estimate,), (Conclusion(estimate, WORDING, 0.5, "beta > alpha"),))
+        block = Block("a.b", "", "recommended", (estimate,), (Conclusion(estimate, WORDING, "beta > alpha"),))
         return build_conclusion_sentences([block])[0]
 
     claimed, open_ = said(judged(few(12, 12.0))), said(blocked)
@@ -287,7 +287,7 @@ def test_a_block_leaves_no_star_and_no_p_in_tables_but_p_in_json():
         "a", "A", "p|p|p; stars|Stars|text", [{"p": pvalue_cell(blocked), "stars": blocked.test.stars}], "first"
     )
     assert "no claim" in render_latex_table(table) and "*" not in render_latex_table(table)
-    concluded = replace(block, conclusions=(Conclusion(blocked, WORDING, 0.5, "beta > alpha"),))
+    concluded = replace(block, conclusions=(Conclusion(blocked, WORDING, "beta > alpha"),))
     assert build_conclusion_sentences([concluded])[0]["apa"].endswith(", no claim")
 
 
@@ -311,14 +311,15 @@ def test_warnings_about_ranks_are_sentences_below_their_table():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda sets: rating_layouts.means_table([], sets),
+        lambda sets: rating_layouts.means_table([], sets, "fluency"),
         lambda sets: ranking_layouts.systems_table([], sets, [], "section 1"),
         lambda sets: best_worst_layouts.systems_table([], judged(), sets, "section 1"),
     ],
 )
 def test_each_table_with_ranks_has_their_warnings(make):
     undecidable = ResultWarning("undecidable_pairs", "warn", {"n": 2})
-    sets = rank_confidence_sets([1.0, 1.0], [[1.0, 1.0]] * 20, systems=("alpha", "beta"), warnings=(undecidable,))
+    common = {"low": None, "high": None, "clusters": (), "level": 0.95, "status": "zero_variance", "reason": "equal"}
+    sets = RankSets(systems=("alpha", "beta"), scores=(1.0, 1.0), ranks=(1, 1), warnings=(undecidable,), **common)
     assert [one["code"] for one in make(sets)["warnings"]] == ["undecidable_pairs"]
 
 

@@ -37,9 +37,7 @@ def votes(draw, *, n_people=60, per_person=25, order=0.0, ties=0.15, circle=0.0,
 def fired(draw, *, resamples=299, **fault):
     rows, late = votes(draw, **fault)
     points, systems = np.r_[rows[2], 1 - rows[2]], np.r_[rows[0], rows[1]]
-    sets, _ = ranks.rank_confidence_sets_from_spread(
-        ranks.score_spread(points, np.tile(rows[3], 2), systems), resamples=resamples, rng=draw
-    )
+    sets = ranks.rank_confidence_sets_from_rows(points, np.tile(rows[3], 2), systems)
     probes = board_audit.audit_votes(*rows, n_systems=5, rng=draw, is_late=late, sets=sets, resamples=resamples)
     for probe in probes:
         json.dumps(probe.as_dict(), allow_nan=False)

@@ -151,7 +151,7 @@ def test_what_batches_ask_is_read_off_their_placements(world):
         for one in estimate_stored_or_trial_batch_workloads(study)
     }
     assert told == found and len(found) > 18
-    loads = workflow.min_median_max_batch_burdens(study)
+    loads = workflow.min_median_max_batch_burdens(study, estimate_stored_or_trial_batch_workloads(study))
     by_minutes = sorted(one.minutes for one in estimate_stored_or_trial_batch_workloads(study))
     assert [one.burden.minutes for one in loads] == [
         by_minutes[0],

@@ -1,0 +1,166 @@
+"""What each number of a report is about: which units stand for others like them, and which are exactly those of the study.
+
+A population is "people and prompts", "people" (for exactly these prompts), or "<units>, for exactly <what is fixed>". Where prompts belong
+to groups, groups take the place of prompts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.data.frames import SECOND_SAMPLE, is_group_label
+
+from . import Block
+from .comparisons import Comparison
+from .figures import Figure
+from .tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.stats.results import Estimate
+
+GROUP = "group of prompts"
+
+
+def has_groups(rows: "DataFrame") -> bool:
+    """Return whether some prompts of the rows belong to groups, so that the second sample are groups."""
+    return any(is_group_label(label) for label in rows[SECOND_SAMPLE].unique())
+
+
+def second_sample_noun(rows: "DataFrame") -> str:
+    return "groups of prompts" if has_groups(rows) else "prompts"
+
+
+def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "Estimate":
+    """Return an estimate over annotators and the second sample of these rows. If that are groups, it says so.
+
+    ``detail["n_groups"]`` counts them, and ``n_prompts`` their prompts. Unless ``population`` declares exactly these prompts, fewer
+    than five groups give no interval: its sensitivities still have the one for exactly these prompts.
+    """
+    from analysis.stats.clusters import PEOPLE, TOO_FEW_ITEMS, without_interval_if_too_few
+
+    if isinstance(rows.index.names[0], str):
+        rows = rows.reset_index()
+    if not len(rows) or not has_groups(rows):
+        return estimate
+    n_groups = rows[SECOND_SAMPLE].nunique()
+    counts = {"n_prompts": rows["prompt"].nunique()}
+    if estimate.settings.get("population") != PEOPLE or population != "people":
+        counts["n_groups"] = n_groups
+    warnings = tuple(
+        replace(warning, detail={**warning.detail, "cluster": GROUP})
+        if warning.detail.get("cluster") in ("item", "prompt")
+        else warning
+        for warning in estimate.warnings
+    )
+    estimate = replace(estimate, detail={**estimate.detail, **counts}, warnings=warnings)
+    if population == "people" or n_groups >= TOO_FEW_ITEMS:
+        return estimate
+    for_these = replace(estimate, sensitivity=(), analysis=f"{estimate.analysis}.by_annotator")
+    known = {one.analysis for one in estimate.sensitivity}
+    sensitivity = (*estimate.sensitivity, *(() if for_these.analysis in known else (for_these,)))
+    return without_interval_if_too_few(replace(estimate, sensitivity=sensitivity), n_groups, "groups of prompts")
+
+
+def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> str:
+    """Return the declared population of the tables of one question: people and prompts, or people for exactly these prompts.
+
+    They are about the narrowest population that a planned comparison of the question declares. If none declares any, the rows
+    decide, as they do for comparisons.
+    """
+    from analysis.stats.clusters import TOO_FEW_ITEMS
+
+    declared = {compared.population for compared in comparisons if compared.is_planned} - {""}
+    if declared:
+        return "people" if "people" in declared else "people_and_prompts"
+    return "people" if rows[SECOND_SAMPLE].nunique() < TOO_FEW_ITEMS else "people_and_prompts"
+
+
+def population_of(estimate: "Estimate") -> str:
+    """Return what an estimate is about. If it does not say so, it is about the units that it counts, and all else is fixed."""
+    named = estimate.settings.get("population")
+    return str(named) if named else _population_of_unit(estimate.unit)
+
+
+def _population_of_unit(unit: str) -> str:
+    return "people" if unit == "annotator" else f"{unit}s, for exactly these people"
+
+
+def name_populations_of_plain(value: Any) -> Any:
+    """Return a stored result with the population of each estimate in it, however deep, as ``name_populations`` does for blocks."""
+    if isinstance(value, list):
+        return [name_populations_of_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: name_populations_of_plain(one) for name, one in value.items()}
+    if {"analysis", "unit", "settings"} <= value.keys():
+        value["settings"] = {"population": _population_of_unit(value["unit"]), **value["settings"]}
+    return value
+
+
+def population_words(population: str) -> str:
+    """Return a population with what is fixed, for a column of a table that has several.
+
+    >>> population_words("people")
+    'people, for exactly these prompts'
+    """
+    fixed = {"people": "prompts", "prompts": "people", "items": "people"}.get(population)
+    return f"{population}, for exactly these {fixed}" if fixed else population
+
+
+def heading_words(populations: Iterable[str]) -> str:
+    """Return the end of a heading: what is fixed for some or all of the numbers below it, or ''.
+
+    >>> heading_words(["people", "people and prompts"])
+    ', in part for exactly these prompts'
+    """
+    fixed = [population_words(one).partition(", for ")[2] for one in populations]
+    named = " and ".join(dict.fromkeys(filter(None, fixed)))
+    return f", {'' if all(fixed) else 'in part '}for {named}" if named else ""
+
+
+def heading(title: str, estimates: Iterable["Estimate"]) -> str:
+    """Return the title with what is fixed for some or all of the intervals and tests below it.
+
+    >>> heading("Mean rank", [])
+    'Mean rank'
+    """
+    return title + heading_words(population_of(one) for one in estimates if one.interval or one.test)
+
+
+def name_populations(block: Block) -> Block:
+    """Return a recommended block whose estimates have their population in their settings, and its headings what is fixed."""
+    if block.mode != "recommended":
+        return block
+    tables = [
+        {**table, "title": heading(table["title"], block.estimates)} if has_intervals(table) else table
+        for table in block.tables
+    ]
+    figures: list[Figure] = [
+        {**figure, "title": heading(figure["title"], block.estimates)} if figure["kind"] == "intervals" else figure
+        for figure in block.figures
+    ]
+    return replace(
+        block,
+        title=heading(block.title, block.estimates),
+        estimates=tuple(map(_with_population, block.estimates)),
+        tables=tables,
+        figures=figures,
+    )
+
+
+def has_intervals(table: Table) -> bool:
+    """Return whether a table shows an interval or a p-value."""
+    keys = [
+        column["key"] for column in table["columns"] if column["kind"].endswith("interval") or column["kind"] == "p"
+    ]
+    return any(row[key] is not None for row in table["rows"] for key in keys)
+
+
+def _with_population(estimate: "Estimate") -> "Estimate":
+    return replace(
+        estimate,
+        settings={**estimate.settings, "population": population_of(estimate)},
+        sensitivity=tuple(map(_with_population, estimate.sensitivity)),
+    )

@@ -1,0 +1,149 @@
+"""Say in words what a result is about, besides its systems: the question, and the section if the study has several of a protocol.
+
+Labels differ by what a reader of the study knows: a criterion, the text of a question, the number of prompts, arms. Keys and
+positions name results in the JSON only.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from studies.protocols import REGISTRY
+
+MAX_QUESTION_LENGTH = 60
+OVERALL = "overall"
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a comparison is about, in words. Both parts are empty if its study needs none.
+
+    ``topic`` completes "on": a criterion or a quoted question. ``circumstance`` is a phrase: "after 8 examples". ``x`` and ``y``:
+    the names of what is compared, if they are not those of systems.
+    """
+
+    topic: str = ""
+    circumstance: str = ""
+    x: str = ""
+    y: str = ""
+
+    @property
+    def note(self) -> str:
+        """The words for a cell or a title: "fluency, after 8 examples"."""
+        return join_words(self.topic, self.circumstance)
+
+    def as_dict(self) -> dict[str, str]:
+        return {"topic": self.topic, "circumstance": self.circumstance, "x": self.x, "y": self.y}
+
+
+@dataclass(frozen=True, slots=True)
+class SectionWords:
+    """The words for one live section: the topics of its questions by key, and what distinguishes it from like sections."""
+
+    topics: Mapping[str, str]
+    circumstance: str
+    has_criteria: bool
+
+    def subject(self, criterion: str, question: str = "") -> Subject:
+        """Return the subject of a comparison. Beside criteria, a question without one is the overall one."""
+        topic = self.topics.get(question, criterion)
+        return Subject(topic or (OVERALL if self.has_criteria else ""), self.circumstance)
+
+
+def join_words(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def in_parentheses(text: str) -> str:
+    """Return the words of a title in parentheses after a blank, or ''."""
+    return f" ({text})" if text else ""
+
+
+def words_of_section(section: Any) -> SectionWords:
+    """Return the words for a live section among the live sections of its protocol."""
+    if not hasattr(section, "_words"):  # cached, because each comparison asks
+        sections = list(
+            section.study.sections.filter(purpose="live", protocol=section.protocol).prefetch_related(
+                "questions", "arms"
+            )
+        )
+        section._words = SectionWords(
+            question_topics(section.questions.all()),
+            _circumstances(sections).get(section.pk, "") if len(sections) > 1 else "",
+            any(question.criterion for question in section.questions.all()),
+        )
+    return section._words
+
+
+def question_topics(questions: Iterable[Any]) -> dict[str, str]:
+    """Return the topic of each question by its key: the criterion, or the quoted text if several questions have no criterion.
+
+    The topic of a single question without a criterion is empty. Free texts have none.
+    """
+    asked = [
+        question
+        for question in questions
+        if not question.x_id and not (isinstance(question.scale, dict) and question.scale.get("kind") == "text")
+    ]
+    n_without = sum(not question.criterion for question in asked)
+    topics = {
+        question.key: question.criterion or (_quoted(question.text) if n_without > 1 else "") for question in asked
+    }
+    for distinguish in (
+        lambda question: _quoted(question.text),
+        lambda question: f"“{' '.join(question.text.split())}”",
+        lambda question: question.key,
+    ):
+        repeated = {topic for topic, n in Counter(topics.values()).items() if n > 1}
+        for question in asked:
+            if topics[question.key] in repeated:
+                topics[question.key] = join_words(question.criterion, distinguish(question))
+    return topics
+
+
+def _quoted(text: str) -> str:
+    """Return the first line of a question in quotation marks, cut between words if it is long."""
+    line = next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+    if len(line) > MAX_QUESTION_LENGTH:
+        line = line[:MAX_QUESTION_LENGTH].rpartition(" ")[0].rstrip(" ,;:.") + " …"
+    return f"“{line}”"
+
+
+def _circumstances(sections: Sequence[Any]) -> dict[int, str]:
+    """Return what distinguishes each of several sections: the number of its items, its arms, its questions, else its order."""
+    sizes = {section.pk: REGISTRY[section.protocol].size_in_words(section) for section in sections}
+    arms = {section.pk: _arms_in_words(section) for section in sections}
+    words = {
+        section.pk: join_words(*(found[section.pk] for found in (sizes, arms) if len(set(found.values())) > 1))
+        for section in sections
+    }
+    for alike in _groups(sections, words):
+        criteria = [{question.criterion for question in section.questions.all()} for section in alike]
+        if (
+            all(criteria)
+            and "" not in set().union(*criteria)
+            and sum(map(len, criteria)) == len(set().union(*criteria))
+        ):
+            continue  # each comparison names its criterion
+        texts = {section.pk: _quoted(next((one.text for one in section.questions.all()), "")) for section in alike}
+        have_own_texts = len(set(texts.values())) == len(alike)
+        for n, section in enumerate(alike):
+            order = ORDINALS[n] if n < len(ORDINALS) else f"{n + 1}th"
+            own = f"asked {texts[section.pk]}" if have_own_texts else f"{order} in the order of the design"
+            words[section.pk] = join_words(words[section.pk], own)
+    return words
+
+
+def _groups(sections: Sequence[Any], words: Mapping[int, str]) -> list[list[Any]]:
+    """Return the groups of two sections or more that have the same words."""
+    groups: dict[str, list[Any]] = {}
+    for section in sections:
+        groups.setdefault(words[section.pk], []).append(section)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _arms_in_words(section: Any) -> str:
+    names = sorted(arm.name for arm in section.arms.all())
+    return f"in the arm{'s' if len(names) > 1 else ''} {' and '.join(names)}" if names else ""

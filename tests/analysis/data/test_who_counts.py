@@ -1,0 +1,266 @@
+"""Which kind of answer counts in which place: one expected cell each, compared with the running code, and each cell broken by a fault."""
+
+import json
+import random
+
+import pytest
+from django.db.models import Q
+from django.utils import timezone
+
+from analysis.data import judged_units, planned_labels
+from analysis.data.exports import jsonl_blocks_with_summary_line
+from analysis.data.flat_rows.selection import Selection, annotator_pseudonym
+from analysis.exclusions import FAIL, PASS, AssignmentFlags, applied_rules
+from analysis.metrics.scoring import rows as scoring_rows
+from analysis.planning import pilot_studies
+from analysis.protocols.two_choice.comparison_labels import read_comparison_labels
+from analysis.report import report_data
+from analysis.report.parameters import validate_parameters
+from analysis.report.protocol_blocks import analysis_contexts
+from analysis.report.stopping import compute_stopping_state
+from analysis.stats import sequential
+from annotators import counting
+from annotators.counting import Use, select
+from annotators.models import Assignment, PageVisit
+from annotators.pages.record import full_page_state
+from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
+from annotators.places import assign, exclusions
+from studies.models import ExclusionRule, Question, Study
+from studies.models.rules import REGISTRY, Rule
+from tests.builders import add_choice, draft_study, launched, painted, user
+from tests.players import answered, claimed, submitted
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("module_transaction")]
+
+# Who each kind of answer comes from. A place counts a kind ("x"), or not (".").
+PLACES = ("stopping", "headline", "kept", "paper", "scores", "boards", "pilots", "exports", "progress", "target")
+CELLS = {
+    "finished":        "x x x x x x x x x x",
+    "expired":         "x x . . . . . x . .",
+    "late":            "x x . . . . . x . .",
+    "failed_checks":   ". . . . . . . x . .",
+    "screened_out":    ". . . . . . . x . .",
+    "withdrawn":       ". . . . . . . . . x",
+    "excluded":        ". . . . . . . x x x",
+    "blind_rule":      ". . . . . . . x x x",
+    "outcome_rule":    "x x x . x x x x x x",
+    "unseen_tick":     ". . . . . . . x x x",
+    "unseen_answered": ". . . . . . . x x x",
+    "robot":           ". . . . . . . . . .",
+    "imported":        ". . . . x x x x . .",
+    "test":            ". . . . . . . . . .",
+    "open":            ". . . . . . . x . .",
+}  # fmt: skip
+EXPECTED = {
+    (kind, place): cell == "x" for kind, row in CELLS.items() for place, cell in zip(PLACES, row.split(), strict=True)
+}
+# Answers with a tick have no value, so nothing scores them whoever counts.
+WITHOUT_A_VALUE = {("unseen_tick", place) for place in ("kept", "paper", "scores", "boards", "pilots")}
+
+
+def _flag_kind(kind):
+    """A rule that fails the assignments of one kind."""
+
+    def flag(rule_input):
+        flags = AssignmentFlags()
+        own = set(Assignment.objects.filter(external_ids__kind=kind).values_list("pk", flat=True))
+        for pk in rule_input.submitted:
+            flags.add(pk, FAIL if pk in own else PASS)
+        return flags
+
+    return flag
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rules():
+    added = {
+        "blind_rule": Rule("blind_rule", "blind", _flag_kind("blind_rule")),
+        "outcome_rule": Rule("outcome_rule", "outcome", _flag_kind("outcome_rule"), is_outcome_blind=False),
+    }
+    REGISTRY.update(added)
+    yield
+    for slug in added:
+        del REGISTRY[slug]
+
+
+def _two_answers(study, kind):
+    """Somebody who answered the first of two pages."""
+    assignment = submitted(study, kind, random.Random(kind), until="s1.p2")
+    Assignment.objects.filter(pk=assignment.pk).update(external_ids={"kind": kind})
+    return assignment
+
+
+def _done(study, kind, *, ticks=False):
+    assignment = claimed(study, kind)
+    Assignment.objects.filter(pk=assignment.pk).update(external_ids={"kind": kind})
+    while key := full_page_state(assignment).next_key:
+        changes = {f"unseen.i{key[-1]}": "1"} if ticks else {}
+        slots = full_page_state(assignment).steps[key].page_fields() if ticks else ()
+        answered(assignment, key, random.Random(kind), **dict.fromkeys(slots, ""), **changes)
+        assignment = Assignment.objects.select_related("study").get(pk=assignment.pk)
+    return assignment
+
+
+@pytest.fixture(scope="module")
+def study_pk(rules, module_transaction, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("media")
+    from django.test import override_settings
+
+    with override_settings(MEDIA_ROOT=folder):
+        study = draft_study(systems=("alpha", "beta"), prompts=60, target_n=24, instructions="", owner=user())
+        add_choice(study, m=2)
+        ((name,),) = painted((40,), 1, folder)
+        study.prompts.update(media=name)
+        for position, slug in enumerate(("blind_rule", "outcome_rule"), 1):
+            ExclusionRule.objects.create(study=study, position=position, rule=slug, role="primary")
+        study = launched(study)
+        for kind in ("finished", "excluded", "blind_rule", "outcome_rule", "robot", "imported", "test"):
+            _done(study, kind)
+        for kind in ("robot", "imported", "test"):
+            study.assignments.filter(external_ids__kind=kind).update(origin=kind)
+        exclusions.exclude_assignments(study.assignments.filter(external_ids__kind="excluded"), "own_wish", user())
+        _done(study, "unseen_tick", ticks=True)
+        seen = _done(study, "unseen_answered")
+        for visit in PageVisit.objects.filter(assignment=seen, recorded_at__isnull=False, key__contains=".p"):
+            PageVisit.objects.filter(pk=visit.pk).update(unseen=f"i{visit.key[-1]}")
+        withdraw_annotator_and_erase_texts(_done(study, "withdrawn"))
+        for kind in ("expired", "failed_checks", "screened_out"):
+            assign.release_assignment(_two_answers(study, kind).pk, kind)
+        late = _two_answers(study, "late")
+        assign.release_assignment(late.pk, "expired")
+        Assignment.objects.filter(pk=late.pk).update(submitted_at=timezone.now(), is_late=True)
+        _two_answers(study, "open")
+    return study.pk
+
+
+@pytest.fixture
+def study(study_pk):
+    return Study.objects.get(pk=study_pk)
+
+
+def _names(study) -> dict[str, str]:
+    rows = study.assignments.values_list("external_ids", "annotator__code", "annotator_id")
+    return {
+        name: ids["kind"]
+        for ids, code, annotator in rows
+        for name in (annotator_pseudonym(study, code), str(annotator))
+    }
+
+
+def counted(study, monkeypatch) -> set[tuple[str, str]]:
+    """The cells that the code counts now."""
+    units: list[str] = []
+    real = sequential.annotator_means_in_claim_order
+
+    def spy(*args, **options):
+        found = real(*args, **options)
+        units.extend(found.annotators)
+        return found
+
+    monkeypatch.setattr(sequential, "annotator_means_in_claim_order", spy)
+
+    def units_of(compute):
+        units.clear()
+        compute()
+        return list(units)
+
+    data = report_data.read_report_data(study, ["live"])
+    (context,) = analysis_contexts(data, validate_parameters(None, study), "seed", [])
+    section = context.sections[0]
+    labels = []
+    found = {
+        "stopping": units_of(lambda: compute_stopping_state(study)),
+        "headline": units_of(lambda: labels.extend(read_comparison_labels(context, data.claims, section))),
+    }
+    for place in ("kept", "paper"):
+        with_value = [rows[rows["value"].notna()] for rows in (getattr(label, place) for label in labels)]
+        found[place] = [name for rows in with_value for name in rows["annotator"]]
+    question = Question.objects.get(section__study=study)
+    found["scores"] = next(scoring_rows.read_answers_of_questions(study, [question]))["annotator"]
+    found["boards"] = scoring_rows.read_scored_rows(study, scoring_rows.find_criteria(study))["annotator"]
+    answers, _ = pilot_studies._headline_answers(study)
+    found["pilots"] = [name for _, headline in answers for name in headline.annotators]
+
+    text = b"".join(jsonl_blocks_with_summary_line("responses", Selection(study))).decode()
+    found["exports"] = [json.loads(line)["annotator"] for line in text.splitlines()[:-1]]
+    live = Assignment.objects.filter(study=study)
+    for place, use in (("progress", Use.PROGRESS), ("target", Use.TARGET)):
+        found[place] = select(use, live, ["live"]).values_list("annotator_id", flat=True)
+    # An export names nobody who withdrew.
+    names = _names(study) | {"None": "withdrawn"}
+    return {(names[str(name)], place) for place, people in found.items() for name in people}
+
+
+def test_each_kind_of_answer_counts_where_it_should_and_nowhere_else(study, monkeypatch):
+    expected = {cell for cell, counts in EXPECTED.items() if counts}
+    assert counted(study, monkeypatch) == expected
+    assert len(EXPECTED) == len(CELLS) * len(PLACES) == 150
+
+
+# Faults: what each breaks, as a change of one function or one fact.
+
+
+def _forgetting(*facts):
+    """``select`` does not know these facts."""
+    real = counting._with_prefix
+
+    def without(condition, prefix):
+        changed = real(condition, prefix)
+        changed.children = [
+            child
+            for child in changed.children
+            if not isinstance(child, tuple)
+            or not any(child[0].split("__")[0 if not prefix else 1] == fact for fact in facts)
+        ]
+        return changed
+
+    return without
+
+
+def _unfinished_work_is_a_result(patch):
+    real = planned_labels._claims
+
+    def claims(*args):
+        return {pk: claim | {"is_settled": True, "is_submitted": True} for pk, claim in real(*args).items()}
+
+    patch.setattr(planned_labels, "_claims", claims)
+    patch.setattr(report_data.ReportData, "submitted", property(lambda data: data.assignments["assignment"].tolist()))
+    patch.setattr(applied_rules, "MANDATORY_RULES", ("manual",))
+
+
+FAULTS = {
+    "a withdrawal is forgotten": lambda m: (
+        m.setattr(counting, "_with_prefix", _forgetting("withdrawn_at")),
+        m.setattr(judged_units, "WITHDRAWN", ""),
+    ),
+    "unfinished work counts": lambda m: m.setattr(
+        counting, "_with_prefix", _forgetting("submitted_at", "is_late", "released_at")
+    ),
+    "origins are forgotten": lambda m: m.setattr(counting, "_with_prefix", _forgetting("origin")),
+    "refused work counts": lambda m: m.setattr(judged_units, "REFUSED_REASONS", frozenset()),
+    "no rule excludes": lambda m: [
+        m.setattr(module, "excluding_rules", lambda *a, **o: []) for module in (applied_rules, judged_units)
+    ],
+    "unseen answers count": lambda m: [
+        m.setattr(module, "left_out_answer_ids", lambda *a, **o: set()) for module in (report_data, planned_labels)
+    ],
+    "unseen ticks are units": lambda m: m.setattr(planned_labels, "UNSEEN", "another reason"),
+    "unfinished work is a result": _unfinished_work_is_a_result,
+    "nobody counts": lambda m: (
+        m.setattr(judged_units, "reasons_against", lambda *a: "fault"),
+        m.setattr(planned_labels, "reasons_against", lambda *a: "fault"),
+        m.setattr(report_data, "kept_by", lambda *a, **o: []),
+    ),
+    "nothing is selected": lambda m: m.setattr(counting, "_with_prefix", lambda *a: Q(pk__in=[])),
+}
+
+
+def test_each_cell_is_broken_by_a_fault(study, monkeypatch):
+    expected, broken = {cell for cell, counts in EXPECTED.items() if counts}, set()
+    for fault, breaks in FAULTS.items():
+        with monkeypatch.context() as patch:
+            breaks(patch)
+            changed = counted(study, patch) ^ expected
+        assert changed, f"nothing notices that {fault}"
+        broken |= changed
+    assert EXPECTED.keys() - broken - WITHOUT_A_VALUE == set()

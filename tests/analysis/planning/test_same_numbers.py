@@ -1,0 +1,233 @@
+"""Forecast, default and result are the same study: each page says the same minutes, pay and power, and the report's function has this power."""
+
+import math
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from django.urls import reverse
+
+from analysis.planning.inputs import PLANNED_AS, inputs_from_draft
+from analysis.planning.run import choose_plan, compute_plan
+from analysis.stats import clusters, sequential
+from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.planning import (
+    PlanPart,
+    assign_prompts,
+    evidence_after_each_person,
+    simulate_answers,
+    simulate_part,
+)
+from analysis.stats.quick_bets import bets_power
+from analysis.stats.quick_power import quick_plan
+from studies.design.workload import minutes_text
+from studies.models import Section, Study, StudyMember
+from studies.models.rules import REGISTRY as RULES
+from studies.protocols import REGISTRY
+from studies.protocols.base.settings_fields import values_of_new_row
+from tests.builders import add_choice, add_rating, draft_study, user
+from tests.samples import sample_draft
+
+from .quick import words
+
+STUDIES = 300
+# A design: protocol, settings that differ from those of a new section, and columns of the study.
+DESIGNS = {
+    **{slug: (slug, {}, {}) for slug in PLANNED_AS},
+    "anytime": ("two_choice", {"stopping": "anytime"}, {}),
+    "volunteers": ("rating", {}, {"reward": 0}),
+    "no reward": ("two_choice", {}, {"reward": None}),
+    "no reward, own wage": ("rating", {}, {"reward": None, "wage_per_hour": 20}),
+    "several batches": ("rating", {}, {"batches_per_annotator": 2}),
+    "kept": ("ranking", {}, {"target_kind": "kept"}),
+    "rules": ("two_choice", {}, {"rules": True}),
+}
+
+
+def designed(name: str) -> Study:
+    """A draft whose section has the settings of a new one."""
+    slug, settings, columns = DESIGNS[name]
+    protocol, draft = REGISTRY[slug], sample_draft(slug, 4, 12)
+    own = protocol.settings_of_new_section() | dict(protocol.sample.settings) | settings
+    Section.objects.filter(study=draft).update(settings=own)
+    owner = user("owner")
+    StudyMember.objects.create(study=draft, user=owner, role="owner")
+    Study.objects.filter(pk=draft.pk).update(
+        owner=owner, **{key: value for key, value in columns.items() if key != "rules"}
+    )
+    if "rules" in columns:
+        draft.exclusion_rules.create(
+            rule="too_fast", position=1, settings=values_of_new_row(RULES["too_fast"].settings_form)
+        )
+    return Study.objects.get(pk=draft.pk)
+
+
+def only(pattern: str, text: str) -> set[str]:
+    found = set(re.findall(pattern, text))
+    assert found, (pattern, text[:3000])
+    return found
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", sorted(DESIGNS))
+def test_every_page_says_the_same_minutes_pay_people_and_power(name, client, few_runs):
+    study = designed(name)
+    client.force_login(study.owner)
+    design = words(client.get(reverse("admin:studies_study_change", args=[study.pk])))
+    launch_page = client.get(reverse("admin:studies_launch", args=[study.pk]))
+    launch, cost = words(launch_page), launch_page.context["cost"]
+    live = client.get(reverse("admin:studies_plan", args=[study.pk]))
+    plan = words(live)
+    inputs = live.context["form"].inputs
+    parts = study.batches_per_annotator
+
+    # Minutes: those of the median batch, in the sentence of each page and in the table of protocols.
+    (median,) = (row.burden for row in launch_page.context["batch_burdens"] if row.name == "median")
+    assert f"median {median.words} {median.questions} {median.minutes_text} " in design
+    assert f"median {median.words} {median.questions} {median.minutes_text} " in launch
+    own = minutes_text(median.minutes * parts)
+    for page in (design, launch, plan):
+        assert only(r"([\d.]+) minutes, [\d,]+ USD", page) == {own}, name
+
+    # Pay: what one gets, an hour of it, and all of it.
+    (each,) = only(r"Each gets ([\d.]+) USD", plan)
+    (total,) = only(r"Pay ([\d,]+) USD", plan)
+    hourly = study.wage_per_hour or 12
+    if study.reward is None:
+        assert each == f"{median.minutes * parts * float(hourly) / 60:.2f}" and cost.total is None
+    else:
+        assert Decimal(each) == cost.reward * parts and f"{cost.reward:.2f} each" in launch
+        assert total == f"{cost.total:,.0f}" and f"{cost.total:.2f} USD at the target" in launch
+        assert median.per_hour == pytest.approx(float(each) * 60 / (median.minutes * parts), abs=0.01)
+    assert only(r"minutes, ([\d,]+) USD", design) == only(r"minutes, ([\d,]+) USD", launch) == {total}
+
+    # People and power, with the declared rule.
+    finishing = int(only(r"start, (\d+) finish and are paid", plan).pop())
+    assert finishing * parts == study.target_n
+    power = only(r"(?:F|f)inds [^.]*? with (.{1,20}?) power \(approximate\)", plan)
+    for page in (design, launch):
+        assert only(r"(?:F|f)inds [^.]*? with (.{1,20}?) power \(approximate\)", page) == power
+        assert "power at this size" in page or "to be found with 80 % power" in page
+    is_anytime = name == "anytime"
+    for page in (design, launch, plan):
+        assert ("With the anytime-valid stopping rule" in page) == is_anytime
+
+    if name in ("two_choice", "anytime", "spa"):  # after the simulation, the simulated number, also of a chosen plan
+        stored = compute_plan(study, study.owner, inputs)
+        other = compute_plan(study, study.owner, replace(inputs, target=replace(inputs.target, difference=0.8)))
+        for plan in (stored, other):
+            choose_plan(study, plan, study.owner, sets_target=True)
+            pages = {
+                url: words(client.get(reverse(url, args=[study.pk])))
+                for url in ("admin:studies_study_change", "admin:studies_launch", "admin:studies_plan")
+            }
+            shown = [only(r"inds [^.]*? with (.{1,20}?) power \(simulated\)", page) for page in pages.values()]
+            assert shown[0] == shown[1] == shown[2], (plan.inputs, shown)
+        planned, designs = stored.result["plan"]["planned"], stored.result["sequential"]["designs"]
+        if is_anytime:
+            (row,) = (one for one in designs if one["name"] == "anytime")
+            assert abs(planned["power"] - row["power"]) <= 3 * (planned["power_error"] + row["power_error"]) + 0.02
+
+
+@pytest.mark.django_db
+def test_two_criteria_and_three_systems_take_their_own_minutes():
+    """The pace is that of the design: three outputs to read and two answers about each."""
+    study = draft_study(systems=("alpha", "beta", "gamma"), prompts=60, target_n=12)
+    section = add_rating(study, position=1, m=10)
+    one = section.questions.get()
+    section.questions.create(position=2, key="second", text="Is it clear?", scale=one.scale, criterion="clarity")
+    pace = inputs_from_draft(study).pace
+    assert (pace.outputs_per_prompt, pace.answers_per_prompt, pace.other_minutes) == (3, 6, pytest.approx(0, abs=0.1))
+
+
+SIZES = {
+    slug: StudySize(protocol=PLANNED_AS[slug], people=24, prompts=30, prompts_each=10)
+    if slug != "spa"
+    else StudySize(protocol="spa", people=24, prompts=96, prompts_each=4)
+    for slug in PLANNED_AS
+}
+TARGETS = {slug: Target(difference=0.65) for slug in SIZES}
+SIZES["anytime"] = StudySize(protocol="two_choice", people=24, prompts=30, prompts_each=10)
+TARGETS["anytime"] = Target(difference=0.67, stopping="anytime", population="people")
+
+
+def reported(values, people, prompts, size: StudySize, target: Target) -> bool:
+    """Whether the report of one study claims a difference, by the function that analyses reports."""
+    if target.stopping == "anytime":
+        means = np.array([values[people == person].mean() for person in range(size.people)])
+        return sequential.sequential_test(means, level=1 - target.level).verdict in ("a_better", "b_better")
+    options = {"null": size.null, "level": 1 - target.level, "bounds": size.bounds, "analysis": "test"}
+    if size.kind == "chance":
+        one = clusters.clustered_mean(values, np.arange(size.people), **options)
+    else:
+        one = clusters.annotator_prompt_clustered_mean(values, people, prompts, **options)
+    return one.pvalue is not None and one.pvalue < target.level
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_the_plan_has_the_power_of_the_reports_own_function(name):
+    size, target = SIZES[name], TARGETS[name]
+    planned = simulate_part(PlanPart(kind="planned", size=size, target=target, runs=2000, seed=(1, 0)), Variation())
+    rng = np.random.default_rng(5)
+    claims = []
+    for _ in range(STUDIES):
+        people, prompts = assign_prompts(size, rng)
+        (values,) = simulate_answers(size, target, Variation(), people, prompts, runs=1, rng=rng)
+        claims.append(reported(values, people, prompts, size, target))
+    power = np.mean(claims)
+    error = math.sqrt(planned.power * (1 - planned.power) / STUDIES + planned.power_error**2)
+    assert abs(power - planned.power) <= 2 * error, (power, planned.power, error)
+    assert 0.1 < planned.power < 0.95, "a power near 0 or 1 tests nothing"
+
+
+def test_the_approximate_power_of_bets_follows_the_simulated_one():
+    for people, difference in ((12, 0.9), (24, 0.67), (36, 0.6), (36, 0.67), (80, 0.55), (300, 0.55)):
+        size = StudySize(protocol="two_choice", people=people, prompts=60, prompts_each=10)
+        target = Target(difference=difference, stopping="anytime", population="people")
+        simulated = simulate_part(
+            PlanPart(kind="planned", size=size, target=target, runs=400, seed=(1, 0)), Variation()
+        )
+        assert abs(quick_plan(size, target, Variation()).power - simulated.power) < 0.1, (people, difference)
+
+
+def test_bets_of_many_studies_are_those_of_one():
+    rng = np.random.default_rng(2)
+    means = rng.random((20, 15))
+    evidence = evidence_after_each_person(means, 0.5, 0.05)
+    for row, found in zip(means, evidence, strict=True):
+        one = sequential.sequential_test(row)
+        assert found[(one.stopped_at or len(row)) - 1] == pytest.approx(
+            max(one.estimate.test.statistic, found[0]), abs=1e-9
+        )
+    assert bets_power(0.5, 0.05, 60, 0.5, 0.05) < 0.06
+
+
+def test_the_default_of_a_new_section_finds_what_the_rule_did_not():
+    """Twelve people with ten pairs each: the rule finds next to nothing, the fixed size of a new section some of it."""
+    size, target = StudySize(protocol="two_choice", people=12, prompts=40, prompts_each=10), Target(difference=0.67)
+    fixed = quick_plan(size, target, Variation()).power
+    assert (
+        quick_plan(size, replace(target, stopping="anytime", population="people"), Variation()).power
+        < 0.05
+        < 0.5
+        < fixed
+    )
+
+
+@pytest.mark.django_db
+def test_the_way_out_stays_after_the_simulation(few_runs):
+    """Where neither people nor prompts alone are enough, both together are named, with their simulated power."""
+    study = draft_study(systems=("alpha", "beta"), prompts=12, target_n=12)
+    add_choice(study, m=6, stopping="none")
+    inputs = inputs_from_draft(study)
+    inputs = replace(inputs, size=replace(inputs.size, people=12, prompts=12, prompts_each=6))
+    plan = compute_plan(study, None, inputs)
+    both = plan.result["plan"]["needed_both"]
+    assert plan.result["plan"]["needed_people"] is None and plan.result["plan"]["needed_prompts"] is None
+    said = " ".join(plan.result["advice"])
+    assert (
+        f"Both together help: with {both['size']['people']} people and {both['size']['prompts']} prompts the power is"
+        in said
+    )

@@ -1,0 +1,354 @@
+"""Every result names its subject: no two sentences, rows or labels are equal, whatever a design asks.
+
+All comparisons of a design get the same numbers, so that only the words can distinguish two of them.
+"""
+
+import ast
+import re
+from collections import Counter
+
+import pytest
+
+from analysis.protocols import best_worst, marks, ranking, rating
+from analysis.protocols.best_worst import layouts as best_worst_layouts
+from analysis.protocols.blocks import Block, build_planned_conclusions
+from analysis.protocols.blocks.cells import comparison_label
+from analysis.protocols.blocks.figures import METHOD_NAMES, build_figure, figure_row
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.families import planned_claims
+from analysis.protocols.humanlike.planned_comparisons import _phrases as human_phrases
+from analysis.protocols.marks import layouts as marks_layouts
+from analysis.protocols.method_tables import _method_label_and_null
+from analysis.protocols.ranking import layouts as ranking_layouts
+from analysis.protocols.rating import layouts as rating_layouts
+from analysis.protocols.rating.utilities import _phrases as utility_phrases
+from analysis.protocols.relative import _make_phrases
+from analysis.protocols.spa import layouts as spa_layouts
+from analysis.protocols.spa.pairs import _phrases as spa_phrases
+from analysis.protocols.spa_and_rating import build_overview
+from analysis.protocols.two_choice import layouts as choice_layouts
+from analysis.protocols.two_choice.preference import _phrases as choice_phrases
+from analysis.report.report_tables import estimates_table
+from analysis.stats.results import Estimate, HypothesisTest, Interval
+from studies.models import Arm, Contrast, Question, SectionArm, System
+from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
+from tests.analysis.protocols.drawn import overlaps_and_overflows
+from tests.builders import add_humanlike, add_section, draft_study, humanlike_draft
+from tests.conftest import ROOT
+from tests.golden_site.hashes import stored
+
+pytestmark = pytest.mark.django_db
+
+LONG = "Please think of a reader who does not know the story and who wants to be entertained: how"
+# Questions of a section: (key, text, criterion).
+QUESTIONS = {
+    "one question": [("q1", "How fluent is it?", "")],
+    "texts alone": [("q1", "How fluent is it?", ""), ("q2", "How interesting is it?\n\n*0* is bad.", "")],
+    "criteria": [("q1", "How good is it?", "fluency"), ("q2", "How good is it?", "interest")],
+    "a criterion and the whole": [("q1", "How fluent is it?", "fluency"), ("q2", "How good is it?", "")],
+    "one criterion twice": [("q1", "How fluent is it?", "style"), ("q2", "How elegant is it?", "style")],
+    "equal texts": [("q1", "Is it good?", ""), ("q2", "Is it good?", "")],
+    "texts of one beginning": [("q1", f"{LONG} tense is it?", ""), ("q2", f"{LONG} funny is it?", "")],
+}
+# Sections of a study: the m of each, and whether each has an arm of its own.
+SECTIONS = {
+    "one section": ((4,), False),
+    "more and more examples": ((1, 8), False),
+    "equal sections": ((4, 4), False),
+    "sections of arms": ((4, 4), True),
+    "three sections": ((1, 4, 4), False),
+}
+ASKED = {
+    **dict.fromkeys(("rating", "relative", "ranking", "two_choice"), tuple(QUESTIONS)),
+    "spa": ("one question", "criteria", "a criterion and the whole"),
+    "best_worst": ("one question", "criteria"),
+    "marks": ("one question",),
+}
+ESTIMANDS = {"rating": ("", "difference", "utility"), "marks": ("score", "penalty")}
+# The phrases of each block, and its null.
+PHRASES = {
+    "rating.superiority": (rating._superiority_phrases, 0.5),
+    "rating.difference": (rating._difference_phrases, 0.0),
+    "rating.utility_difference": (utility_phrases, 0.0),
+    "spa.pairs": (spa_phrases, 0.5),
+    "ranking.share": (ranking._phrases, 0.5),
+    "choice.preference": (choice_phrases, 0.5),
+    "best_worst.strength": (best_worst._phrases, 0.0),
+    "marks.score": (marks._phrases, 0.0),
+    "marks.penalty": (marks._phrases, 0.0),
+    **{f"humanlike.{name}": (human_phrases, 0.0) for name in ("sensitivity", "criterion", "accuracy")},
+}
+SYSTEMS = ("alpha", "beta", "gamma")
+
+
+def add_questions(section, asked):
+    """Give the section these questions, on the scale of its first one."""
+    match section.protocol:
+        case "spa":
+            section.questions.all().delete()
+            for _, _, criterion in asked:
+                pairs = select_system_pairs(section, "neighbours")
+                add_missing_questions(section, pairs, default_question_text(section), by=None, criterion=criterion)
+        case "marks":
+            pass
+        case "best_worst":
+            section.questions.update(criterion=asked[0][2])
+        case _:
+            scale = section.questions.first().scale
+            section.questions.all().delete()
+            for position, (key, text, criterion) in enumerate(asked, 1):
+                Question.objects.create(
+                    section=section, position=position, key=key, text=text, criterion=criterion, scale=scale
+                )
+
+
+def add_sections(study, protocol, sections, questions, first_position=1):
+    sizes, have_own_arms = SECTIONS[sections]
+    for position, m in enumerate(sizes, first_position):
+        section = add_section(study, protocol, position=position, m=m)
+        add_questions(section, QUESTIONS[questions])
+        if have_own_arms:
+            SectionArm.objects.create(section=section, arm=Arm.objects.create(study=study, name=f"arm {position}"))
+
+
+def made(protocol, sections, questions):
+    study = draft_study(systems=SYSTEMS, prompts=1)
+    if protocol == "rating":
+        for name, reference in (("top", "maximal"), ("bottom", "minimal")):
+            System.objects.create(study=study, name=name, reference=reference)
+    add_sections(study, protocol, sections, questions)
+    alpha, beta, gamma = System.objects.filter(study=study, name__in=SYSTEMS).order_by("name")
+    for estimand in ESTIMANDS.get(protocol, ("",)):
+        for family, x, y, role in (("first", beta, alpha, "primary"), ("second", beta, gamma, "secondary")):
+            Contrast.objects.create(study=study, x=x, y=y, estimand=estimand, family=family, role=role)
+    return study
+
+
+def claims_of(study):
+    by_protocol = {}
+    for section in study.sections.filter(purpose="live").order_by("position"):
+        by_protocol.setdefault(section.protocol, []).append(section)
+    claims = {}
+    for slug, sections in by_protocol.items():
+        claims |= planned_claims({slug: sections})
+    return claims
+
+
+def estimate_of(compared, key, null, value=0.64):
+    low, high = (None, None) if value is None else (value - 0.1, value + 0.1)
+    test = HypothesisTest(
+        name="two_way_t", null=null, statistic=2.5, pvalue=0.02, df=18.5, pvalue_adjusted=0.04, adjust="bonferroni",
+        family=compared.family, family_size=2, stars="*", star_scheme="10/5/1",
+    )  # fmt: skip
+    estimate = Estimate(
+        analysis=f"any.{key}",
+        estimand=key,
+        unit="annotator",
+        n=20,
+        estimate=value,
+        status="ok" if value is not None else "no_data",
+        reason="" if value is not None else "nobody answered",
+        interval=None if value is None else Interval(0.95, low, high, "two_way_cv3_t"),
+        test=test if value is not None else None,
+        detail={"verdict": "different", "n_above": 3, "n_ties": 1, "n_below": 2},
+    )
+    return compared.tag_estimate(estimate, key, null=null, scored="points, 1 to 5")
+
+
+def phrases_of(name, compared):
+    if name == "relative.score":
+        return _make_phrases({one.key: 2 for one in compared}), 0.0
+    return PHRASES[re.sub(r"_\d+$", "", name)]
+
+
+def blocks_of(study, value=0.64):
+    blocks = []
+    for name, compared in claims_of(study).items():
+        make, null = phrases_of(name, compared)
+        key = re.sub(r"_\d+$", "", name).partition(".")[2]
+        estimates = tuple(estimate_of(one, key, null, value) for one in compared)
+        conclusions = build_planned_conclusions(estimates, make)
+        blocks.append(Block(name, name, "recommended", estimates=estimates, conclusions=conclusions))
+    return blocks
+
+
+def layouts_of(blocks):
+    """Return the tables and figures of the protocols that show these blocks."""
+    tables, figures = [estimates_table(blocks)], []
+    for block in blocks:
+        estimates = block.estimates
+        match re.sub(r"_\d+$", "", block.name):
+            case "rating.superiority":
+                tables.append(rating_layouts.rating_comparisons_table(estimates, estimates, estimates))
+                figures.append(rating_layouts.superiority_figure(estimates))
+            case "spa.pairs":
+                tables.append(spa_layouts.naming_order_gap_table(estimates))
+                figures += [
+                    spa_layouts.forest_figure(estimates, estimates),
+                    spa_layouts.naming_order_gap_figure(estimates),
+                ]
+            case "ranking.share":
+                tables.append(ranking_layouts.pairs_table(estimates))
+                figures.append(ranking_layouts.shares_figure(estimates))
+            case "choice.preference":
+                tables.append(choice_layouts.decisions_table(estimates, estimates, [None] * len(estimates)))
+                figures.append(choice_layouts.shares_figure(estimates, estimates))
+            case "best_worst.strength":
+                tables.append(best_worst_layouts.pairs_table(estimates))
+                figures.append(best_worst_layouts.pairs_figure(estimates))
+            case "marks.score" | "marks.penalty":
+                estimand = block.name.partition(".")[2]
+                tables.append(marks_layouts.pairs_table(estimates, estimand))
+                figures.append(marks_layouts.differences_figure(estimates, estimand))
+            case "relative.score":
+                rows = [figure_row(one, comparison_label(one), "points") for one in estimates]
+                figures.append(build_figure("relative", "Points", rows, description="", axis="points", reference=0.0))
+    tables += build_overview(blocks, "10/5/1").tables
+    return tables, figures
+
+
+def twice(things):
+    return [thing for thing, n in Counter(things).items() if n > 1]
+
+
+def each_is_named(study):
+    """Nothing that a reader sees is there twice. Return the number of sentences."""
+    n_sentences = 0
+    for value in (0.64, -0.2, None):
+        blocks = blocks_of(study, value)
+        sentences = build_conclusion_sentences(blocks)
+        n_sentences += len(sentences)
+        assert twice(one["claim"] for one in sentences) == []
+        assert twice(one["apa"] for one in sentences if one["apa"]) == []
+        said = [one[name] for one in sentences for name in ("claim", "text", "apa")]
+        tables, figures = layouts_of(blocks)
+        for table in tables:
+            shown = [tuple(str(row[column["key"]]) for column in table["columns"]) for row in table["rows"]]
+            assert twice(shown) == [], table["name"]
+            said += [table["title"], table["note"], *(cell for row in shown for cell in row)]
+        for figure in figures:
+            assert twice((row["label"], row["series"]) for row in figure["rows"]) == [], figure["name"]
+            said += [row["label"] for row in figure["rows"]]
+        # Counters and keys are not words. A key is the last resort, for questions of equal texts.
+        counters = r"\bsection \d|\bm = \d" if has_equal_texts(study) else r"\bsection \d|\bm = \d|\bq\d\b"
+        assert [text for text in said if re.search(counters, text)] == []
+    return n_sentences
+
+
+def has_equal_texts(study):
+    """Whether two questions of a section can be known only by their keys."""
+    return any(twice(section.questions.values_list("text", "criterion", "x", "y")) for section in study.sections.all())
+
+
+@pytest.mark.parametrize("sections", SECTIONS)
+@pytest.mark.parametrize("protocol", ASKED)
+def test_no_two_results_of_a_design_have_the_same_name(protocol, sections):
+    for questions in ASKED[protocol]:
+        study = made(protocol, sections, questions)
+        n_comparisons = len(SECTIONS[sections][0]) * 2 * len(ESTIMANDS.get(protocol, ("",)))
+        assert each_is_named(study) >= 3 * n_comparisons, questions
+
+
+@pytest.mark.parametrize("n_sections", [1, 2])
+@pytest.mark.parametrize("machines", [("gpt2",), ("gpt2", "gpt3")])
+def test_conditions_and_machine_systems_are_named_in_words(machines, n_sections):
+    study = humanlike_draft(conditions=("none", "examples"), domains=("news",), machines=machines, texts=2)
+    if n_sections == 2:
+        add_humanlike(study, position=5, m=3)
+    for estimand in ("sensitivity", "criterion", "accuracy"):
+        Contrast.objects.create(study=study, estimand=estimand)
+    assert each_is_named(study) >= 3 * 3 * len(machines) * n_sections
+    claims = [one["claim"] for one in build_conclusion_sentences(blocks_of(study))]
+    assert all(re.search(r"no training|training by examples", claim) for claim in claims), claims
+    assert not any(re.search(r", none\b|\bunder (none|examples)\b", claim) for claim in claims), claims
+
+
+def test_protocols_of_one_study_do_not_take_each_others_words():
+    study = made("rating", "equal sections", "criteria")
+    others = ("relative", "ranking", "two_choice", "best_worst", "marks")
+    for position, protocol in enumerate(others, 3):
+        add_questions(add_section(study, protocol, position=position, m=4), QUESTIONS["criteria"])
+    assert each_is_named(study) >= 3 * 2 * (2 * 2 * 3 + 2 * 3 + 1 + 1)
+
+
+def figures_of_designs():
+    for protocol, asked in ASKED.items():
+        for questions in asked:
+            yield from layouts_of(blocks_of(made(protocol, "three sections", questions)))[1]
+    long_names = [f"gpt-4o-mini-2024-07-18-{name}" for name in SYSTEMS]
+    study = made("spa", "three sections", "criteria")
+    for system, name in zip(System.objects.filter(study=study).order_by("name"), long_names, strict=True):
+        System.objects.filter(pk=system.pk).update(name=name)
+    yield from layouts_of(blocks_of(study))[1]
+    yield from layouts_of(blocks_of(study, value=-123456.0))[1]
+
+
+def test_no_text_of_a_figure_lies_on_another():
+    n_figures = n_texts = 0
+    for figure in figures_of_designs():
+        found, on_each_other, outside = overlaps_and_overflows(figure)
+        assert on_each_other == outside == [], figure["name"]
+        n_figures, n_texts = n_figures + 1, n_texts + found
+    assert n_figures > 40 and n_texts > 1000, (n_figures, n_texts)
+
+
+def test_two_results_of_one_label_would_be_found():
+    rows = [{"label": "x > y", "series": "a", "estimate": 0.6, "low": 0.5, "high": 0.7}] * 2
+    figure = build_figure("f", "Chance", rows, description="", axis="P", reference=0.5, limits=[0, 1])
+    assert overlaps_and_overflows(figure)[1]
+
+
+def all_estimates():
+    for parts in stored().values():
+        for block in parts["blocks"]:
+            for estimate in block["estimates"]:
+                for one in (estimate, *estimate["sensitivity"]):
+                    yield block["name"], one
+
+
+def test_every_method_and_interval_of_the_stored_reports_has_words():
+    analyses, methods = set(), set()
+    for name, one in all_estimates():
+        methods |= {between["method"] for between in (one["interval"], one["interval_adjusted"]) if between}
+        if name in ("spa.pairs", "rating.superiority", "rating.difference"):
+            analyses.add(one["analysis"])
+    assert methods <= METHOD_NAMES.keys() and len(methods) > 10
+    labels = {analysis: _method_label_and_null(analysis)[0] for analysis in analyses}
+    assert len(labels) > 20 and {one for one in labels.values() if re.search(r"[_\[]|\w\.\w", one)} == set()
+    assert twice(labels.values()) == []
+
+
+def test_a_caption_names_the_level_and_the_method_of_each_series():
+    study = made("spa", "one section", "one question")
+    (block,) = blocks_of(study)
+    figure = spa_layouts.forest_figure(block.estimates, block.estimates)
+    lines = "Lines are 95 % confidence intervals (t, with clusters in two ways)."
+    assert figure["description"].endswith(f"50 % is no preference. {lines}")
+    assert all("interval" not in row for row in figure["rows"])
+
+
+def strings_for_readers():
+    """Yield the place and the text of each string of the product that is not a docstring, and of each line of a page."""
+    for folder in ("analysis", "annotators", "boards", "heval_site", "studies"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "migrations" in path.parts:
+                continue
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            docstrings = {
+                id(one.body[0].value)
+                for one in ast.walk(tree)
+                if isinstance(one, documented) and one.body and isinstance(one.body[0], ast.Expr)
+            }
+            for one in ast.walk(tree):
+                if isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in docstrings:
+                    yield f"{path.relative_to(ROOT)}:{one.lineno}", one.value
+    for path in sorted((ROOT / "templates").rglob("*.html")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def test_no_text_says_the_paper_without_its_name():
+    found = list(strings_for_readers())
+    assert len(found) > 5000
+    assert [place for place, text in found if re.search(r"\bthe paper('s)?\b", text, re.IGNORECASE)] == []
