@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ORIGINS = tuple(Assignment.Origin.values)
+# The column with the second sample beside annotators: the group of the row's prompt or, if it is alone, the prompt.
+SECOND_SAMPLE = "second_sample"
 # Scales with a minimum and a maximum. Other scales store 0 and 1.
 RANGED_SCALE_KINDS = frozenset({"percent", "likert", "continuous", "number"})
 # Frame columns and their field paths from Response.
@@ -55,6 +57,7 @@ RESPONSE_PATHS = {
     "kind": "item__kind",
     "prompt": "item__prompt__key",
     "domain": "item__prompt__domain",
+    SECOND_SAMPLE: "item__prompt__group",
     "system": "exposure__output__system__name",
     "sample": "exposure__output__sample",
     "chosen_system": "chosen__output__system__name",
@@ -148,11 +151,28 @@ def responses_frame(
         None if number is None or number != number else f"s{int(section)}.{int(number)}"
         for section, number in zip(frame["item_section"], frame["item"], strict=True)
     ]
+    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame[SECOND_SAMPLE])
     frame = frame.drop(columns=["item_section", "question_id"])
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
     problems += _strays(study, origins)
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems))
+
+
+def second_sample_labels(prompts: Iterable[str | None], groups: Iterable[str | None]) -> list[str | None]:
+    """Return the group of each prompt, or the prompt's own key if it is alone. No key of a prompt is the label of a group.
+
+    >>> second_sample_labels(["p1", "p2", None], ["report", "", None])
+    ['\\x1freport', 'p2', None]
+    """
+    return [
+        f"\x1f{group}" if group and group == group else prompt for prompt, group in zip(prompts, groups, strict=True)
+    ]
+
+
+def is_group_label(label: object) -> bool:
+    """Return whether a label of the second sample is a group, and not a prompt or a text that is alone."""
+    return isinstance(label, str) and label.startswith("\x1f")
 
 
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
@@ -198,11 +218,12 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
 def frame_sha256(frame: "DataFrame") -> str:
     """Return the hash of a frame's sorted canonical CSV, without database ids and without the times of imported answers.
 
-    A file without times gives its answers the time of the import, so the same file would have another hash at each import.
+    A file without times gives its answers the time of the import, so the same file would have another hash at each import. The hash
+    of the design covers the groups of prompts.
     """
     from analysis.stats.seeds import unordered_rows_sha256
 
-    hashed = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
+    hashed = frame.drop(columns=[name for name in ("assignment", "id", SECOND_SAMPLE) if name in frame])
     if {"origin", "received_at"} <= set(hashed):
         hashed["received_at"] = hashed["received_at"].mask(hashed["origin"] == Assignment.Origin.IMPORTED)
     hashed = hashed[sorted(hashed.columns)]

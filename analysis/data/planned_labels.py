@@ -14,7 +14,7 @@ from annotators.models import Assignment, Response
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
 from .flat_rows.selection import annotator_pseudonym
-from .frames import validate_origins
+from .frames import SECOND_SAMPLE, second_sample_labels, validate_origins
 from .judged_units import database_now, reasons_against, unit_rules
 from .rule_input import apply_rules_now
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = (
-    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "prompt", "pair",
+    "claim", "assignment", "annotator", "is_settled", "is_submitted", "is_top_up", "is_imported", "section", "question", "item", "item_number", "prompt", SECOND_SAMPLE, "pair",
     "is_retired", "is_given", "chosen_system", "choice", "skip_reason", "label", "received_at", "id", "is_counted", "is_known",
 )  # fmt: skip
 
@@ -103,20 +103,29 @@ def read_planned_labels_of_claimed_batches(
         cells = (claim[name] for name in ("annotator", "is_settled", "is_submitted", "is_top_up", "is_imported"))
         head = (claim["claim"], pk, *cells)
         for item in placed.get(claim["batch"], ()):
-            position, number, prompt, pair, section = items[item]
+            position, number, prompt, second_sample, pair, section = items[item]
             is_asked = item not in retired or (claim["version"] or 0) < retired[item]
             for question, key in questions_by_section.get(section, ()):
                 answer = answers.get((pk, item, question))
                 if answer is None and not is_asked:
                     continue
-                item_cells = (position, key, f"s{position}.{number}", number, prompt, pair, item in retired)
+                item_cells = (
+                    position,
+                    key,
+                    f"s{position}.{number}",
+                    number,
+                    prompt,
+                    second_sample,
+                    pair,
+                    item in retired,
+                )
                 *given, is_known = answer or (None, "", "", "", "", 0, False)
                 is_unseen = is_judged and (given[2] == UNSEEN or given[-1] in left_out)
                 is_counted = not claim["reason"] and not is_unseen
                 labels.append((*head, *item_cells, answer is not None, *given, is_counted, is_known))
     live = sorted(
         (position, number, pair)
-        for item, (position, number, _, pair, _) in items.items()
+        for item, (position, number, _, _, pair, _) in items.items()
         if item not in retired or item in answered
     )
     unjudged = {
@@ -194,16 +203,23 @@ def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, i
     }
 
 
-def _items(study: Study) -> dict[int, tuple[int, int, str, str, int]]:
-    """Map each item to (position of its section, its number, the key of its prompt, the names of its systems, the section)."""
+def _items(study: Study) -> dict[int, tuple[int, int, str, str | None, str, int]]:
+    """Map each item to (its section's position, its number, the key of its prompt, its second sample, its systems, the section)."""
     systems: dict[int, list[str]] = {}
     for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
         systems.setdefault(item, []).append(system)
     rows = Item.objects.filter(study=study, kind=Item.Kind.LIVE, section__purpose="live")
     return {
-        pk: (position, number, prompt, "\x1f".join(sorted(systems.get(pk, ()))), section)
-        for pk, position, number, prompt, section in rows.values_list(
-            "pk", "section__position", "number", "prompt__key", "section_id"
+        pk: (
+            position,
+            number,
+            prompt,
+            second_sample_labels([prompt], [group])[0],
+            "\x1f".join(sorted(systems.get(pk, ()))),
+            section,
+        )
+        for pk, position, number, prompt, group, section in rows.values_list(
+            "pk", "section__position", "number", "prompt__key", "prompt__group", "section_id"
         )
     }
 

@@ -12,7 +12,7 @@ from studies.models import SizePlan, Study
 from studies.protocols import Problem
 
 from .advice import finding_sentence, percent, size_sentence
-from .inputs import PlanInputs, inputs_from_draft, planned_section
+from .inputs import PlanInputs, count_second_sample, inputs_from_draft, planned_section
 from .run import FORMAT, planned_items_each, planned_target
 
 # Parts of the plan's target > their names in a warning.
@@ -129,12 +129,13 @@ def _size_problems(study: Study, plan: SizePlan, planned: PlanInputs, drafted: P
             False,
             "target_differs_from_plan",
         )
-    n_prompts = study.prompts.count()
+    n_prompts = count_second_sample(study)
     # People who answer about few prompts leave the others out, in the plan as in the study.
     reached = min(n_prompts, size.people * size.prompts_each)
+    noun = "prompts or groups of prompts" if study.prompts.exclude(group="").exists() else "prompts"
     if n_prompts and reached != size.prompts:
         yield Problem(
-            f"Planned {size.prompts} prompts, but the study has {n_prompts}. Import or delete prompts, or plan again.",
+            f"Planned {size.prompts} {noun}, but the study has {n_prompts}. Import or delete prompts, or plan again.",
             "prompts",
             False,
             "prompts_differ_from_plan",

@@ -98,7 +98,7 @@ class PlanForm(forms.Form):
 
     protocol = forms.ChoiceField(label="Protocol", choices=list(PROTOCOL_LABELS.items()))
     people = _whole("People", MOST_PEOPLE, "Annotators whose answers count.")
-    prompts = _whole("Prompts", MOST_PROMPTS)
+    prompts = _whole("Prompts", MOST_PROMPTS, "Count prompts of one document, dialogue or topic once.")
     prompts_each = _whole("Prompts each", MOST_PROMPTS, "Prompts about which one person compares x and y.")
     points = number_field("Points of the scale", "Only for rating and relative points.", low=2, high=100)
     conditions = _whole(

@@ -33,7 +33,7 @@ from studies.protocols import REGISTRY
 from .declared import declared_comparisons, planned_between_conditions
 
 # Raise it if the same inputs give other numbers. Stored plans are then computed again.
-METHOD_VERSION = 1
+METHOD_VERSION = 2
 # Protocols of a section > the protocol of `plan_inputs` with the same headline. Best-worst choices are planned as rankings.
 PLANNED_AS = {
     "rating": "rating",
@@ -245,11 +245,20 @@ def items_per_prompt(section: Section) -> int:
     return max(1, len(protocol.turn_sets(section, systems)))
 
 
+def count_second_sample(study: Study) -> int:
+    """Return how many prompts a result counts: a group of prompts once, and each prompt without a group.
+
+    A plan of groups lets nobody answer about more prompts than there are groups, so it promises rather too little.
+    """
+    groups = study.prompts.exclude(group="").order_by().values("group").distinct().count()
+    return groups + study.prompts.filter(group="").count()
+
+
 def _size(study: Study, section: Section | None, prices: Prices) -> StudySize:
     if section is None:
         return StudySize(protocol="two_choice", people=PEOPLE, prompts=PROMPTS, prompts_each=PROMPTS_EACH)
     each = max(1, section.m * study.batches_per_annotator // items_per_prompt(section))
-    prompts = min(MOST_PROMPTS, study.prompts.count() or max(PROMPTS, each))
+    prompts = min(MOST_PROMPTS, count_second_sample(study) or max(PROMPTS, each))
     each = min(each, prompts)
     people = min(_people(study, prices), MOST_PEOPLE, MOST_ANSWERS // each)
     scale = next((q.scale or {} for q in section.questions.all() if (q.scale or {}).get("kind") == "likert"), {})

@@ -16,6 +16,7 @@ from analysis.stats.plan_inputs import BETWEEN_CONDITIONS
 
 from .blocks import Block, Overview
 from .blocks.comparisons import AdjustedByBlock, ComparedByBlock, Comparison
+from .blocks.populations import SECOND_SAMPLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ class StoppingStatus:
 class HeadlineAnswers:
     """The answers behind the headline of one comparison, those of annotators that the rules keep.
 
-    ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
+    ``prompts``: the second sample of each answer, which is the group of a prompt that belongs to one. ``values``: one for each answer about the pair, on the scale of ``analysis.stats.plan_inputs.StudySize.bounds``, none
     missing. ``points``: of the scale, if the protocol has one.
     """
 
@@ -66,8 +67,8 @@ class HeadlineAnswers:
 
     @classmethod
     def from_rows(cls, comparison: Comparison, rows: "DataFrame", column: str, points: int = 5) -> "HeadlineAnswers":
-        """Return the answers in one column of rows that have an annotator and a prompt."""
-        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", "prompt"))
+        """Return the answers in one column of rows that have an annotator and a second sample: a prompt or its group."""
+        annotators, prompts = (rows[name].to_numpy(object) for name in ("annotator", SECOND_SAMPLE))
         return cls(comparison, rows[column].to_numpy(float), annotators, prompts, points)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from studies.protocols.base.pairs import unordered_pair_key
 from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
@@ -33,7 +34,6 @@ from .blocks.comparisons import (
     unplanned_comparison,
 )
 from .blocks.figures import Figure, build_figure, figure_row
-from .blocks.populations import SECOND_SAMPLE
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         score,
         score * 0.0,
         people,
-        prompts=answers.kept["prompt"].to_numpy(object),
+        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
         population=answers.comparison.population,
         scale=(-answers.half_range, answers.half_range),
         bounds=(-answers.half_range, answers.half_range),
@@ -201,6 +201,7 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
         analysis="relative.score",
     )
     estimate = replace(estimate, estimand="mean points toward x")
+    estimate = about_groups(estimate, answers.kept, answers.comparison.population)
     sensitivity = (*estimate.sensitivity, *answers.comparison.equivalence_tests(estimate, null=0.0))
     return replace(estimate, sensitivity=sensitivity, settings={**estimate.settings, "null": 0.0})
 
@@ -232,11 +233,12 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
         score,
         zero,
         people,
-        prompts=answers.kept["prompt"].to_numpy(object),
+        prompts=answers.kept[SECOND_SAMPLE].to_numpy(object),
         population=answers.comparison.population,
         level=context.level,
         analysis="relative.superiority",
     )
+    above = about_groups(above, answers.kept, answers.comparison.population)
     return replace(
         above,
         estimand="probability that x is judged better, the same counting half",

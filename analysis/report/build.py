@@ -35,10 +35,10 @@ from .attrition import build_arrival_block, build_attrition_block
 from .coding_blocks import build_coding_blocks as coding_blocks
 from .missing_answers import count_missing_answers
 from .newest_version import newest_version_blocks
-from .notices import build_notices
+from .notices import build_dependence_notices, build_notices
 from .parameters import validate_parameters
 from .planned import compare_plan_with_study, planned_and_reached_table
-from .protocol_blocks import protocol_blocks
+from .protocol_blocks import analysis_contexts, protocol_blocks
 from .report_data import ReportData, read_report_data
 from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
 from .test_question_tables import build_test_question_tables
@@ -123,7 +123,10 @@ def build_report(
             for s in data.sections
         ],
         "families": _families(blocks),
-        "notices": build_notices(data, validated, blocks),
+        "notices": [
+            *build_notices(data, validated, blocks),
+            *([] if hidden else build_dependence_notices(data, analysis_contexts(data, validated, seed, []))),
+        ],
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),

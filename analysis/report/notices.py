@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.data.context import AnalysisContext
 from analysis.exclusions.applied_rules import UNSEEN_RULE, excluding_rules
-from analysis.protocols.blocks import Block
+from analysis.protocols.blocks import Block, apa
 
 from . import newest_version
 from .attrition import ARRIVAL_NAME
+from .neighbours import count_prompts_with_shared_source, similar_neighbours
 from .report_data import ReportData
 
 Notice = dict[str, str]
@@ -31,6 +33,21 @@ def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Seque
         *_arrival_notices(blocks),
         *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
+
+
+def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContext]) -> Iterator[Notice]:
+    """Give notices of prompts that count as independent and seem to belong together."""
+    for correlation in similar_neighbours(data.study, contexts):
+        yield make_notice(
+            "neighbours",
+            f"Prompts that follow each other got similar answers (correlation {apa.format_number(correlation)}), so intervals may be too "
+            "narrow. In a new study, give prompts of one document a group.",
+        )
+    if n := count_prompts_with_shared_source(data.study):
+        yield make_notice(
+            "shared_source",
+            f"{n} prompts share their source with another one, but count as independent. In a new study, give prompts of one source a group.",
+        )
 
 
 def _strict_rule_notices(data: ReportData) -> Iterator[Notice]:
@@ -86,11 +103,10 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
     if len(unseen):
         n, n_affected = int(unseen["unseen_pages"].sum()), len(unseen)
         is_left_out = any(rule.slug == UNSEEN_RULE for rule in excluding_rules(data.applied_rules))
-        verb = "do not count" if is_left_out else "count"
         yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
-            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {verb}. "
+            f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {'do not count' if is_left_out else 'count'}. "
             "The column “unseen” of the exports names the images.",
         )
     if n := data.n_excluded_after_judgement:

@@ -193,7 +193,7 @@ def report_page(request, code, number) -> HttpResponse:
     run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
     stored_tables = [truncated_table_context(stored_table) for stored_table in stored.get("tables", [])]
-    drawn_figures = [figure_context(figure) for figure in stored.get("figures", [])]
+    drawn_figures = stored.get("figures", [])
     front = figures.lead_figure(drawn_figures)
     withdrawn = select(Use.WITHDRAWN, study.assignments.all(), stored["parameters"]["origins"])
     flow = stored["flow"]
@@ -218,8 +218,8 @@ def report_page(request, code, number) -> HttpResponse:
         "first": [table for table in stored_tables if table["place"] == "first"],
         "sure": [table for table in stored_tables if table["place"] == "sure"],
         "more": [table for table in stored_tables if table["place"] == "more"],
-        "front": front,
-        "others": [figure for figure in drawn_figures if figure is not front],
+        "front": front and figure_context(front),
+        "others": [figure_context(figure) for figure in drawn_figures if figure is not front],
         "steps": [
             step | {"name": step["label"].partition(":")[0]}
             for step in flow["rules"]

@@ -145,7 +145,8 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
     -----
     The mean has the variance v_people / people + v_prompts / prompts + v_rest / answers, and the degrees of freedom of
     Satterthwaite's rule for the two jackknife variances (`clusters.two_way_jackknife`). For exactly these prompts the
-    variance of prompts is left out, with people - 1 degrees of freedom. The noncentral t distribution is that of
+    variance of prompts is left out, with people - 1 degrees of freedom. A value is tested with the variance under it if that is larger, as by
+    `confidence.ScoreCurve`. The noncentral t distribution is that of
     Abramowitz and Stegun 1964, 26.7.10.
 
     Examples
@@ -190,7 +191,7 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
             variance**2 / (over_people**2 / max(1.0, people - 1.0) + over_prompts**2 / max(1.0, prompts - 1.0)),
         )
     se = math.sqrt(variance)
-    half_width = t_quantile(1 - target.level / 2, df) * se * too_wide
+    half_width = _half_width(parts.mean, t_quantile(1 - target.level / 2, df) * se * too_wide, size)
     compared = 2 * size.people_each if size.is_between_conditions else people
     power = 0.0 if compared < FEWEST_PEOPLE else _power(parts.mean, se, df, size, target, too_wide)
     return QuickPlan(
@@ -232,18 +233,46 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
 
     `too_wide`: the standard error that the report finds, as a multiple of the true one.
     """
-    critical = too_wide * t_quantile(1 - target.level / 2, df)
+    quantile = t_quantile(1 - target.level / 2, df)
+
+    def critical(value: float, quantile: float) -> float:
+        return too_wide * quantile * _wider_at(value, mean, size)
+
     if target.goal == "difference":
-        distance = (mean - size.null) / se
-        return noncentral_t_above(critical, distance, df) + noncentral_t_above(critical, -distance, df)
+        distance, reach = (mean - size.null) / se, critical(size.null, quantile)
+        return noncentral_t_above(reach, distance, df) + noncentral_t_above(reach, -distance, df)
     margin = target.margin or 0.0
     if target.goal == EQUIVALENCE:
-        reach = too_wide * t_quantile(1 - target.level, df)
-        above = noncentral_t_above(reach, (mean - size.null + margin) / se, df)
-        below = noncentral_t_above(reach, (size.null + margin - mean) / se, df)
+        low, high = size.null - margin, size.null + margin
+        one_sided = t_quantile(1 - target.level, df)
+        above = noncentral_t_above(critical(low, one_sided), (mean - low) / se, df)
+        below = noncentral_t_above(critical(high, one_sided), (high - mean) / se, df)
         return max(0.0, above + below - 1)
     limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
-    return noncentral_t_above(critical, (mean - limit) / se, df)
+    return noncentral_t_above(critical(limit, quantile), (mean - limit) / se, df)
+
+
+def _wider_at(value: float, mean: float, size: StudySize) -> float:
+    """Return the standard error that tests `value` as a multiple of the one at the mean; see `confidence.score_se`."""
+    if size.bounds is None or size.is_between_conditions:
+        return 1.0
+    low, high = size.bounds
+    own = (mean - low) * (high - mean)
+    return math.sqrt(max(1.0, (value - low) * (high - value) / own)) if own > 0 else 1.0
+
+
+def _half_width(mean: float, reach: float, size: StudySize) -> float:
+    """Return half the width of the interval with this reach at the mean; see `confidence.score_limits`."""
+    if size.bounds is None or size.is_between_conditions:
+        return reach
+    low, high = size.bounds
+    own = (mean - low) * (high - mean)
+    if own <= 0:
+        return reach
+    k = reach**2 / own
+    middle = (mean + k * (low + high) / 2) / (1 + k)
+    half = math.sqrt(max(0.0, middle**2 - (mean**2 + k * low * high) / (1 + k)))
+    return (max(mean + reach, middle + half) - min(mean - reach, middle - half)) / 2
 
 
 def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:

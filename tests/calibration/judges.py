@@ -36,10 +36,14 @@ PAIRS, LEANINGS = 1.27, 0.33
 SHIFT = 0.3
 ESTIMATES = ("mean", "difference", "preference")
 KINDS = ("good", "biased", "useless", "favours one system", "three judges", "good, in strata")
+# Scores without ends: two in a hundred of the first system's are 50 instead of what they should be, or the score is e to the power of the quality.
+UNBOUNDED_KINDS = ("rare huge scores", "log-normal scores")
+HUGE, SHARE_OF_HUGE, POWER = 50.0, 0.02, 1.5
 # Domains of prompts: their shares, how hard they are, and what the first system gains in them. Both means are 0.
 SHARES, HARDNESS, GAINS = (0.5, 0.3, 0.2), (0.6, -0.2, -1.2), (-0.4, 0.2, 0.7)
 # People, labelled prompts, and all prompts.
 SIZES = ((8, 20, 300), (20, 60, 300), (60, 150, 1000))
+UNBOUNDED_SIZES = ((8, 20, 1000), *SIZES[1:])
 EACH = 2
 
 
@@ -61,8 +65,10 @@ class JudgeCell:
 
 
 def cells() -> tuple[JudgeCell, ...]:
-    """Return all combinations."""
-    return tuple(JudgeCell(*one, *size) for *one, size in itertools.product(ESTIMATES, KINDS, SIZES))
+    """Return all combinations. The verdicts of preferences have ends."""
+    bounded = itertools.product(ESTIMATES, KINDS, SIZES)
+    unbounded = itertools.product(ESTIMATES[:2], UNBOUNDED_KINDS, UNBOUNDED_SIZES)
+    return tuple(JudgeCell(*one, *size) for *one, size in itertools.chain(bounded, unbounded))
 
 
 def _scores(rng: np.random.Generator, kind: str, truth: np.ndarray, is_first: np.ndarray, spread: float) -> np.ndarray:
@@ -78,6 +84,10 @@ def _scores(rng: np.random.Generator, kind: str, truth: np.ndarray, is_first: np
     }
     if kind == "three judges":
         return np.stack([truth + noise[:, 0], 0.5 * truth + 0.5 * noise[:, 1], noise[:, 2]], axis=1)
+    if kind == "rare huge scores":
+        return np.where(is_first & (rng.random(len(truth)) < SHARE_OF_HUGE), HUGE, one["good"])[:, None]
+    if kind == "log-normal scores":
+        return np.exp(POWER * one["good"] / np.std(one["good"]))[:, None]
     return one[kind][:, None]
 
 

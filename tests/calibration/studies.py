@@ -95,10 +95,13 @@ class StudyOutcome:
 
 def preferences(rng: np.random.Generator, cell: StudyCell) -> np.ndarray:
     """Return the latent preference for x, shape (people, prompts). Its mean over people and prompts like these is ``shift``."""
+    by_prompt = rng.normal(size=(1, cell.prompts))
+    if cell.group_size:
+        by_prompt = by_prompt[:, np.arange(cell.prompts) // cell.group_size]
     return (
         cell.shift
         + cell.sd_people * rng.normal(size=(cell.people, 1))
-        + cell.sd_prompts * rng.normal(size=(1, cell.prompts))
+        + cell.sd_prompts * by_prompt
         + rng.normal(size=(cell.people, cell.prompts))
     )
 
@@ -132,6 +135,9 @@ def drafted(cell: StudyCell) -> "Study":
 
     n_prompts = cell.prompts * (SPA_PROMPTS_PER_BATCH if cell.protocol == "spa" else 1)
     study = builders.draft_study(systems=(X, Y), prompts=n_prompts, target_n=cell.people, consent="", contact="")
+    if cell.group_size:
+        for number, prompt in enumerate(study.prompts.order_by("key")):
+            study.prompts.filter(pk=prompt.pk).update(group=f"document {number // cell.group_size}")
     options: dict[str, Any] = {"position": 1, "m": cell.prompts}
     if cell.protocol == "two_choice":
         builders.add_choice(study, stopping="none", strategy="any", **options)
@@ -284,7 +290,8 @@ def outcome_of(report: dict[str, Any], difference: float = 0.0) -> StudyOutcome:
 def summary(cell: StudyCell, outcomes: Sequence[StudyOutcome]) -> dict[str, Any]:
     """Return the counts of a cell's studies. ``failures``: studies with at least one untrue statement."""
     return {
-        "cell": asdict(cell),
+        # Cells of before there were groups keep their record.
+        "cell": {name: value for name, value in asdict(cell).items() if name != "group_size" or value},
         "name": cell.name,
         "studies": len(outcomes),
         "tested": sum(outcome.has_test for outcome in outcomes),

@@ -9,7 +9,8 @@ class StudyCell:
 
     ``shift`` is the true mean preference for x. In SPA, ``prompts`` counts shared batches, and all three are points from 0 to 100.
     With ``has_margin`` the study plans a margin that the true difference just exceeds. With a ``hypothesis`` the true
-    difference is exactly at the limit of that claim by a margin, so every such claim is false.
+    difference is exactly at the limit of that claim by a margin, so every such claim is false. With a ``group_size`` this many
+    prompts in a row belong together, and ``sd_prompts`` is the spread of groups.
     """
 
     protocol: str
@@ -22,12 +23,14 @@ class StudyCell:
     estimand: str = ""
     hypothesis: str = "difference"
     is_lower_better: bool = False
+    group_size: int = 0
 
     @property
     def name(self) -> str:
         """The design in words."""
         unit = "batches" if self.protocol == "spa" else "prompts"
         words = f"{self.protocol}{f' by {self.estimand}' if self.estimand else ''}, {self.people} people, {self.prompts} {unit}, sd {self.sd_people:g} and {self.sd_prompts:g}"
+        words += f", in groups of {self.group_size}" if self.group_size else ""
         words += f", difference {self.shift:g}" if self.shift else ""
         words += ", lower is better" if self.is_lower_better else ""
         if self.hypothesis != "difference":

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.stats import clusters
-from tests.calibration import claims, studies
+from tests.calibration import claims, prompt_groups, studies
 from tests.calibration.claims import METHODS, SETTINGS, USED, cells, limit
 from tests.calibration.studies import (
     StudyOutcome,
@@ -33,6 +33,28 @@ def test_the_grid_covers_every_pair_of_settings():
     for first, second in itertools.combinations(names, 2):
         seen = {(getattr(cell, first), getattr(cell, second)) for cell in cells()}
         assert seen == set(itertools.product(SETTINGS[first], SETTINGS[second])), (first, second)
+
+
+# Few groups and many, small and large.
+QUICK_GROUPS = [
+    cell
+    for cell in prompt_groups.CELLS
+    if (cell.people, cell.groups, cell.group_size) in {(20, 5, 4), (20, 5, 20), (20, 8, 10), (40, 10, 20)}
+]
+
+
+@pytest.mark.parametrize("cell", QUICK_GROUPS, ids=lambda cell: cell.name)
+def test_groups_of_prompts_keep_the_rate_and_prompts_as_if_independent_do_not(cell):
+    row = prompt_groups.measure(cell, 100)
+    assert not prompt_groups.broken_cells([row]), row["false_claims"]
+    assert row["false_claims"]["prompts"] / 100 > limit(100)
+
+
+def test_a_cell_above_the_limit_is_named():
+    row = {"name": "a", "studies": 2000, "false_claims": {"groups": 142, "prompts": 900}}
+    assert not prompt_groups.broken_cells([row | {"false_claims": {"groups": 141}}])
+    assert prompt_groups.broken_cells([row]) == ["a"]
+    assert not prompt_groups.broken_cells(prompt_groups.stored_rows())
 
 
 @pytest.mark.parametrize(("step", "studies"), [("candidates", 200), ("reports", 1000)])

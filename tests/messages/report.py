@@ -3,6 +3,7 @@
 from datetime import timedelta
 from types import SimpleNamespace
 
+import numpy as np
 from django.utils import timezone
 
 from analysis.report import no_conclusion
@@ -13,6 +14,8 @@ from studies.models import Arm, Study, audit
 from studies.services import lifecycle
 from tests import builders
 from tests.analysis.protocols.answers import answer
+from tests.calibration.studies import answer_rows, drafted, import_and_report
+from tests.calibration.study_cells import StudyCell
 
 from .lines import NOTHING, Shown
 
@@ -127,7 +130,36 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
     return scenario
 
 
+def with_shared_sources():
+    study = builders.spa_draft(target_n=6, with_surveys=False, with_rating=False)
+    study.prompts.filter(key__lt="p004").update(source="One report.")
+    study = builders.launched(study)
+    answer(study, 3)
+    return study
+
+
+def with_similar_neighbours():
+    """Documents of eight prompts, of which the file does not tell."""
+    cell = StudyCell("rating", 8, 32, group_size=8, sd_prompts=2.0)
+    study = drafted(cell)
+    study.prompts.update(group="")
+    import_and_report(study, answer_rows(np.random.default_rng(4), cell, study))
+    return study
+
+
 LINES = {
+    f"{REPORT}:build_dependence_notices": [
+        (
+            "Prompts that follow each other got similar answers",
+            "In a new study, give prompts of one document a group",
+            notices(make=with_similar_neighbours, closes=False, origins=["imported"]),
+        ),
+        (
+            "4 prompts share their source with another one",
+            "In a new study, give prompts of one source a group",
+            notices(make=with_shared_sources),
+        ),
+    ],
     f"{REPORT}:_strict_rule_notices": [
         ("excludes 6 of 6 annotators who submitted", "Check its settings", notices(make=hurried)),
     ],

@@ -68,7 +68,7 @@ def _sacrebleu(chosen: Sequence[TextMetric]) -> ScoreBeside:
 
     def beside(references: Sequence[str], language: str = "") -> ScoreOne:
         is_split = split is not None and any(map(is_unspaced, references))
-        options = metric.parameters | ({"tokenize": "none"} if is_split and metric.name == "bleu" else {})
+        options = {**metric.parameters, **({"tokenize": "none"} if is_split and metric.name == "bleu" else {})}
         prepare = split if split and is_split else str
         # The library splits references into words or n-grams when it makes a scorer, and keeps them for all texts of the prompt.
         scorer = classes[metric.name](references=[[prepare(reference)] for reference in references], **options)

@@ -10,13 +10,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from ..blocks import Block, ConclusionPhrases, build_planned_conclusions
 from ..blocks.cells import comparison_x_y_and_criterion_phrase
 from ..blocks.comparisons import Comparison, planned_comparisons, read_contrasts, unplanned_comparison
-from ..blocks.populations import SECOND_SAMPLE, table_population
 from ..blocks.subjects import in_parentheses, words_of_section
 from . import layouts
 
@@ -130,7 +130,7 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
     ]
     if rows.empty:
         return BestWorstAnswers(section, _criterion(section), (), rows)
-    keys = ["annotator", "assignment", "item", "prompt", "is_kept", "is_kept_paper"]
+    keys = ["annotator", "assignment", "item", "prompt", SECOND_SAMPLE, "is_kept", "is_kept_paper"]
     wide = rows.pivot_table(index=keys, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
     sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]
@@ -171,10 +171,16 @@ def _fit_logit(answers: BestWorstAnswers, population: str, level: float) -> "Bes
     """Return the fit for a declared population: prompts are clusters, unless it is people for exactly these prompts."""
     from analysis.stats.best_worst import best_worst_logit
 
-    *arrays, prompts = answers.as_arrays(answers.kept("is_kept"))
-    prompts = None if population == "people" else prompts
+    sets, best, worst, people, prompts = answers.as_arrays(answers.kept("is_kept"))
     return best_worst_logit(
-        *arrays, prompts, n_systems=len(answers.systems), level=level, analysis="best_worst.strength"
+        sets,
+        best,
+        worst,
+        people,
+        None if population == "people" else prompts,
+        n_systems=len(answers.systems),
+        level=level,
+        analysis="best_worst.strength",
     )
 
 
@@ -193,6 +199,7 @@ def _strength_difference(answers: BestWorstAnswers, fit: "BestWorstLogit", compa
         )
     else:
         estimate = fit.difference(answers.systems.index(comparison.x), answers.systems.index(comparison.y))
+        estimate = about_groups(estimate, answers.kept("is_kept"), comparison.population)
     named = comparison.tag_estimate(replace(estimate, estimand=estimand), STRENGTH, null=0.0)
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
@@ -225,7 +232,8 @@ def _section_blocks(answers: BestWorstAnswers, context: AnalysisContext) -> list
     )
     if population != "people":
         n_prompts = kept[SECOND_SAMPLE].nunique()
-        *strengths, together = (without_interval_if_too_few(one, n_prompts) for one in (*strengths, together))
+        noun = second_sample_noun(kept)
+        *strengths, together = (without_interval_if_too_few(one, n_prompts, noun) for one in (*strengths, together))
     arrays = answers.as_arrays(kept)
     answer_indices, systems, values = maxdiff_score_rows(*arrays[:3], n_systems=len(answers.systems))
     names = [answers.systems[number] for number in systems]

@@ -45,10 +45,12 @@ STATISTIC_LETTERS = {
     "one_sample_t": "t",
     "paired_t": "t",
     "clustered_t": "t",
+    "clustered_score_t": "t",
     "welch_t": "t",
     "mixed": "t",
     "tost": "t",
     "two_way_t": "t",
+    "two_way_score_t": "t",
     "two_way_cluster": "t",
 }
 
@@ -244,9 +246,12 @@ def format_named_pvalue(test: "HypothesisTest | None", level: float = LEVEL) -> 
 def format_count(n: int, noun: str) -> str:
     """Format a number with its noun.
 
-    >>> format_count(1, "annotator"), format_count(29, "annotator"), format_count(2, "batch")
-    ('1 annotator', '29 annotators', '2 batches')
+    >>> format_count(1, "annotator"), format_count(29, "annotator"), format_count(2, "batch"), format_count(2, "group of prompts")
+    ('1 annotator', '29 annotators', '2 batches', '2 groups of prompts')
     """
+    head, of, rest = noun.partition(" of ")
+    if of:
+        return f"{format_count(n, head)}{of}{rest}"
     return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
 
 

@@ -23,7 +23,7 @@ EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
     """Return the interval that agrees with ``reported_pvalue``, or None if it is missing or not finite."""
-    return finite_bounds(estimate and (estimate.interval_adjusted or estimate.interval))
+    return None if estimate is None else finite_bounds(estimate.interval_adjusted or estimate.interval)
 
 
 def finite_bounds(interval: "Interval | None") -> list[float] | None:
@@ -179,7 +179,7 @@ def direction_symbol_as_published(estimate: "Estimate | None", null: float) -> s
     pvalue = reported_pvalue(estimate)
     if pvalue is None:
         return "?"
-    return (">" if estimate.estimate > null else "<") if pvalue < contrast_of(estimate)["level"] else "~"
+    return (">" if estimate.estimate > null else "<") if pvalue < claim_of(estimate).level else "~"
 
 
 def expectation_outcome(expected: str, observed: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
+from analysis.data.frames import SECOND_SAMPLE
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
 
@@ -161,7 +162,7 @@ def read_contrasts(section: Any) -> list[Any]:
 def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
     """Return the judgements of both systems as two samples for ``analysis.stats.unpaired``, or None if they were paired.
 
-    ``wide`` has a row for each annotator and prompt (its index), and a column for each system. Paired (side by side) means that
+    ``wide`` has a row for each annotator and prompt (its index, with the second sample), and a column for each system. Paired (side by side) means that
     an annotator judged both systems for the same prompt. If too few annotators did so for a test, and enough others judged
     each system, the comparison uses all annotators as two samples.
     """
@@ -181,8 +182,8 @@ def samples_if_unpaired(wide: "DataFrame", comparison: Comparison) -> dict[str, 
     for name, system in zip("xy", table.columns, strict=True):
         judged = table[system].dropna()
         samples[name] = judged.to_numpy(float)
-        for labels in ("annotator", "prompt"):
-            samples[f"{name}_{labels}s"] = judged.index.get_level_values(labels).to_numpy(object)
+        for labels, level in (("annotators", "annotator"), ("prompts", SECOND_SAMPLE)):
+            samples[f"{name}_{labels}"] = judged.index.get_level_values(level).to_numpy(object)
     return samples
 
 

@@ -60,7 +60,7 @@ def build_figure(
 
     The caption names the levels and methods of the intervals that are drawn.
     """
-    shown = [dict(row) for row in rows if row["estimate"] is not None]
+    shown: list[dict[str, Any]] = [dict(row) for row in rows if row["estimate"] is not None]
     intervals: dict[str, dict[str, None]] = {}
     for row in shown:
         if interval := row.pop("interval", ""):

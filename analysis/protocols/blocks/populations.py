@@ -1,11 +1,14 @@
 """What each number of a report is about: which units stand for others like them, and which are exactly those of the study.
 
-A population is "people and prompts", "people" (for exactly these prompts), or "<units>, for exactly <what is fixed>".
+A population is "people and prompts", "people" (for exactly these prompts), or "<units>, for exactly <what is fixed>". Where prompts belong
+to groups, groups take the place of prompts.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from analysis.data.frames import SECOND_SAMPLE, is_group_label
 
 from . import Block
 from .comparisons import Comparison
@@ -17,8 +20,47 @@ if TYPE_CHECKING:
 
     from analysis.stats.results import Estimate
 
-# The column of the rows with the second sample beside annotators: what a result about prompts like these generalises to.
-SECOND_SAMPLE = "prompt"
+GROUP = "group of prompts"
+
+
+def has_groups(rows: "DataFrame") -> bool:
+    """Return whether some prompts of the rows belong to groups, so that the second sample are groups."""
+    return any(is_group_label(label) for label in rows[SECOND_SAMPLE].unique())
+
+
+def second_sample_noun(rows: "DataFrame") -> str:
+    return "groups of prompts" if has_groups(rows) else "prompts"
+
+
+def about_groups(estimate: "Estimate", rows: "DataFrame", population: str) -> "Estimate":
+    """Return an estimate over annotators and the second sample of these rows. If that are groups, it says so.
+
+    ``detail["n_groups"]`` counts them, and ``n_prompts`` their prompts. Unless ``population`` declares exactly these prompts, fewer
+    than five groups give no interval: its sensitivities still have the one for exactly these prompts.
+    """
+    from analysis.stats.clusters import PEOPLE, TOO_FEW_ITEMS, without_interval_if_too_few
+
+    if isinstance(rows.index.names[0], str):
+        rows = rows.reset_index()
+    if not len(rows) or not has_groups(rows):
+        return estimate
+    n_groups = rows[SECOND_SAMPLE].nunique()
+    counts = {"n_prompts": rows["prompt"].nunique()}
+    if estimate.settings.get("population") != PEOPLE or population != "people":
+        counts["n_groups"] = n_groups
+    warnings = tuple(
+        replace(warning, detail={**warning.detail, "cluster": GROUP})
+        if warning.detail.get("cluster") in ("item", "prompt")
+        else warning
+        for warning in estimate.warnings
+    )
+    estimate = replace(estimate, detail={**estimate.detail, **counts}, warnings=warnings)
+    if population == "people" or n_groups >= TOO_FEW_ITEMS:
+        return estimate
+    for_these = replace(estimate, sensitivity=(), analysis=f"{estimate.analysis}.by_annotator")
+    known = {one.analysis for one in estimate.sensitivity}
+    sensitivity = (*estimate.sensitivity, *(() if for_these.analysis in known else (for_these,)))
+    return without_interval_if_too_few(replace(estimate, sensitivity=sensitivity), n_groups, "groups of prompts")
 
 
 def table_population(comparisons: Iterable[Comparison], rows: "DataFrame") -> str:
@@ -91,7 +133,7 @@ def name_populations(block: Block) -> Block:
     """Return a recommended block whose estimates have their population in their settings, and its headings what is fixed."""
     if block.mode != "recommended":
         return block
-    tables = [
+    tables: list[Table] = [
         {**table, "title": heading(table["title"], block.estimates)} if has_intervals(table) else table
         for table in block.tables
     ]

@@ -22,6 +22,7 @@ from .cells import (
 )
 from .comparisons import DIFFERENCE_HYPOTHESIS
 from .margin_sentences import format_limit, format_margin_size, margin_claim_and_reason, unclaimed_sentence
+from .populations import GROUP
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
@@ -241,9 +242,11 @@ def _sample_size_text(estimate: "Estimate") -> str:
     if is_unpaired(estimate) or estimate.settings.get("population") == "people and prompts":
         parts += [
             apa.format_sample_size(estimate.detail[f"n_{name}"], singular)
-            for name, singular in (("prompts", "prompt"), ("batches", "batch"))
-            if f"n_{name}" in estimate.detail
+            for name, singular in (("groups", GROUP), ("prompts", "prompt"), ("batches", "batch"))
+            if f"n_{name}" in estimate.detail and not (name == "prompts" and "n_groups" in estimate.detail)
         ]
+        if "n_groups" in estimate.detail:
+            parts[-1] += f" ({apa.format_count(estimate.detail['n_prompts'], 'prompt')})"
     return ", ".join(parts)
 
 
@@ -256,11 +259,11 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
     judged = f"{detail['n_annotators_x']} judged {contrast['x']} and {detail['n_annotators_y']} judged {contrast['y']}"
     if not n_both:
         return f" The comparison is between different annotators, not side by side: {judged}."
-    n_side_by_side = detail["n_annotators_side_by_side"]
+    n_side_by_side, same = detail["n_annotators_side_by_side"], GROUP if "n_groups" in detail else "prompt"
     side_by_side_text = (
-        f"{n_side_by_side} judged both for the same prompt, too few for a test"
+        f"{n_side_by_side} judged both for the same {same}, too few for a test"
         if n_side_by_side
-        else "nobody judged both for the same prompt"
+        else f"nobody judged both for the same {same}"
     )
     return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {side_by_side_text}."
 
@@ -272,6 +275,8 @@ def _shortage_text(estimate: "Estimate") -> str:
         for warning in estimate.warnings
         if warning.code == "few_clusters" and warning.severity == "block"
     }
+    if short_samples == {GROUP}:
+        return f"too few {apa.format_count(2, GROUP).removeprefix('2 ')}"
     return "too few prompts" if short_samples == {"prompt"} else "too few annotators"
 
 

@@ -47,14 +47,31 @@ def _dominant_annotator(warning: "ResultWarning") -> str:
 
 
 def _betting_instead_of_t(warning: "ResultWarning") -> str:
+    detail = warning.detail
     reasons = {
-        "no spread": "The answers hardly vary",
-        "skewed": "The answers are very uneven",
-        "few clusters": "There are few annotators or prompts",
+        "no spread": "Answers hardly vary",
+        "skewed": "Answers are very uneven",
+        "few clusters": "Annotators or prompts are few",
     }
+    said = f"{reasons[detail['why']]}, so bets replace the t test."
+    if "needed" not in detail:
+        # Stored before the advice was computed.
+        return f"{said} They are valid but cautious."
+    needed = " and ".join(
+        apa.format_count(n, "prompt" if name == "item" else name) for name, n in detail["needed"].items()
+    )
+    narrower = apa.format_percent(1 - detail["width_with_needed"] / detail["width"])
+    if detail["is_narrower"]:
+        return f"{said} {needed} would narrow the interval by {narrower}."
+    return f"{said} Even {needed} would narrow the interval by only {narrower}."
+
+
+def _small_n_skew(warning: "ResultWarning") -> str:
+    skewness = apa.format_number(warning.detail["skewness"])
+    more = _plural(_noun_of_cluster(warning)) if "cluster" in warning.detail else "annotators"
     return (
-        f"{reasons[warning.detail['why']]}, so bets on independent answers replace the t test. They are valid but cautious; "
-        "more annotators narrow the interval."
+        f"The answers are so skewed (skewness {skewness}) that interval and p-value may be wrong. Collect answers "
+        f"{'about' if more == 'prompts' else 'from'} more {more}."
     )
 
 
@@ -124,8 +141,7 @@ SENTENCES: Mapping[str, str | Callable[["ResultWarning"], str]] = {
     "references_not_rated": "{n} of {of} annotators did not rate the references, so their ratings are left out. Ask them about the references.",
     "single_order": "For {n:annotator}, only one order was asked, so the position of a name affects their answers. Ask everyone in both orders.",
     "small_expected": "The smallest expected count is {smallest}, so the chi-square p-value is inaccurate. Merge groups or collect more answers.",
-    "small_n_skew": "The answers are so skewed (skewness {skewness}) that interval and p-value may be wrong. Collect answers from more "
-    "annotators.",
+    "small_n_skew": _small_n_skew,
     "tau_asymmetric": "Gaps correlate with answers (r = {correlation}), so the tau rule excludes one side more often. Use the estimate "
     "without this rule.",
     "tau_one_order_bias": "The tau rule with one order biases this number {direction}. Ask both orders, and use the recommended estimate.",

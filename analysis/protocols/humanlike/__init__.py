@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.comparisons import AdjustedByBlock, Comparison
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
@@ -73,7 +74,7 @@ class HumanLikeAnalysis(ProtocolAnalysis):
         return [
             HeadlineAnswers(
                 Comparison(section.position, cell.key, CHANCE),
-                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", "text"),
+                *column_arrays(judgements.cell_rows(cell), "correct", "annotator", SECOND_SAMPLE),
             )
             for section in context.sections
             if (judgements := read_judgements(context.rows, section)) is not None
@@ -109,7 +110,7 @@ def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext
 
     rows = judgements.cell_rows(cell)
     return detection.human_likeness(
-        *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
+        *column_arrays(rows, "rating", "is_machine", "annotator", SECOND_SAMPLE),
         threshold=judgements.threshold,
         confident_ratings=(judgements.low, judgements.high),
         level=context.level,
@@ -369,7 +370,7 @@ def _checks_block(judgements, context, title_suffix) -> Block:
 
     rows, level = judgements.kept, context.level
     gain = detection.confident_accuracy_gain(
-        *column_arrays(rows, "correct", "rating", "annotator", "text"),
+        *column_arrays(rows, "correct", "rating", "annotator", SECOND_SAMPLE),
         confident_ratings=(judgements.low, judgements.high),
         level=level,
     )

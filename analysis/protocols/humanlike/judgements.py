@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
 from studies.models import Arm
 from studies.protocols.base.scales import ScaleSpec, parse_scale
@@ -126,6 +127,8 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     rows["text"] = (
         rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
     )
+    # A text is the second sample, unless its prompt belongs to a group.
+    rows[SECOND_SAMPLE] = rows["text"].where(rows[SECOND_SAMPLE] == rows["prompt"], rows[SECOND_SAMPLE])
     rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     cells = _planned_cells(arms, model_by_arm, sorted(set(rows["domain"])))

@@ -18,6 +18,7 @@ from analysis.protocols.blocks.comparisons import (
     Comparison,
     comparison_from_contrast,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 from analysis.protocols.blocks.subjects import Subject, in_parentheses, words_of_section
 from studies.protocols import REGISTRY
 
@@ -41,7 +42,9 @@ def compared_estimates(judgements: Judgements, context: AnalysisContext, family_
     pairs: dict[str, list[tuple[Comparison, Estimate]]] = {f"humanlike.{name}{family_suffix}": [] for name in ESTIMANDS}
     for estimand, compared, group_of in section_comparisons(judgements.section, judgements.design):
         rows, groups = group_of(judgements)
-        estimate = _estimate(estimand, compared, rows.assign(group=groups), context)
+        rows = rows.assign(group=groups)
+        rows = rows[rows["group"].isin([compared.x, compared.y])]
+        estimate = about_groups(_estimate(estimand, compared, rows, context), rows, compared.population)
         pairs[f"humanlike.{estimand}{family_suffix}"].append(
             (compared, _tag_with_equivalence(estimate, estimand, compared))
         )
@@ -152,8 +155,9 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
 
     level = context.level
     is_chance = comparison.y == CHANCE
-    rows = rows[rows["group"].isin([comparison.x, comparison.y])]
-    says, truth, correct, annotators, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
+    says, truth, correct, annotators, text = column_arrays(
+        rows, "says", "is_machine", "correct", "annotator", SECOND_SAMPLE
+    )
     if is_chance:
         if estimand == "accuracy":
             return detection.clustered_accuracy(
@@ -278,7 +282,7 @@ def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> lis
         if reference not in set(rows["condition"]):
             continue
         correct, condition, domain, annotators, text = column_arrays(
-            rows, "correct", "condition", "domain", "annotator", "text"
+            rows, "correct", "condition", "domain", "annotator", SECOND_SAMPLE
         )
         fitted = groups.condition_by_domain_model(
             correct,

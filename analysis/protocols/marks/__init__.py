@@ -20,7 +20,7 @@ from analysis.protocols.blocks.comparisons import (
     samples_if_unpaired,
     unplanned_comparison,
 )
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.references import unplanned_pairs
 from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.base.contrasts import system_contrasts_for_section
@@ -133,12 +133,16 @@ def _difference_estimate(
             analysis=f"marks.{estimand}_unpaired",
             estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
         )
+        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+        estimate = about_groups(estimate, judged, comparison.population)
         return _tag_with_equivalence(estimate, estimand, comparison)
     differences, annotators, prompts = paired_differences(wide, estimand, comparison)
     common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.annotator_prompt_clustered_mean(
         differences, annotators, prompts, population=comparison.population, analysis=f"marks.{estimand}", **common
     )
+    pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
+    estimate = about_groups(estimate, pairs, comparison.population)
     return _tag_with_equivalence(estimate, estimand, comparison)
 
 

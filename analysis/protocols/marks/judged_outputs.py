@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
@@ -59,6 +60,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
     outputs = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
         prompt=("prompt", "first"),
+        **{SECOND_SAMPLE: (SECOND_SAMPLE, "first")},
         penalty=("weight", "sum"),
         errors=("choice", lambda choices: int((choices != "").sum())),
         **{name: (name, "first") for name in KEPT_COLUMNS},
@@ -95,16 +97,20 @@ def pivot_outputs(judged_outputs: JudgedOutputs, estimand: str) -> "DataFrame":
     """Return one row per annotator, item and prompt of the annotators that the rules keep, with a column for each system."""
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     return rows.pivot_table(
-        index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
+        index=["annotator", "item", "prompt", SECOND_SAMPLE],
+        columns="system",
+        values=estimand,
+        aggfunc="mean",
+        sort=True,
     )
 
 
 def paired_differences(wide: "DataFrame", estimand: str, comparison: Comparison) -> tuple[Any, Any, Any]:
-    """Return differences of outputs judged side by side, above 0 if x is better, with their annotators and prompts."""
+    """Return differences of outputs judged side by side, above 0 if x is better, with their annotators and second sample."""
     table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
     sign = 1.0 if estimand == SCORE else -1.0
     differences = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
-    return differences, table["annotator"].to_numpy(object), table["prompt"].to_numpy(object)
+    return differences, table["annotator"].to_numpy(object), table[SECOND_SAMPLE].to_numpy(object)
 
 
 def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping[tuple, str], pd: Any) -> "DataFrame":

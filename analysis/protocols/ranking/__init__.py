@@ -18,7 +18,7 @@ from analysis.protocols.blocks.comparisons import (
     read_contrasts,
     unplanned_comparison,
 )
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, second_sample_noun, table_population
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
 from analysis.protocols.blocks.subjects import in_parentheses, words_of_section
 from studies.protocols.base.scales import parse_scale
@@ -171,7 +171,7 @@ def _comparisons(
 
 def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
     return rows.pivot_table(
-        index=["annotator", "item", "prompt"], columns="system", values="rank", aggfunc="mean", sort=True
+        index=["annotator", "item", "prompt", SECOND_SAMPLE], columns="system", values="rank", aggfunc="mean", sort=True
     )
 
 
@@ -194,7 +194,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     estimate = clusters.annotator_prompt_clustered_mean(
         score,
         annotators,
-        pairs["prompt"].to_numpy(object),
+        pairs[SECOND_SAMPLE].to_numpy(object),
         population=comparison.population,
         null=0.5,
         level=level,
@@ -202,6 +202,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
         estimand=estimand,
         analysis="ranking.share",
     )
+    estimate = about_groups(estimate, pairs, comparison.population)
     others = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.5))
     counts = {name: int((score == place).sum()) for name, place in (("n_above", 1), ("n_ties", 0.5), ("n_below", 0))}
     estimate = replace(estimate, sensitivity=others, detail={**estimate.detail, **counts})
@@ -397,11 +398,11 @@ def _davidson_strengths(
         level=level,
         analysis="ranking.davidson",
     )
-    n_prompts = len(set(prompts))
+    n_prompts, noun = len(set(prompts)), second_sample_noun(rankings.rows)
     named = zip((*systems, ""), (*fit.strengths, fit.tie), strict=True)
     strengths = [
         replace(
-            strength if population == "people" else without_interval_if_too_few(strength, n_prompts),
+            strength if population == "people" else without_interval_if_too_few(strength, n_prompts, noun),
             estimand=f"log-odds of {system} against the mean of all" if system else strength.estimand,
             detail={**strength.detail, "system": system},
         )

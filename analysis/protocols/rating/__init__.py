@@ -91,7 +91,7 @@ class RatingAnalysis(ProtocolAnalysis):
                 compared,
                 np.asarray((np.sign(pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float)) + 1) / 2),
                 pairs["annotator"].to_numpy(object),
-                pairs["prompt"].to_numpy(object),
+                pairs[SECOND_SAMPLE].to_numpy(object),
                 round(ratings.scale.maximum - ratings.scale.minimum) + 1 if ratings.scale.kind == "likert" else 5,
             )
             for section in context.sections

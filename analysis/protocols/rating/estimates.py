@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups
 
 from .question_ratings import QuestionRatings, paired_ratings, pivot_ratings
 
@@ -42,7 +43,7 @@ def superiority_and_difference(
     pairs = paired_ratings(question_ratings.wide, comparison)
     level = context.level
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    claim: dict[str, Any] = {"prompts": pairs["prompt"].to_numpy(object), "population": comparison.population}
+    claim: dict[str, Any] = {"prompts": pairs[SECOND_SAMPLE].to_numpy(object), "population": comparison.population}
     difference = ratings.paired_mean_difference(x, y, people, **claim, scale=question_ratings.ends, level=level)
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
@@ -51,6 +52,7 @@ def superiority_and_difference(
     others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
     others += comparison.equivalence_tests(above, null=0.5)
     above = replace(above, sensitivity=(*above.sensitivity, *others))
+    above, difference = (about_groups(one, pairs, comparison.population) for one in (above, difference))
     return above, _add_reversal_guard(question_ratings, difference)
 
 
@@ -67,6 +69,8 @@ def _unpaired_estimates(
         *_model_estimates(question_ratings, comparison, level),
         *comparison.equivalence_tests(above, null=0.5),
     ]
+    judged = question_ratings.wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+    above, difference = (about_groups(one, judged, comparison.population) for one in (above, difference))
     return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, difference)
 
 
@@ -90,7 +94,7 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
     scores, systems = rows["rating"].to_numpy(float), rows["system"].to_numpy(object)
-    people, prompts = rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+    people, prompts = rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
     pair = {"system": comparison.x, "reference": comparison.y}
     return [ratings.cumulative_logit(scores, systems, people, prompts, level=level, **pair)]
 

@@ -10,6 +10,7 @@ from analysis.protocols.blocks.comparisons import (
     planned_comparisons,
     read_contrasts,
 )
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from analysis.protocols.blocks.subjects import words_of_section
 from studies.protocols import REGISTRY
@@ -160,7 +161,9 @@ def _all_comparisons(planned: PlannedComparisons) -> tuple[Comparison, ...]:
 
 
 def pivot_ratings(rows: "DataFrame") -> "DataFrame":
-    return rows.pivot_table(index=["annotator", "prompt"], columns="system", values="rating", aggfunc="mean", sort=True)
+    return rows.pivot_table(
+        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="rating", aggfunc="mean", sort=True
+    )
 
 
 def paired_ratings(wide: "DataFrame", comparison: Comparison) -> "DataFrame":

@@ -11,7 +11,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, interval_bounds
 from analysis.protocols.blocks.comparisons import Comparison, samples_if_unpaired
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, about_groups, table_population
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -82,7 +82,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
 
     estimand = "EEU of x minus EEU of y, in parts of the distance between the references"
     wide = utilities.rows.pivot_table(
-        index=["annotator", "prompt"], columns="system", values="utility", aggfunc="mean", sort=True
+        index=["annotator", "prompt", SECOND_SAMPLE], columns="system", values="utility", aggfunc="mean", sort=True
     )
     samples = samples_if_unpaired(wide, comparison)
     if samples is not None:
@@ -92,9 +92,13 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             analysis="rating.utility_difference_unpaired",
             estimand=f"{estimand} (not side by side)",
         )
+        judged = wide.reindex(columns=[comparison.x, comparison.y]).dropna(how="all")
+        estimate = about_groups(estimate, judged, comparison.population)
     else:
         pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
-        annotators, prompts = (pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", "prompt"))
+        annotators, prompts = (
+            pairs.index.get_level_values(name).to_numpy(object) for name in ("annotator", SECOND_SAMPLE)
+        )
         estimate = clusters.annotator_prompt_clustered_mean(
             (pairs[comparison.x] - pairs[comparison.y]).to_numpy(float),
             annotators,
@@ -108,7 +112,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             estimand=estimand,
             unit="annotator",
         )
-        estimate = replace(estimate, n_rows=2 * len(pairs))
+        estimate = about_groups(replace(estimate, n_rows=2 * len(pairs)), pairs, comparison.population)
     estimate = replace(
         estimate,
         sensitivity=(*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0)),

@@ -5,7 +5,7 @@ A row is a directed answer on 0..1.
 Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
@@ -80,7 +80,7 @@ def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
     rows = frame[(frame["section"] == section.position) & frame["annotator"].isin(kept.people["annotator"])]
     batches = rows[["annotator", "batch"]].drop_duplicates()
     prompts = prompts_by_batch(section, batches["batch"].tolist())
-    read: dict[Any, set[int]] = {}
+    read: dict[Any, set[Hashable]] = {}
     for annotator, batch in zip(batches["annotator"], batches["batch"], strict=True):
         read.setdefault(annotator, set()).update(prompts[batch])
     chances = combine_orders(kept.xy, kept.yx)

@@ -71,9 +71,9 @@ def coherence_ranking_and_reliability_blocks(
     if "people" in declared:
         groups = None
     options: dict[str, Any] = {"n_systems": len(systems), "level": context.level}
-    second = None if groups is None else groups[data[3]]
-    fit = fractional_bradley_terry(*data, second, **options)
-    framed = fractional_bradley_terry(*data, second, framing=True, **options)
+    sets = None if groups is None else groups[data[3]]
+    fit = fractional_bradley_terry(*data, sets, **options)
+    framed = fractional_bradley_terry(*data, sets, framing=True, **options)
     # Groups of unknown prompts are no sample.
     n_groups = TOO_FEW_ITEMS if declared != {"people_and_prompts"} else 0 if groups is None else len(set(groups))
     framing = framed.framing and without_interval_if_too_few(framed.framing, n_groups, "sets of prompts")

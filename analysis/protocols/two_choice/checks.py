@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.common_tables import ranking_tables
-from analysis.protocols.blocks.populations import SECOND_SAMPLE, table_population
+from analysis.protocols.blocks.populations import SECOND_SAMPLE, second_sample_noun, table_population
 from analysis.protocols.blocks.subjects import in_parentheses
 from studies.protocols.two_choice import PREFERENCE
 
@@ -159,7 +159,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         n_prompts = TOO_FEW_ITEMS if population == "people" else len(set(prompts))
         strengths = [
             replace(
-                without_interval_if_too_few(strength, n_prompts),
+                without_interval_if_too_few(strength, n_prompts, second_sample_noun(pd.concat(rows))),
                 estimand=f"log-odds of {systems[n]} against the mean of all",
                 detail={**strength.detail, "system": systems[n]},
             )

@@ -7,6 +7,7 @@ from analysis.data.context import AnalysisContext
 from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols import StoppingStatus
 from analysis.protocols.blocks.comparisons import Comparison
+from analysis.protocols.blocks.populations import SECOND_SAMPLE
 from analysis.protocols.blocks.subjects import join_words
 
 from .labels import (
@@ -55,10 +56,15 @@ class ComparisonLabels:
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
     @property
-    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+    def rows_with_values(self) -> "DataFrame":
         """Return the labels of the share of choices. A tie counts half; "cannot judge" is left out."""
-        rows = self.shares[self.shares["value"].notna()]
-        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows["prompt"].to_numpy(object)
+        return self.shares[self.shares["value"].notna()]
+
+    @property
+    def values_annotators_and_prompts(self) -> tuple[Any, Any, Any]:
+        """Return the labels of the share of choices, with their annotators and their second sample."""
+        rows = self.rows_with_values
+        return rows["value"].to_numpy(float), rows["annotator"].to_numpy(object), rows[SECOND_SAMPLE].to_numpy(object)
 
 
 def read_comparison_labels(

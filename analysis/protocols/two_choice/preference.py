@@ -8,6 +8,7 @@ from analysis.data.context import AnalysisContext
 from analysis.protocols import ComparingAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_planned_conclusions
 from analysis.protocols.blocks.cells import comparison_x_y_and_criterion_phrase, is_sequential
+from analysis.protocols.blocks.populations import about_groups
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
@@ -157,6 +158,8 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
         population=comparison_labels.comparison.population,
         level=context.level,
     )
+    population = comparison_labels.comparison.population
+    estimate = about_groups(estimate, comparison_labels.rows_with_values, population)
     # Use the comparison's own level, which may differ from the report's.
     tost = comparison_labels.comparison.equivalence_tests(estimate, null=0.5)
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))

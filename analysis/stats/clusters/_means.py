@@ -17,16 +17,17 @@ from analysis.stats.arrays import (
     validate_within_bounds,
     vector,
 )
+from analysis.stats.clusters._advice import betting_warning
+from analysis.stats.clusters._skewness import combined_skewness, degrees_of_freedom, unexplained_skewness
 from analysis.stats.clusters._variances import _rows, cv3_variance
 from analysis.stats.clusters._warnings import (
     MAX_SKEWNESS,
     TOO_FEW_CLUSTERS,
-    abs_skewness_of_clustered_mean,
     cluster_warnings,
     effective_n_clusters,
 )
-from analysis.stats.confidence import ConfidenceCurve, TCurve, betting_curve
-from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
+from analysis.stats.confidence import ConfidenceCurve, ScoreCurve, TCurve, betting_curve
+from analysis.stats.results import Estimate, HypothesisTest
 
 
 def t_estimate(
@@ -122,8 +123,8 @@ def clustered_mean(
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.
     bounds : tuple[float, float], optional
-        Ends of the scale. If the answers hardly vary or are skewed, the interval and the test are those of
-        `confidence.betting_curve` (`settings["method"]` is then "betting", otherwise "cv3").
+        Ends of the scale. If the answers hardly vary, or are more skewed than the ends of the scale explain, the interval and
+        the test are those of `confidence.betting_curve` (`settings["method"]` is then "betting", otherwise "cv3").
     analysis, estimand, unit, mode : str, optional
         Labels that are copied to the record.
 
@@ -140,7 +141,8 @@ def clustered_mean(
 
     Notes
     -----
-    CV3: V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1).
+    CV3: V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1). If the scale has bounds, the variance is that
+    under the tested mean (`confidence.ScoreCurve`), with the `degrees_of_freedom` of the clusters' sums.
 
     The mean of the cluster means is a different estimand if the number of answers is related to the answers.
 
@@ -176,9 +178,10 @@ def clustered_mean(
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
     sums = group_sums(positions, row_weights * observed, n_clusters)
     sizes = group_sums(positions, row_weights, n_clusters)
-    residuals = row_weights * (observed - mean)
+    residuals = sums - mean * sizes
     effective = effective_n_clusters(sizes)
-    df, se = max(1.0, effective - 1), math.sqrt(cv3_variance(sums, sizes))
+    df = max(1.0, effective - 1) if bounds is None else float(degrees_of_freedom(residuals, sizes))
+    se = math.sqrt(cv3_variance(sums, sizes))
     # Rounding can put a mean of weighted values outside the scale.
     cluster_means = sums / sizes if bounds is None else np.clip(sums / sizes, *bounds)
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
@@ -196,37 +199,33 @@ def clustered_mean(
     )
     if null is None or n_clusters < TOO_FEW_CLUSTERS:
         by_cluster = replace(by_cluster, test=None, effect=None)
-    skewness = abs_skewness_of_clustered_mean(residuals, positions)
-    warnings = cluster_warnings(sizes, name=unit)
-    is_t_valid = se >= MIN_SPREAD and skewness <= MAX_SKEWNESS
-    if bounds is not None and not is_t_valid:
+    none = (0.0, 0.0)
+    moments = (float(np.sum(residuals**2)), float(np.sum(residuals**3)))
+    of_mean = float(combined_skewness(moments, none, none))
+    skewness = float(unexplained_skewness(of_mean, se, mean, bounds))
+    common |= {
+        "sensitivity": (by_cluster,),
+        "warnings": cluster_warnings(sizes, name=unit),
+        "detail": {**detail, "se": se, "df": df, "skewness": abs(of_mean), "unexplained_skewness": skewness},
+    }
+    if bounds is None:
+        reason = "the clusters' means coincide, so the standard error is 0"
+        options: dict[str, Any] = {"level": level, "method": "cv3_t", "null": null, "reason": reason}
+        return t_estimate(mean, se, df, fewest_clusters=n_clusters, **options, **common)
+    curve: ConfidenceCurve
+    if se >= MIN_SPREAD and skewness <= MAX_SKEWNESS:
+        curve = ScoreCurve(mean, se, df, bounds, "clustered_score_t", "cv3_score")
+    else:
         curve = betting_curve(observed, row_weights, positions, bounds=bounds)
         common["settings"] = {**common["settings"], "method": "betting"}
         why = "no spread" if se < MIN_SPREAD else "skewed"
-        warnings = (*warnings, ResultWarning("betting_instead_of_t", "info", {"why": why, "skewness": skewness}))
-        return Estimate(
-            estimate=mean,
-            interval=curve.interval(level),
-            test=confidence_curve_test(curve, null) if null is not None and n_clusters >= TOO_FEW_CLUSTERS else None,
-            sensitivity=(by_cluster,),
-            warnings=warnings,
-            detail={**detail, "se": se, "df": df, "skewness": skewness},
-            _curve=curve,
-            **common,
-        )
-    return t_estimate(
-        mean,
-        se,
-        df,
-        fewest_clusters=n_clusters,
-        level=level,
-        method="cv3_t",
-        null=null,
-        bounds=bounds,
-        reason="the clusters' means coincide, so the standard error is 0",
-        sensitivity=(by_cluster,),
-        warnings=warnings,
-        detail=detail,
+        advice = betting_warning(why, skewness, curve.interval(level), bounds, [(unit, sums, sizes)])
+        common["warnings"] = (*common["warnings"], advice)
+    return Estimate(
+        estimate=mean,
+        interval=curve.interval(level),
+        test=confidence_curve_test(curve, null) if null is not None and n_clusters >= TOO_FEW_CLUSTERS else None,
+        _curve=curve,
         **common,
     )
 

@@ -21,4 +21,5 @@ def too_few_prompts(n: int, unit: str = "prompts") -> str:
     >>> too_few_prompts(1)
     '1 prompt is too few for an interval about prompts like these, which needs five'
     """
-    return f"{f'1 {unit[:-1]} is' if n == 1 else f'{n} {unit} are'} too few for an interval about prompts like these, which needs five"
+    one = unit.replace("groups", "group") if unit.startswith("groups") else unit[:-1]
+    return f"{f'1 {one} is' if n == 1 else f'{n} {unit} are'} too few for an interval about prompts like these, which needs five"

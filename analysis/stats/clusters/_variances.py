@@ -118,11 +118,21 @@ def pair_variance(influences: FloatArray, annotator_codes: IntArray, item_codes:
     >>> round(pair_variance(np.array([-1.0, 0.0, 1.0]) / 3, np.array([0, 1, 2]), np.array([0, 0, 0])), 4)
     0.3333
     """
+    sums = pair_sums(influences, annotator_codes, item_codes)
+    if len(sums) < 2:
+        return 0.0
+    return len(sums) / (len(sums) - 1) * float(np.sum(sums**2))
+
+
+def pair_sums(influences: FloatArray, annotator_codes: IntArray, item_codes: IntArray) -> FloatArray:
+    """Return the sum of each pair of annotator and item.
+
+    >>> pair_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([3, 3, 3])).tolist()
+    [3.0, 4.0]
+    """
     # Recode the pairs: codes of all possible pairs would need more memory than there are rows.
     pairs, n_pairs = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(influences))
-    if n_pairs < 2:
-        return 0.0
-    return n_pairs / (n_pairs - 1) * float(np.sum(group_sums(pairs, influences, n_pairs) ** 2))
+    return group_sums(pairs, influences, n_pairs)
 
 
 def two_way_jackknife(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from analysis.stats import clusters, equivalence, margins
+from analysis.stats import clusters, confidence, equivalence, margins
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
@@ -53,8 +53,8 @@ def headlines(
 
     Notes
     -----
-    The t distribution with the jackknife variances of `clusters.two_way_jackknife`, computed for all runs at once. Runs
-    with hardly any spread or with skewed answers are analysed one by one by `clusters.annotator_prompt_clustered_mean`,
+    The score curve with the jackknife variances of `clusters.two_way_jackknife`, computed for all runs at once. Runs with
+    hardly any spread, or with more skewed answers than the ends of the scale explain, are analysed one by one by `clusters.annotator_prompt_clustered_mean`,
     which then bets.
 
     Examples
@@ -81,32 +81,39 @@ def headlines(
         ones = np.ones(len(values))
         return Headlines(mean, nothing, nothing, no, no, no, ones, ones)
     residuals = values - mean[:, None]
-    variance, df_people, skewness = _jackknife(residuals, person_codes, n_people)
-    df = np.full(len(values), df_people)
+    is_bounded = size.bounds is not None
+    variance, df, moments = _jackknife(residuals, person_codes, n_people, is_bounded)
+    none = (np.zeros(len(values)), np.zeros(len(values)))
+    skewness = clusters.combined_skewness(moments, none, none)
+    least = np.zeros(len(values))
     if is_two_way:
-        by_prompt, df_prompts, skew_of_prompts = _jackknife(residuals, prompt_codes, n_prompts)
+        by_prompt, df_prompts, of_prompts = _jackknife(residuals, prompt_codes, n_prompts, is_bounded)
         pairs, n_pairs = label_codes(person_codes * n_prompts + prompt_codes, "pairs", len(people))
-        by_pair = (
-            n_pairs
-            / (n_pairs - 1)
-            * (sums_of_groups(residuals, pairs, n_pairs) ** 2).sum(axis=1)
-            / values.shape[1] ** 2
-        )
+        sums = sums_of_groups(residuals, pairs, n_pairs)
+        of_pairs = ((sums**2).sum(axis=1), (sums**3).sum(axis=1))
+        by_pair = n_pairs / (n_pairs - 1) * of_pairs[0] / values.shape[1] ** 2
         combined, largest = variance + by_prompt - by_pair, np.maximum(variance, by_prompt)
         with np.errstate(invalid="ignore", divide="ignore"):
-            satterthwaite = combined**2 / (variance**2 / df_people + by_prompt**2 / df_prompts)
-        df = np.where(combined >= largest, satterthwaite, np.where(variance >= by_prompt, df_people, df_prompts))
-        variance, skewness = np.maximum(combined, largest), np.maximum(skewness, skew_of_prompts)
+            satterthwaite = combined**2 / (variance**2 / df + by_prompt**2 / df_prompts)
+        is_combined = combined > largest * (1 + 1e-9)
+        df = np.where(is_combined, satterthwaite, np.where(variance >= by_prompt, df, df_prompts))
+        variance = np.maximum(combined, largest)
+        skewness = clusters.combined_skewness(moments, of_prompts, of_pairs)
+        least = (residuals**2).sum(axis=1) / values.shape[1] ** 2
     se = np.sqrt(variance)
     is_plain = se >= MIN_SPREAD
     if size.bounds is not None:
-        is_plain &= skewness <= clusters.MAX_SKEWNESS
+        is_plain &= clusters.unexplained_skewness(skewness, se, mean, size.bounds) <= clusters.MAX_SKEWNESS
     has_test = n_people >= clusters.TOO_FEW_CLUSTERS
     if is_two_way and not has_test:
         is_plain[:] = False
+    se = np.where(is_plain, se, 1.0)
+    # A run that is not plain is replaced below; the middle of the scale keeps its numbers finite.
+    centre = mean if size.bounds is None else np.where(is_plain, mean, np.mean(size.bounds))
     found = headlines_by_t(
-        mean, np.where(is_plain, se, 1.0), np.maximum(1.0, np.where(is_plain, df, 1.0)), size, target
+        centre, se, np.maximum(1.0, np.where(is_plain, df, 1.0)), size, target, np.maximum(se, np.sqrt(least))
     )
+    found.estimate[:] = mean
     if not has_test:
         claim_nothing(found)
     for row in np.flatnonzero(~is_plain):
@@ -120,26 +127,40 @@ def claim_nothing(found: Headlines, runs: BoolArray | slice = slice(None)) -> No
     found.pvalue[runs] = found.larger[runs] = 1.0
 
 
-def headlines_by_t(mean: FloatArray, se: FloatArray, df: FloatArray, size: StudySize, target: Target) -> Headlines:
-    """Return what `confidence.TCurve` says in each run; only plain runs are of use."""
+def headlines_by_t(
+    mean: FloatArray,
+    se: FloatArray,
+    df: FloatArray,
+    size: StudySize,
+    target: Target,
+    scaled_se: FloatArray | None = None,
+) -> Headlines:
+    """Return what `confidence.ScoreCurve` says in each run, or without `scaled_se` `confidence.TCurve`; only plain runs are of use."""
+    bounds = None if scaled_se is None else size.bounds
+
+    def statistic(value: float) -> FloatArray:
+        at_value = se if scaled_se is None else confidence.score_se(value, mean, se, scaled_se, bounds)
+        return np.asarray((mean - value) / at_value)
 
     def two_sided(value: float) -> FloatArray:
-        return np.asarray(np.minimum(1.0, 2 * special.stdtr(df, -np.abs(mean - value) / se)))
+        return np.asarray(np.minimum(1.0, 2 * special.stdtr(df, -np.abs(statistic(value)))))
 
-    half = special.stdtrit(df, 1 - target.level / 2) * se
-    low, high = mean - half, mean + half
+    quantile = special.stdtrit(df, 1 - target.level / 2)
+    low, high = mean - quantile * se, mean + quantile * se
+    if scaled_se is not None and bounds is not None:
+        limits = confidence.score_limits(mean, quantile * scaled_se, bounds)
+        low, high = np.minimum(low, limits[0]), np.maximum(high, limits[1])
     is_difference = (low > size.null) | (high < size.null)
     margin = target.margin or 0.0
     pvalue = larger = two_sided(size.null)
     if target.margin is not None and target.goal in ("difference", EQUIVALENCE):
-        ends = ((mean - size.null + margin) / se, (size.null + margin - mean) / se)
+        ends = (statistic(size.null - margin), -statistic(size.null + margin))
         equivalent = np.maximum(*(special.stdtr(df, -distance) for distance in ends))
         pvalue, larger = (equivalent if target.goal == EQUIVALENCE else pvalue), np.maximum(pvalue, equivalent)
     if target.goal == "difference":
         is_reached = is_difference.copy()
     elif target.goal == EQUIVALENCE:
-        reach = special.stdtrit(df, 1 - target.level) * se
-        is_reached = (mean - reach > size.null - margin) & (mean + reach < size.null + margin)
+        is_reached = equivalent < target.level
     else:
         limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
         is_reached = low > limit
@@ -200,12 +221,12 @@ def sums_of_groups(residuals: FloatArray, codes: IntArray, count: int) -> FloatA
     return np.asarray(np.add.reduceat(residuals[:, order], starts, axis=1))
 
 
-def _jackknife(residuals: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, float, FloatArray]:
-    """Return `clusters.cv3_variance`, its degrees of freedom, and the skewness of the clusters' sums in each run."""
+def _jackknife(
+    residuals: FloatArray, codes: IntArray, count: int, is_bounded: bool
+) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
+    """Return `clusters.cv3_variance`, its degrees of freedom, and the squares and cubes of the clusters' sums in each run."""
     sums, sizes = sums_of_groups(residuals, codes, count), np.bincount(codes, minlength=count).astype(np.float64)
     variance = (count - 1) / count * ((sums / (residuals.shape[1] - sizes)) ** 2).sum(axis=1)
-    spread = np.sqrt(np.mean(sums**2, axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        skewness = np.abs(np.mean(sums**3, axis=1)) / spread**3 / np.sqrt(count)
-    df = max(1.0, clusters.effective_n_clusters(sizes) - 1)
-    return variance, df, np.where(spread < MIN_SPREAD, 0.0, skewness)
+    # Sums of 0 leave the degrees of freedom of the sizes.
+    df = clusters.degrees_of_freedom(sums if is_bounded else 0 * sums, sizes)
+    return variance, df, ((sums**2).sum(axis=1), (sums**3).sum(axis=1))

@@ -16,6 +16,9 @@ from analysis.stats.results import Estimate, ResultWarning
 # A combined interval that is wider than that of people alone by more is not used. A limit of 1 would choose the smaller of two
 # uncertain standard errors too often: with eight people, .94 of the intervals would hold the truth instead of .95.
 WIDEST = 1.05
+# A few huge scores, as of perplexity, move the judges' mean and are seldom among the labelled ones. Above this skewness of a labelled mean of
+# scores, combined intervals would hold the truth too seldom.
+MOST_SCORE_SKEWNESS = 0.35
 # Beside an interval by betting, which is wider, a t interval looks like the work of the judges even if they add noise.
 NO_T_INTERVAL = "people alone have no t interval, so the widths cannot be compared"
 FEW_PROMPTS = "people labelled fewer than five prompts"
@@ -39,7 +42,8 @@ def build_record(
     combined, fallback = None, "" if human.interval else human.reason or "people alone give no interval"
     if not fallback:
         fallback = _why_not(sample, found, bounds)
-    if not fallback and not isinstance(human.curve, TCurve):
+    is_skewed = human.detail.get("skewness", 0.0) > MAX_SKEWNESS
+    if not fallback and (is_skewed or not isinstance(human.curve, TCurve)):
         fallback = NO_T_INTERVAL
     if not fallback and found is not None:
         combined = contrast_estimate(sample, found, level=level, bounds=bounds, **labels)
@@ -82,6 +86,8 @@ def _why_not(sample: LabelledSample, found: Combination | None, bounds: tuple[fl
         return "the corrected labels do not vary"
     if bounds is not None and found.skewness > MAX_SKEWNESS:
         return "the corrected labels are too skewed for a t interval"
+    if found.score_skewness > MOST_SCORE_SKEWNESS:
+        return "the judges' scores of all outputs are too skewed for so few labelled ones"
     return ""
 
 

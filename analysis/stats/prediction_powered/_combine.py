@@ -1,5 +1,6 @@
 """The combined estimate of a contrast of group means, with its variance over people and prompts."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,17 @@ LEAST_SQUARES, MEAN_OF_JUDGES, DECLARED, NO_WEIGHTS = "least squares", "mean of 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A contrast of means with the judges' correction: its variance, degrees of freedom, skewness and mean weights."""
+    """A contrast of means with the judges' correction: its variance, degrees of freedom, skewness and mean weights.
+
+    `skewness` is that of the labels, `score_skewness` that of a labelled mean of the judges' scores, from the scores of all items.
+    """
 
     estimate: float
     variance: float
     spread: TwoWayVariance | None
     df: float
     skewness: float
+    score_skewness: float
     weights: FloatArray
     method: str
     n_annotators: int | None
@@ -95,15 +100,23 @@ def combine(
     if changes is None:
         return None
     mean_slopes = _mean_slopes(sample, slopes, totals)
+    n_judges = len(sample.names)
+    of_judges = _judge_part(sample, contrast, centred[:, :n_judges], counts, mean_slopes[:, :n_judges])
+    # The labelled part may hold none of a few huge scores: its own skewness would not show what it misses.
+    score_skewness = abs_skewness_of_clustered_mean(of_judges, np.arange(len(of_judges))) * math.sqrt(
+        len(of_judges) / n_prompts
+    )
     if not is_judge_mean_known:
         changes = changes + _judge_part(sample, contrast, centred, counts, mean_slopes)
     by_prompt = float(np.sum(changes**2))
     df_prompts = max(1.0, effective_n_clusters(_sizes(prompts, shares)) - 1)
     skewness = abs_skewness_of_clustered_mean(influences[is_used], _codes(prompts[is_used]))
-    total_weight = np.average(mean_slopes[:, : len(sample.names)], axis=0, weights=np.abs(contrast))
+    total_weight = np.average(mean_slopes[:, :n_judges], axis=0, weights=np.abs(contrast))
     estimate = float(contrast @ means)
     if sample.annotators is None:
-        return Combination(estimate, by_prompt, None, df_prompts, skewness, total_weight, method, None, n_prompts)
+        return Combination(
+            estimate, by_prompt, None, df_prompts, skewness, score_skewness, total_weight, method, None, n_prompts
+        )
     people = sample.annotators
     of_people = _jackknife(sample, contrast, z, people, totals)
     if of_people is None:
@@ -113,7 +126,9 @@ def combine(
     spread, df = combine_two_way_variances((float(np.sum(of_people**2)), by_prompt), by_pair, (df_people, df_prompts))
     skewness = max(skewness, abs_skewness_of_clustered_mean(influences[is_used], _codes(people[is_used])))
     n_people = len(np.unique(people[is_used]))
-    return Combination(estimate, spread.variance, spread, df, skewness, total_weight, method, n_people, n_prompts)
+    return Combination(
+        estimate, spread.variance, spread, df, skewness, score_skewness, total_weight, method, n_people, n_prompts
+    )
 
 
 def _codes(labels: IntArray) -> IntArray:

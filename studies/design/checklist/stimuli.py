@@ -32,6 +32,16 @@ def stimuli_problems(study: Study, sections, drawing: BatchDraw | None) -> Itera
         yield Problem(
             f"{n_repeated} prompts occur twice in a ready-made batch.", "batches", False, "prompt_twice_in_batch"
         )
+    alone = study.prompts.filter(group="").exclude(source="").order_by()
+    shared = alone.values("source").annotate(n=Count("pk")).filter(n__gt=1).values_list("n", flat=True)
+    if shared:
+        yield Problem(
+            f"{sum(shared)} prompts share their source with another one, but count as independent. Import the file again with equal "
+            "source texts as groups.",
+            "prompts",
+            False,
+            "shared_sources",
+        )
     empty = Output.objects.filter(system__study=study, is_empty=True).count()
     if empty:
         yield Problem(

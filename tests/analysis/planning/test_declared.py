@@ -33,6 +33,13 @@ def draft():
     return study
 
 
+def test_a_plan_counts_a_group_of_prompts_once(draft):
+    for number, prompt in enumerate(draft.prompts.order_by("key")[:24]):
+        draft.prompts.filter(pk=prompt.pk).update(group=f"document {number // 4}")
+    found = inputs_from_draft(draft)
+    assert found.size.prompts == 6 + 6 and found.size.prompts_each <= 12
+
+
 def test_the_draft_says_what_is_compared_and_corrected(draft):
     found = inputs_from_draft(draft)
     assert found.target.tests == 2 and [claim.family for claim in found.comparisons.claims] == [

@@ -1,12 +1,19 @@
 """The analysis of a protocol, of rows that a test made up."""
 
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.protocols import REGISTRY, AnalysisContext, StartedAnalysis
 from analysis.protocols.blocks.comparisons import Comparison
 from analysis.protocols.families import adjust_comparisons, planned_claims
 
 
+def without_groups(rows):
+    """Return rows in which no prompt belongs to a group, unless they say otherwise."""
+    return rows if SECOND_SAMPLE in rows or "prompt" not in rows else rows.assign(**{SECOND_SAMPLE: rows["prompt"]})
+
+
 def analysed(protocol, rows, sections, *, planned=None, declared=(), **settings):
     made = {"seed": "00", "resamples": 199} | settings
+    rows = without_groups(rows)
     context = AnalysisContext(protocol=protocol, rows=rows, sections=sections, **made)
     analysis = StartedAnalysis(REGISTRY[protocol], context)
     return analysis.finish(

@@ -63,10 +63,10 @@ WORDS = {
         "beta and alpha are indistinguishable",
     ),
     "best_worst.strength": (
-        "beta was judged better than alpha",
-        "beta was judged worse than alpha",
-        "whether beta or alpha was judged better",
-        "beta and alpha were judged alike",
+        "beta was picked as better than alpha",
+        "beta was picked as worse than alpha",
+        "whether beta or alpha was picked as better",
+        "beta and alpha were picked alike",
     ),
     "humanlike.sensitivity": (
         "Annotators distinguished machine from human texts better under beta than under alpha",

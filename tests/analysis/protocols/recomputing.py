@@ -26,17 +26,25 @@ def about(estimate):
     return estimate["settings"]["contrast"]
 
 
-def claimed(values, people, prompts, null, weights=None, bounded=True):
-    """The weighted mean, and the p of t; None where bets on the answers take the place of t."""
-    mean, se, df = claim(values, people, prompts, weights, bounded)
-    return mean, None if df is None else 2 * stats.t.sf(abs(mean - null) / se, df)
+def claimed(values, people, prompts, null, weights=None, bounds=(0, 1)):
+    """The weighted mean, and the p of t; None where bets on the answers take the place of t.
+
+    On a scale with ends, the standard error is that of answers with the tested mean, if it is larger.
+    """
+    mean, se, df, least = claim(values, people, prompts, weights, bounds)
+    if df is None:
+        return mean, None
+    if bounds is not None:
+        room, own = ((m - bounds[0]) * (bounds[1] - m) for m in (null, mean))
+        se = max(se, max(se, least) * (room / own) ** 0.5)
+    return mean, 2 * stats.t.sf(abs(mean - null) / se, df)
 
 
-def claim(values, people, prompts, weights=None, bounded=True):
-    """The weighted mean with the standard error and degrees of freedom for people and prompts like these.
+def claim(values, people, prompts, weights=None, bounds=(0, 1)):
+    """The weighted mean with the standard error and degrees of freedom for people and prompts like these, and the least standard error.
 
     Each way leaves out one person or one prompt at a time; what each pair of both varies by is in both ways and counts once.
-    With fewer than five prompts the claim is about people alone.
+    With fewer than five prompts the claim is about people alone. The least standard error is that of independent answers.
     """
     table = pd.DataFrame(
         {"v": np.asarray(values, float), "a": np.asarray(people, object), "i": np.asarray(prompts, object)}
@@ -49,23 +57,34 @@ def claim(values, people, prompts, weights=None, bounded=True):
         groups = sorted(set(table[name]))
         kept = [table[table[name] != one] for one in groups]
         without = np.array([np.average(rest["v"], weights=rest["w"]) for rest in kept])
-        sizes = table.groupby(name)["w"].sum()
-        skewness = abs(stats.skew(table.groupby(name)["e"].sum())) / len(groups) ** 0.5
-        n = len(groups)
-        return (n - 1) / n * ((without - mean) ** 2).sum(), sizes.sum() ** 2 / (sizes**2).sum() - 1, skewness, n
+        sizes, sums, n = table.groupby(name)["w"].sum(), table.groupby(name)["e"].sum(), len(groups)
+        effective = sizes.sum() ** 2 / (sizes**2).sum()
+        if bounds is not None and (sums**4).sum() > 0:
+            effective = min(effective, 3 * (sums**2).sum() ** 2 / (sums**4).sum())
+        return (n - 1) / n * ((without - mean) ** 2).sum(), max(1.0, effective - 1), sums, n
 
     ways = [way("a"), way("i")] if table["i"].nunique() >= 5 else [way("a")]
     variance, df = max((variance, df) for variance, df, _, _ in ways)
+    squares, cubes = max((((sums**2).sum(), (sums**3).sum()) for _, _, sums, _ in ways), key=lambda pair: pair[0])
+    least = 0.0
     if len(ways) == 2:
         sums = table.groupby(["a", "i"])["e"].sum()
         both = len(sums) / (len(sums) - 1) * (sums**2).sum() / table["w"].sum() ** 2
         combined = sum(one[0] for one in ways) - both
         if combined > variance * (1 + 1e-9):
             variance, df = combined, combined**2 / sum(part**2 / own for part, own, _, _ in ways)
+        all_squares = sum((one[2] ** 2).sum() for one in ways) - (sums**2).sum()
+        if all_squares > squares * (1 + 1e-9):
+            squares, cubes = all_squares, sum((one[2] ** 3).sum() for one in ways) - (sums**3).sum()
+        least = np.sqrt((table["w"] * (table["v"] - mean) ** 2).sum() * (table["w"] ** 2).sum() / table["w"].sum() ** 3)
     assert ways[0][3] >= 6, "too few people for a test"
-    if bounded and (variance < 1e-20 or max(skewness for _, _, skewness, _ in ways) > 0.35):
-        return mean, None, None
-    return mean, np.sqrt(variance), max(1.0, df)
+    if bounds is not None:
+        if variance < 1e-20:
+            return mean, None, None, least
+        explained = variance**0.5 * (sum(bounds) - 2 * mean) / (mean - bounds[0]) / (bounds[1] - mean)
+        if abs(cubes / squares**1.5 - explained) > 0.35:
+            return mean, None, None, least
+    return mean, np.sqrt(variance), max(1.0, df), least
 
 
 def is_same(estimate, value, pvalue, n=None):

@@ -225,6 +225,7 @@ def test_the_methods_text_says_how_such_claims_are_tested():
     report = {
         "flow": {"arrived": 1, "submitted": 1, "rules": []},
         "design": {"versions": []},
+        "confirmatory": {"is_confirmatory": True, "reasons": []},
         "n": {"kept": 1, "kept_paper": 1},
         "missing_answers": {"planned": 0},
         "sections": [],

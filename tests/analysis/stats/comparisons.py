@@ -3,10 +3,31 @@
 import math
 
 import numpy as np
+from scipy import optimize, stats
 
 from analysis.stats.arrays import MIN_SPREAD
 from analysis.stats.bootstrap import percentile_interval
 from analysis.stats.confidence import TCurve
+
+
+def score_t(values, null, bounds):
+    """Return p, t and the 95 % interval of the mean of independent values, as by `confidence.ScoreCurve`; the ends by a search.
+
+    A mean m is tested with the classical standard error times sqrt(h(m) / h(mean)) if that is larger, where h(m) = (m - low) (high - m).
+    """
+    values = np.asarray(values, dtype=float)
+    mean, se, d = values.mean(), stats.sem(values), values - values.mean()
+    df = min(len(values) - 1, 3 * np.sum(d**2) ** 2 / np.sum(d**4) - 1)
+
+    def t_of(m):
+        return (mean - m) / (
+            se * max(1.0, math.sqrt((m - bounds[0]) * (bounds[1] - m) / (mean - bounds[0]) / (bounds[1] - mean)))
+        )
+
+    wanted = stats.t.ppf(0.975, df)
+    low = optimize.brentq(lambda m: t_of(m) - wanted, bounds[0] + 1e-9, mean)
+    high = optimize.brentq(lambda m: t_of(m) + wanted, mean, bounds[1] - 1e-9)
+    return 2 * stats.t.sf(abs(t_of(null)), df), t_of(null), low, high
 
 
 def bootstrap_t(values, *, level=0.95, resamples=999, rng):

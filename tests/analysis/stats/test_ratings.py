@@ -8,6 +8,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analysis.stats import clusters, ratings
 from analysis.stats.ratings import _ordinal
+from tests.analysis.stats.comparisons import score_t
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
@@ -55,10 +56,12 @@ def test_a_reversal_within_the_bound_exists_and_beyond_it_does_not():
         ratings.rounding_reversal_guard(0.5, step=0)
 
 
-def test_one_row_an_annotator_is_the_paired_t_test():
+def test_one_row_an_annotator_is_nearly_the_paired_t_test():
     x, y, annotators, _ = paired_rows(n_prompts=1)
     result = ratings.paired_mean_difference(x, y, annotators, scale=(1, 5))
-    assert_allclose(result.pvalue, stats.ttest_rel(x, y).pvalue)
+    assert_allclose(result.pvalue, score_t(x - y, 0.0, (-4, 4))[0])
+    # The paired t test, with fewer degrees of freedom for a few extreme people, and the variance under the null.
+    assert_allclose(result.pvalue, stats.ttest_rel(x, y).pvalue, rtol=0.1)
     assert_allclose(result.detail["share_of_range"], result.estimate / 4)
     assert result.has_warning("interval_scale_assumed")
 
@@ -67,10 +70,10 @@ def test_several_rows_an_annotator_are_clustered():
     x, y, annotators, prompts = paired_rows()
     one = ratings.paired_mean_difference(x, y, annotators, scale=(1, 5))
     two = ratings.paired_mean_difference(x, y, annotators, prompts=prompts, scale=(1, 5))
-    assert (one.n, one.n_rows, one.test.name) == (30, 180, "clustered_t")
+    assert (one.n, one.n_rows, one.test.name) == (30, 180, "clustered_score_t")
     assert_allclose(one.detail["se"], clusters.clustered_mean(x - y, annotators).detail["se"])
     wanted = clusters.two_way_clustered_mean(x - y, annotators, prompts, null=0.0, bounds=(-4, 4))
-    assert (two.interval, two.test, two.interval.method) == (wanted.interval, wanted.test, "two_way_cv3_t")
+    assert (two.interval, two.test, two.interval.method) == (wanted.interval, wanted.test, "two_way_cv3_score")
     assert two.sensitivity[-1].analysis == "rating.mean_difference.by_annotator"
     assert (two.sensitivity[-1].interval, two.sensitivity[-1].test) == (one.interval, one.test)
     with pytest.raises(ValueError, match="x: row 0 is 6"):
@@ -82,13 +85,14 @@ def test_superiority_counts_pairs_of_ratings():
     result = ratings.probability_of_superiority(x, y, annotators)
     assert_allclose(result.estimate, np.mean(x > y) + np.mean(x == y) / 2)
     assert_allclose(result.detail["cliff_delta"], np.mean(x > y) - np.mean(x < y))
-    assert (result.n, result.interval.method, result.test.name) == (30, "cv3_t", "clustered_t")
-    # Six rows each, so that the jackknife over annotators is the t test of their means.
+    assert (result.n, result.interval.method, result.test.name) == (30, "cv3_score", "clustered_score_t")
+    # Six rows each, so that the jackknife over annotators is that of their means.
     means = [(np.mean((x > y)[annotators == a]) + np.mean((x >= y)[annotators == a])) / 2 for a in range(30)]
-    reference = stats.ttest_1samp(means, 0.5)
-    ends = reference.confidence_interval()
+    pvalue, _, low, _ = score_t(means, 0.5, (0, 1))
+    assert_allclose([result.pvalue, result.interval.low], [pvalue, low], rtol=1e-7)
+    # Towards the end of the scale the t interval is wider.
     assert_allclose(
-        [result.pvalue, result.interval.low, result.interval.high], [reference.pvalue, ends.low, ends.high], rtol=1e-9
+        result.interval.high, min(1, result.estimate + stats.t.ppf(0.975, result.test.df) * stats.sem(means))
     )
 
 

@@ -155,6 +155,11 @@ LINES = {
         ),
         ("1 prompts occur twice in a ready-made batch", "/", on(spa, ready_made(2, 3, twice=True))),
         ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
+        (
+            "3 prompts share their source with another one",
+            "Import the file again",
+            on(spa, lambda s: s.prompts.filter(key__lt="p003").update(source="One report.")),
+        ),
     ],
     f"{D}:_coverage_problems": [
         (

@@ -14,7 +14,7 @@ def planned(**size):
 
     def make():
         study = builders.draft_study(systems=("alpha", "beta"))
-        builders.add_choice(study, m=4)
+        builders.add_choice(study, m=4, stopping="none")
         own = inputs_from_draft(study)
         numbers = {name: getattr(own.size, name) for name in ("protocol", "people", "prompts", "prompts_each")}
         choose(study, planned_size(study, target=own.target, **numbers | size))

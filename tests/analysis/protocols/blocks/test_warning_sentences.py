@@ -5,6 +5,7 @@ import doctest
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.template.loader import render_to_string
 
@@ -29,6 +30,7 @@ from analysis.report.latex import render_latex_table
 from analysis.report.report_tables import estimates_table
 from analysis.report.views import truncated_table_context
 from analysis.stats import equivalence
+from analysis.stats.clusters._advice import betting_warning
 from analysis.stats.multiplicity import Family
 from analysis.stats.ranks import RankSets
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
@@ -202,6 +204,36 @@ def test_few_annotators_and_few_prompts_are_one_sentence():
     ]
     uneven = ResultWarning("betting_instead_of_t", "info", {"why": "skewed", "skewness": 0.9})
     assert [one["code"] for one in gravest_warnings_with_sentences([uneven])] == ["betting_instead_of_t"]
+
+
+@pytest.mark.parametrize("why", ["no spread", "skewed", "few clusters"])
+@pytest.mark.parametrize(
+    ("people", "prompts", "needed"),
+    [
+        (20, 12, "24 annotators and 24 prompts"),
+        (200, 6, "12 prompts"),
+        (6, 200, "12 annotators"),
+        (9, 9, "18 annotators and 18 prompts"),
+    ],
+)
+def test_the_advice_of_bets_names_the_sample_that_helps(why, people, prompts, needed):
+    ways = [
+        ("annotator", np.full(people, 5.0), np.full(people, 5.0)),
+        ("item", np.full(prompts, 5.0), np.full(prompts, 5.0)),
+    ]
+    warning = betting_warning(why, 0.4, Interval(0.95, 0.6, 1.0, "betting"), (0.0, 1.0), ways)
+    text = warning_sentence(warning)
+    assert f"{needed} would narrow the interval by " in text and "Even" not in text
+    assert len(text.split()) <= MAX_WORDS and warning.severity == "warn"
+
+
+def test_the_advice_of_bets_says_when_nothing_helps():
+    # One person always chose x and one always y: eight such people refute hardly any share.
+    ways = [("annotator", np.array([0.0, 5.0]), np.full(2, 5.0))]
+    warning = betting_warning("few clusters", 0.0, Interval(0.95, 0.0, 1.0, "betting"), (0.0, 1.0), ways)
+    assert warning.detail["needed"] == {"annotator": 8} and not warning.detail["is_narrower"]
+    assert "Even 8 annotators would narrow the interval by only " in warning_sentence(warning)
+    assert len(warning_sentence(warning).split()) <= MAX_WORDS
 
 
 CONTRAST = {

@@ -71,7 +71,7 @@ def test_the_papers_interval_is_the_percentile_bootstrap_of_answers():
 def test_with_one_label_an_item_the_score_is_the_clustered_mean():
     values, items, who = unilabels(rng(3), n_items=200, is_heavy=False)
     found = leaderboard.system_score_in_points(values, items, who, rng=rng(), resamples=199, items_sampled=False)
-    wanted = clusters.clustered_mean(100 * values, who)
+    wanted = clusters.clustered_mean(100 * values, who, bounds=(0, 100))
     assert_allclose(found.estimate, wanted.estimate)
     assert_allclose([found.detail["se"], found.detail["df"]], [wanted.detail["se"], wanted.detail["df"]])
     assert_allclose([found.interval.low, found.interval.high], [wanted.interval.low, wanted.interval.high])
@@ -203,11 +203,14 @@ def test_annotators_whose_means_coincide_have_no_clustered_variance():
     assert found.interval.method == "betting" and found.detail["se"] < 1e-9
 
 
-def test_scores_at_the_ceiling_get_a_betting_interval():
+def test_scores_at_the_ceiling_vary_more_under_lower_means():
     values = np.r_[np.ones(46), 0.5, 0.75, 0.75, 0.75]
     found = leaderboard.system_score_in_points(values, np.arange(50), np.arange(50), rng=rng(), resamples=199)
-    assert found.interval.method == "betting" and found.has_warning("betting_instead_of_t")
+    assert found.interval.method == "two_way_cv3_score" and not found.has_warning("betting_instead_of_t")
     assert found.interval.low < found.estimate - 2 * found.detail["se"]
+    assert found.interval.high - found.estimate < found.estimate - found.interval.low
+    always = leaderboard.system_score_in_points(np.ones(50), np.arange(50), np.arange(50), rng=rng(), resamples=199)
+    assert always.interval.method == "betting" and always.has_warning("betting_instead_of_t")
 
 
 def test_at_the_ceiling_the_interval_is_of_the_score_that_is_printed():
@@ -225,7 +228,7 @@ def test_few_and_dominant_annotators_are_warned_of():
     few = leaderboard.system_score_in_points(values, items, items % 5, rng=rng(), resamples=99)
     assert [(w.code, w.severity) for w in few.warnings] == [
         ("few_clusters", "block"),
-        ("betting_instead_of_t", "info"),
+        ("betting_instead_of_t", "warn"),
     ]
     dominant = leaderboard.system_score_in_points(values, items, np.minimum(items, 30), rng=rng(), resamples=99)
     assert dominant.has_warning("dominant_annotator") and dominant.has_warning("few_clusters")

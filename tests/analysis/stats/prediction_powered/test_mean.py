@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import clusters
-from analysis.stats.prediction_powered import prediction_powered_mean
+from analysis.stats.prediction_powered import prediction_powered_differences, prediction_powered_mean
 from analysis.stats.prediction_powered._combine import combine
 from analysis.stats.prediction_powered._sample import labelled_sample
 from tests.analysis.stats.draws import rng
@@ -190,8 +190,74 @@ def test_skewed_labels_keep_the_interval_that_is_valid_for_them():
     judge = draw.random(500)
     world = {"values": values, "annotators": np.arange(60) % 15, "items": np.arange(60), "judges": judge}
     found = mean_of(world, bounds=(0, 1))
-    assert found.human.settings["method"] == "betting" and found.combined.interval == found.human.interval
+    assert found.human.detail["skewness"] > 0.35 and found.combined.interval == found.human.interval
     assert found.fallback == "the corrected labels are too skewed for a t interval"
+
+
+TOO_SKEWED = "the judges' scores of all outputs are too skewed for so few labelled ones"
+
+
+def rare(draw, quality, value, share=0.02):
+    return np.where(draw.random(len(quality)) < share, value, quality)
+
+
+# Scores of a judge made of the quality, and whether they are too skewed for 20 labelled ones of 1,000.
+SCORES = {
+    "normal": (lambda draw, quality: quality + 0.5 * draw.normal(size=len(quality)), False),
+    "five points": (lambda draw, quality: np.clip(np.round(3 + quality), 1, 5), False),
+    "half are 1": (lambda draw, quality: (quality > 0).astype(float), False),
+    "ranks": (lambda draw, quality: np.argsort(np.argsort(quality)).astype(float), False),
+    "huge ones on both sides": (
+        lambda draw, quality: rare(draw, quality, 50 * np.sign(draw.normal(size=len(quality)))),
+        None,
+    ),
+    "all alike": (lambda draw, quality: np.ones(len(quality)), False),
+    "one in twenty is 1": (lambda draw, quality: (quality > 1.645).astype(float), True),
+    "log-normal": (lambda draw, quality: np.exp(1.5 * quality), True),
+    "two in a hundred are 50": (lambda draw, quality: rare(draw, quality, 50.0), True),
+    "two in a hundred are -50": (lambda draw, quality: rare(draw, quality, -50.0), True),
+    "one of all is 5,000": (lambda draw, quality: np.r_[quality[:-1], 5000.0], True),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("estimate", ["mean", "difference"])
+@pytest.mark.parametrize("unit", [1.0, -0.001])
+def test_scores_of_all_outputs_decide_whether_their_mean_is_skewed(kind, estimate, unit):
+    """The labelled part holds none of a few huge scores, so its own skewness cannot show them."""
+    make, is_skewed = SCORES[kind]
+    draw = rng(21)
+    quality = draw.normal(size=1000)
+    judge = unit * make(draw, quality)
+    # Without the huge ones among the labelled.
+    order = np.argsort(np.abs(judge - np.median(judge)) > 10 * abs(unit), kind="stable")
+    quality, judge = quality[order], judge[order]
+    items = np.repeat(np.arange(20), 4)
+    who = np.arange(80) % 8
+    values = quality[items] + 0.3 * draw.normal(size=80)
+    if estimate == "mean":
+        found = prediction_powered_mean(values, who, items, judges=judge)
+    else:
+        other = draw.normal(size=1000)
+        (pair,) = prediction_powered_differences(
+            np.r_[values, other[items] + 0.3 * draw.normal(size=80)], np.tile(who, 2), np.r_[items, items + 1000],
+            judges=np.r_[judge, unit * other], systems=np.repeat(["a", "b"], 1000), prompts=np.tile(np.arange(1000), 2),
+        )  # fmt: skip
+        found = pair.result
+    if is_skewed is not None and not (estimate == "difference" and kind == "one in twenty is 1"):
+        assert (found.fallback == TOO_SKEWED) == is_skewed, found.fallback
+    if found.fallback:
+        assert found.combined.interval == found.human.interval and found.weights == "none"
+
+
+def test_more_labelled_outputs_bear_more_skewed_scores():
+    draw, reasons = rng(22), []
+    quality = draw.normal(size=4000)
+    for n in (20, 60, 200, 800):
+        found = prediction_powered_mean(quality[:n], np.arange(n) % 10, np.arange(n), judges=np.exp(0.6 * quality))
+        reasons.append(found.fallback == TOO_SKEWED)
+    # Scores with the skewness 2.3.
+    assert reasons == [True, False, False, False]
 
 
 def test_a_judge_at_random_is_not_credited_with_another_kind_of_interval():
@@ -201,7 +267,7 @@ def test_a_judge_at_random_is_not_credited_with_another_kind_of_interval():
         values, judge = (draw.random(60) > 0.25).astype(float), draw.random(500)
         world = {"values": values, "annotators": np.arange(60) % 15, "items": np.arange(60), "judges": judge}
         found = mean_of(world, bounds=(0, 1))
-        assert found.fallback or found.human.settings["method"] != "betting"
+        assert found.fallback or found.human.detail["skewness"] <= 0.35
         reasons.append(found.fallback)
     assert "people alone have no t interval, so the widths cannot be compared" in reasons
 

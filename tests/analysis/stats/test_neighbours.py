@@ -1,0 +1,68 @@
+"""Neighbouring items that belong together are found, and independent ones rarely give an alarm."""
+
+import numpy as np
+import pytest
+
+from analysis.stats.clusters import _neighbours, neighbour_dependence
+from tests.calibration.claims import limit
+
+STUDIES = 400
+# Fewer permutations give the test the same level, and hardly less power.
+PERMUTATIONS = 199
+
+
+@pytest.fixture(autouse=True)
+def few_permutations(monkeypatch):
+    monkeypatch.setattr(_neighbours, "PERMUTATIONS", PERMUTATIONS)
+
+
+def found_share(make, seed):
+    rng = np.random.default_rng(seed)
+    return sum(neighbour_dependence(make(rng), rng=rng).is_found for _ in range(STUDIES)) / STUDIES
+
+
+def documents(rng, size, n=200, lag=0.2):
+    """Items in documents of a size; an item and the next one have this correlation, over all neighbours."""
+    share = lag * size / (size - 1)
+    of_document = np.repeat(rng.normal(size=-(-n // size)), size)[:n]
+    return (np.sqrt(share) * of_document + np.sqrt(1 - share) * rng.normal(size=n))[:, None]
+
+
+INDEPENDENT = {
+    "normal, 200 items": lambda rng: rng.normal(size=(200, 1)),
+    "three estimates of 30 items": lambda rng: rng.normal(size=(30, 3)),
+    "very skewed, 40 items": lambda rng: rng.exponential(size=(40, 1)) ** 3,
+    "rare ones, 60 items": lambda rng: (rng.random((60, 1)) < 0.1).astype(float),
+    "unequal spread, 100 items": lambda rng: rng.normal(size=(100, 1)) * rng.permutation(np.linspace(0.1, 3, 100))[:, None],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_independent_items_give_few_alarms(name):
+    # Three errors of the simulation, because five shares are tested. The test of permutations is exact.
+    assert found_share(INDEPENDENT[name], 7) <= 0.02 + 1.5 * (limit(STUDIES, 0.02) - 0.02)
+
+
+@pytest.mark.parametrize("size", [4, 10, 20])
+def test_a_lag_of_a_fifth_is_found_in_200_items(size):
+    """Found in .80 or more; the rest is the error of the simulation."""
+    assert found_share(lambda rng: documents(rng, size), 6) >= 0.8 - 2 * (0.8 * 0.2 / STUDIES) ** 0.5
+
+
+def test_the_first_neighbour_is_correlated_as_it_says():
+    values = np.repeat(np.random.default_rng(1).normal(size=40), 5)
+    found = neighbour_dependence(values[:, None], rng=np.random.default_rng(2))
+    centred = values - values.mean()
+    assert found.correlation == pytest.approx(float(np.sum(centred[:-1] * centred[1:]) / np.sum(centred**2)))
+    assert found.pvalue == 1 / (1 + PERMUTATIONS)
+
+
+def test_what_is_undefined_has_a_reason():
+    rng = np.random.default_rng(3)
+    few, equal = (
+        neighbour_dependence(rng.normal(size=(19, 1)), rng=rng),
+        neighbour_dependence(np.ones((30, 2)), rng=rng),
+    )
+    assert (few.pvalue, few.reason) == (None, "fewer than 20 items") and not few.is_found
+    assert (equal.pvalue, equal.reason) == (None, "the items do not differ")
+    assert neighbour_dependence(np.zeros((0, 1)), rng=rng).n_items == 0
