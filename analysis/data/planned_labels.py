@@ -203,7 +203,7 @@ def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, i
     }
 
 
-def _items(study: Study) -> dict[int, tuple[int, int, str, str, str, int]]:
+def _items(study: Study) -> dict[int, tuple[int, int, str, str | None, str, int]]:
     """Map each item to (its section's position, its number, the key of its prompt, its second sample, its systems, the section)."""
     systems: dict[int, list[str]] = {}
     for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
@@ -214,7 +214,7 @@ def _items(study: Study) -> dict[int, tuple[int, int, str, str, str, int]]:
             position,
             number,
             prompt,
-            *second_sample_labels([prompt], [group]),
+            second_sample_labels([prompt], [group])[0],
             "\x1f".join(sorted(systems.get(pk, ()))),
             section,
         )
