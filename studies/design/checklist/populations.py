@@ -22,7 +22,7 @@ class SectionPrompts:
     ``groups``: the groups of prompts that belong to one. Results count a group once, in place of its prompts.
     """
 
-    groups: Mapping[int | None, str] = field(default_factory=dict)
+    groups: Mapping[int, str] = field(default_factory=dict)
     by_system: dict[int, set[int | None]] = field(default_factory=dict)
     sets: set[frozenset[int | None]] = field(default_factory=set)
     n_batches: int = 0
@@ -52,7 +52,7 @@ class SectionPrompts:
 
     def _counted(self, prompts: Iterable[int | None]) -> set[int | str | None]:
         """Return the prompts, with the group in place of those that belong to one."""
-        return {self.groups.get(prompt, prompt) for prompt in prompts}
+        return {prompt if prompt is None else self.groups.get(prompt, prompt) for prompt in prompts}
 
     def count_text(self, n: int) -> str:
         """Return a number of prompts in words, or of groups if the prompts have groups."""
