@@ -177,12 +177,12 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    compared = [one for estimand in (SCORE, PENALTY) for one in _comparisons(judged_outputs, estimand)]
-    population = table_population(compared, rows)
-    systems = _system_means(judged_outputs, rows, population, context.level)
+    compared = [*_comparisons(judged_outputs, SCORE), *_comparisons(judged_outputs, PENALTY)]
+    options: dict[str, Any] = {"population": table_population(compared, rows), "level": context.level}
+    systems = _system_means(judged_outputs, rows, options)
     # Planted references appear only in the table of systems, which shows whether people find the planted errors.
     evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
-    kinds = _error_rates(judged_outputs, evaluated, population, context.level)
+    kinds = _error_rates(judged_outputs, evaluated, options)
     checks = _agreement_checks(judged_outputs, evaluated, context)
     paper = _campaign_estimates(judged_outputs)
     return [
@@ -222,9 +222,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     ]
 
 
-def _system_means(
-    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
-) -> tuple["Estimate", ...]:
+def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
     """Return score, penalty and the share of outputs without an error, for each system."""
     measures = [
         ("score", "mean score", judged_outputs.score_range),
@@ -235,8 +233,7 @@ def _system_means(
         _mean(
             system_rows[measure],
             system_rows,
-            population,
-            level,
+            options,
             f"marks.system.{measure}",
             estimand,
             bounds,
@@ -248,17 +245,14 @@ def _system_means(
     )
 
 
-def _error_rates(
-    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
-) -> tuple["Estimate", ...]:
+def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
     measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
     measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
     return tuple(
         _mean(
             system_rows[column],
             system_rows,
-            population,
-            level,
+            options,
             f"marks.{sort}",
             f"errors per output: {label}",
             None,
@@ -271,15 +265,14 @@ def _error_rates(
     )
 
 
-def _mean(values, rows, population, level, analysis, estimand, bounds, **settings) -> "Estimate":
+def _mean(values, rows, options, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
     estimate = clusters.mean_of_population(
         values.to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows[SECOND_SAMPLE].to_numpy(object),
-        population=population,
-        level=level,
+        **options,
         bounds=bounds,
         analysis=analysis,
         estimand=estimand,
