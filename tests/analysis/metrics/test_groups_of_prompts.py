@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from django.urls import reverse
 
 from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.beside_people import read_beside_people, scored_questions
@@ -11,7 +12,7 @@ from analysis.metrics.calibrated import compute
 from analysis.metrics.calibrated.options import CalibrationOptions
 from analysis.metrics.calibrated.rows import calibration_rows
 from analysis.metrics.calibrated.run import calibrate
-from analysis.metrics.comparison import people_table
+from analysis.metrics.comparison import compare_question, compare_with_people, people_table
 from analysis.metrics.judge_check.measuring import compute_result
 from analysis.metrics.judge_check.rows import read_sampled_rows
 from analysis.metrics.judge_check.sentences import context_sentences
@@ -24,6 +25,7 @@ from tests.builders import user
 from .collected_studies import STRENGTHS, closed, page_of
 from .judge_check.builders import checked_study
 from .judge_check.test_check import closed as closed_check
+from .scores import client_of
 from .test_calibrated import store_judge
 
 pytestmark = pytest.mark.django_db
@@ -120,3 +122,31 @@ def test_the_check_of_a_judge_counts_groups():
     assert (own["low"], own["high"]) == pytest.approx(agreement_with(SECOND_SAMPLE))
     (low, high), (of_prompts_low, of_prompts_high) = agreement_with(SECOND_SAMPLE), agreement_with("prompt")
     assert high - low > 1.1 * (of_prompts_high - of_prompts_low)
+
+
+def ranges_of(result):
+    return {
+        (metric["name"], name): (measure["low"], measure["high"])
+        for metric in result["metrics"]
+        for name, measure in metric["measures"].items()
+        if measure["low"] is not None
+    }
+
+
+def test_agreement_of_metrics_draws_groups_again():
+    study = grouped_study()
+    store_judge(study, name="one")
+    store_judge(study, name="two", knows=False)
+    compare_with_people(study, study.owner, resamples=99)
+    (beside,) = read_beside_people(study, scored_questions(study))
+    by_group = compare_question(beside, 99)
+    by_prompt = compare_question(
+        replace(beside, people=beside.people.assign(second_sample=beside.people["prompt"])), 99
+    )
+    assert by_group["n_groups"] == 6 and "n_groups" not in by_prompt
+    groups, prompts = ranges_of(by_group), ranges_of(by_prompt)
+    assert groups.keys() == prompts.keys() and len(groups) > 4
+    for name in ("segment_tau", "tie_calibrated_accuracy"):
+        assert groups["two", name] != prompts["two", name]
+    page = client_of(study, "viewer").get(reverse("study_metrics", args=[study.code])).content.decode()
+    assert "The prompts belong to 6 groups, which are drawn again" in page
