@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models.functions import Length
 
 from analysis.data.blinding import check_outcomes_visible
+from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
 from analysis.models import Metric, MetricScore, PairScore
 from annotators.counting import counted_origins
 from studies.models import Output, Question, Section, Study
@@ -18,7 +19,7 @@ from .store import metrics_in_use
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PEOPLE_COLUMNS = ["value", "system", "other", "is_first", "prompt", "domain", "annotator", "day"]
+PEOPLE_COLUMNS = ["value", "system", "other", "is_first", "prompt", "domain", SECOND_SAMPLE, "annotator", "day"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class BesidePeople:
     """One question of a study: the answers of people about it, and the scores that metrics and judges gave.
 
     ``people``: a row for each kept answer, with ``value`` from 0 to 1 (higher is better for ``system``), ``system``, ``other`` (of a pair, or
-    None), ``is_first``, ``prompt``, ``domain``, ``annotator``. ``scores``: a row for each metric, output and run, with ``metric`` (its id),
+    None), ``is_first``, ``prompt``, ``domain``, ``second_sample``, ``annotator``. ``scores``: a row for each metric, output and run, with ``metric`` (its id),
     ``system``, ``prompt``, ``length`` (of the text, in characters), ``run`` and ``value``, turned so that higher is better, and from 0 to 1 if
     the metric has a scale. ``pair_scores``: likewise, with ``first`` and ``second`` system. ``are_people_known``: whether rows say who answered.
     """
@@ -75,15 +76,20 @@ def read_beside_people(study: Study, questions: Sequence[Question]) -> Iterator[
 
 
 def all_outputs(study: Study) -> "DataFrame":
-    """Return all outputs of the judged systems, judged by people or not: ``system``, ``prompt``, ``domain``, ``length``."""
+    """Return all outputs of the judged systems, judged by people or not: ``system``, ``prompt``, ``domain``, ``length``, ``second_sample``."""
     import pandas as pd
 
     rows = Output.objects.filter(system__in=study.systems.judged()).order_by("system__name", "prompt__key", "sample")
-    values = rows.values_list("system__name", "prompt__key", "prompt__domain", "text")
-    return pd.DataFrame(
-        [(system, prompt, domain, len(text)) for system, prompt, domain, text in values.iterator(chunk_size=2000)],
-        columns=["system", "prompt", "domain", "length"],
+    values = rows.values_list("system__name", "prompt__key", "prompt__domain", "text", "prompt__group")
+    frame = pd.DataFrame(
+        [
+            (system, prompt, domain, len(text), group)
+            for system, prompt, domain, text, group in values.iterator(chunk_size=2000)
+        ],
+        columns=["system", "prompt", "domain", "length", "group"],
     )
+    frame[SECOND_SAMPLE] = second_sample_labels(frame["prompt"], frame.pop("group"))
+    return frame
 
 
 def scaled(metric: Metric, value: float) -> float:

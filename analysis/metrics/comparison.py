@@ -1,6 +1,6 @@
 """How metrics and judges agree with people about each question: computed by a job, stored, and shown by pages and REST."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -9,8 +9,9 @@ from django.db import transaction
 from django.db.models import Count, Max
 
 from analysis.data.blinding import check_outcomes_visible
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.models import Metric, MetricsComparison
-from analysis.protocols.blocks.populations import population_of
+from analysis.protocols.blocks.populations import has_groups, population_of
 from annotators.counting import Use, counted_origins, is_simulated, select
 from annotators.models import Assignment, Exclusion
 from studies.access import Action, check_permission_or_404
@@ -37,7 +38,8 @@ OUTPUT_MEASURES = ("segment_tau", "tie_calibrated_accuracy")
 class ScoredMetric:
     """A metric beside people: tables of prompts by systems, of the systems that both sides scored.
 
-    ``identity``: how results name the metric. Seeds depend on ``fingerprint``.
+    ``identity``: how results name the metric. Seeds depend on ``fingerprint``. ``item_groups``: the group of each prompt, or the prompt;
+    None without groups.
     """
 
     identity: Mapping[str, Any]
@@ -45,6 +47,7 @@ class ScoredMetric:
     people: "DataFrame"
     scores: "DataFrame"
     n_scores: int
+    item_groups: list[str] | None = None
 
 
 def request_comparison(study: Study, by, request_token: str | None = None) -> Job:
@@ -119,6 +122,14 @@ def people_table(answers: "DataFrame", kind: str) -> "DataFrame":
     return score_table(rows, sorted(rows["system"].unique()), sorted(rows["prompt"].unique()))
 
 
+def groups_of_prompts(answers: "DataFrame", prompts: Iterable[str]) -> list[str] | None:
+    """Return the group of each prompt, or the prompt if it is alone; None without groups."""
+    if not has_groups(answers):
+        return None
+    known = dict(zip(answers["prompt"], answers[SECOND_SAMPLE], strict=True))
+    return [known.get(prompt, prompt) for prompt in prompts]
+
+
 def metric_rows(scores: "DataFrame", pair_scores: "DataFrame") -> "DataFrame":
     """Return the scores of one metric. Verdicts on pairs become shares of won pairs."""
     if not scores.empty:
@@ -154,18 +165,20 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
         return base | {"status": "no_data", "reason": reason, "metrics": [], "comparisons": []}
     people = people_table(found.people, found.kind)
     seed = seed_hex(str(found.study.code), "metrics", found.question.key, _values(people))
+    groups = groups_of_prompts(found.people, people.index)
     scored, rows_of = [], {}
     for metric in found.metrics:
         own_rows = [rows[rows["metric"] == metric.pk] for rows in (found.scores, found.pair_scores)]
         rows_of[metric.pk] = metric_rows(*own_rows)
         scores = score_table(rows_of[metric.pk], list(people.columns), list(people.index))
-        scored.append(scored_metric(_identity(metric), metric.fingerprint, people, scores))
+        scored.append(scored_metric(_identity(metric), metric.fingerprint, people, scores, groups))
     return base | {
         "status": "ok",
         "reason": "",
         "seed": seed,
         "n_systems": people.shape[1],
         "n_prompts": people.shape[0],
+        **({} if groups is None else {"n_groups": len(set(groups))}),
         "systems": system_table(found, people, rows_of),
         "metrics": [_agreement(one, seed, resamples) for one in scored],
         "comparisons": [row for name in COMPARED_BY for row in compare_each_two(people, scored, name, seed, resamples)],
@@ -173,13 +186,17 @@ def compare_question(found: BesidePeople, resamples: int = 999) -> dict[str, Any
 
 
 def scored_metric(
-    identity: Mapping[str, Any], fingerprint: str, people: "DataFrame", scores: "DataFrame"
+    identity: Mapping[str, Any],
+    fingerprint: str,
+    people: "DataFrame",
+    scores: "DataFrame",
+    item_groups: list[str] | None = None,
 ) -> ScoredMetric:
     """Return a metric beside people. Both tables have the same prompts and systems; what one side did not score is left out."""
     is_shared = people.notna() & scores.notna()
     systems = list(people.columns[is_shared.any()])
     shared = people.where(is_shared)[systems], scores.where(is_shared)[systems]
-    return ScoredMetric(identity, fingerprint, *shared, int(is_shared.sum().sum()))
+    return ScoredMetric(identity, fingerprint, *shared, int(is_shared.sum().sum()), item_groups)
 
 
 def system_means(one: ScoredMetric) -> list[dict[str, Any]]:
@@ -212,7 +229,7 @@ def _agreement(one: ScoredMetric, seed: str, resamples: int) -> dict[str, Any]:
         return seeded_generator(seed, one.fingerprint, measure, _values(one.scores))
 
     people, scores = one.people.to_numpy(), one.scores.to_numpy()
-    options: dict[str, Any] = {"resamples": resamples, "unit": "prompt"}
+    options: dict[str, Any] = {"resamples": resamples, "unit": "prompt", "item_groups": one.item_groups}
     measures: dict[str, Any] = {}
     if one.n_scores:
         measures |= metrics.system_level_correlations(people, scores, rng=rng("systems"), **options)
@@ -287,6 +304,7 @@ def compare_each_two(
             statistic=statistic,
             resamples=resamples,
             unit="prompt",
+            item_groups=first.item_groups,
         ).as_dict()
         row |= {name: found[name] for name in ("status", "reason", "estimate", "n")}
         row["population"] = found["settings"]["population"]

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.models import Metric
 from analysis.protocols.blocks.populations import population_of
 
@@ -41,7 +42,7 @@ def _of_people(found: BesidePeople, system: str, mean: float) -> dict[str, Any]:
     estimate = clusters.mean_of_population(
         own["value"],
         own["annotator"],
-        own["prompt"],
+        own[SECOND_SAMPLE],
         population="people_and_prompts",
         bounds=(0, 1),
         analysis="metrics.people",

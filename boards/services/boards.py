@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.functions import Now
 
+from analysis.data.frames import second_sample_labels
 from analysis.metrics.scoring.rows import board_kind, find_scoring_problem, is_about_outputs
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardMember, Submission
@@ -86,6 +87,7 @@ def find_opening_problems(board: Board) -> list[str]:
             "Annotators state chances about whole systems, so length and format of outputs cannot be controlled. Untick “control for style”."
         )
     problems += _find_problems_of_kind(board)
+    problems += _find_problem_of_groups(board)
     n = len(sampleable_keys(template))
     if not n:
         problems.append("The template has no prompt that a system can answer. Import prompts.")
@@ -94,6 +96,22 @@ def find_opening_problems(board: Board) -> list[str]:
             f"The subsample has {board.sample_size} prompts, but the template has only {n}. Choose fewer, or import more."
         )
     return problems
+
+
+def _find_problem_of_groups(board: Board) -> list[str]:
+    """Return why scores cannot hold for prompts like these, if the prompts belong to very few groups."""
+    from analysis.stats.clusters import TOO_FEW_ITEMS
+
+    prompts = board.template.prompts.filter(key__in=sampleable_keys(board.template)).values_list("key", "group")
+    if board.population != Board.Population.PROMPTS or not any(group for _, group in prompts):
+        return []
+    n = len(set(second_sample_labels(*zip(*prompts, strict=True))))
+    if n >= TOO_FEW_ITEMS:
+        return []
+    return [
+        f"The prompts belong to {n} groups, and scores that hold for prompts like these need {TOO_FEW_ITEMS}. "
+        "Import prompts of more groups, or choose the subsample under “scores hold for”."
+    ]
 
 
 def _find_problems_of_kind(board: Board) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.protocols.blocks.populations import population_of
 from boards.models import Board
 
@@ -100,6 +101,7 @@ def better_than_best_before(
             continue
         estimates = leaderboard.compare_each_with_best_before(
             *answer_arrays(until),
+            item_groups=until[SECOND_SAMPLE].to_numpy(),
             new=new,
             earlier=earlier,
             was_better=[one["is_better"] for one in found],
@@ -141,6 +143,7 @@ def audit_of_scores(
     positions = rows["is_first"]
     probes = board_audit.audit_scores(
         *answer_arrays(rows),
+        item_groups=rows[SECOND_SAMPLE].to_numpy(),
         rng=rng,
         positions=positions.astype(float).to_numpy() if positions.notna().all() else None,
         rounds=rows["round"].to_numpy() if rows["round"].nunique() > 1 else None,

@@ -18,7 +18,14 @@ TOO_MANY_PAIRS = {
 
 
 def agreements_with_people(
-    found: "MetricTable", people: Any, tables: Mapping[str, Any], seed: str, *, resamples: int, level: float
+    found: "MetricTable",
+    people: Any,
+    tables: Mapping[str, Any],
+    seed: str,
+    *,
+    resamples: int,
+    level: float,
+    item_groups: list[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return each metric's agreement with people: over systems, and about single outputs for one prompt."""
     import numpy as np
@@ -43,6 +50,7 @@ def agreements_with_people(
                 continue
             rng = seeded_generator(seed, one.metric, name)
             options: dict[str, Any] = {"rng": rng, "resamples": resamples, "unit": "prompt"}
+            options["item_groups"] = item_groups
             if name != "soft_pairwise_accuracy":
                 options["level"] = level
             own = measure(people[:, is_scored], scores[:, is_scored], **options)
@@ -57,6 +65,7 @@ def beside_people(
     facts: Sequence[Mapping[str, Any]],
     seed: str,
     resamples: int,
+    item_groups: list[str] | None = None,
 ) -> dict[str, Any]:
     """Return what people and each metric say about the systems on average, and the comparison of each two metrics.
 
@@ -68,6 +77,7 @@ def beside_people(
             one["key"],
             people,
             tables[one["key"]],
+            item_groups,
         )
         for one in facts
     ]

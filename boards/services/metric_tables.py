@@ -10,7 +10,7 @@ from django.db import transaction
 
 from analysis.metrics import computed
 from analysis.metrics.beside_people import output_scores, pair_scores, score_table
-from analysis.metrics.comparison import metric_rows, number_fields, people_table
+from analysis.metrics.comparison import groups_of_prompts, metric_rows, number_fields, people_table
 from analysis.metrics.scoring.rows import criterion_key, find_criteria, is_about_outputs
 from analysis.metrics.store import metrics_in_use
 from analysis.models import Metric
@@ -207,6 +207,7 @@ class _Tables:
         tables, frames, facts = {}, {}, []
         prompts = sorted({*people.index, *(prompt for own in texts.values() for prompt in own)})
         people = people.reindex(index=prompts, columns=systems)
+        groups = groups_of_prompts(answers, prompts)
         for key, metrics in sorted(about.items()):
             table = score_table(self._scores(metrics), systems, prompts)
             if table.notna().any(axis=None):
@@ -221,19 +222,27 @@ class _Tables:
             level=result["level"],
             resamples=self.resamples,
             unit="prompt",
+            item_groups=groups,
         )
         of_all = {one["key"]: self._scores_of_all(one["name"], texts) for one in facts if one["is_of_all"]}
         return base | {
             "status": "ok",
             "reason": "",
+            **({} if groups is None else {"n_groups": len(set(groups)), "n_prompts": len(groups)}),
             "seed": seed,
             "metrics": facts,
             "rows": _rows(found, systems, scores, facts),
             "agreements": agreements_with_people(
-                found, people.to_numpy(), tables, seed, resamples=self.resamples, level=result["level"]
+                found,
+                people.to_numpy(),
+                tables,
+                seed,
+                resamples=self.resamples,
+                level=result["level"],
+                item_groups=groups,
             ),
             "paper": _paper_rows(found, systems, scores, facts, of_all),
-            **beside_people(people, frames, facts, seed, self.resamples),
+            **beside_people(people, frames, facts, seed, self.resamples, groups),
         }
 
     def _scores(self, metrics: Sequence[Metric]) -> "DataFrame":

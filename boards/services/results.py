@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.scoring.rows import Criterion, board_kind, find_criteria, is_about_outputs
-from analysis.protocols.blocks.populations import population_of
+from analysis.protocols.blocks.populations import has_groups, population_of
 from boards.models import Board
 
 from .checks import (
@@ -134,6 +135,7 @@ def _add_scores(
         "annotators": int(rows["annotator"].nunique()),
         "labels": len(rows),
         "prompts": int(rows["prompt"].nunique()),
+        **({"groups": int(rows[SECOND_SAMPLE].nunique())} if has_groups(rows) else {}),
         **found["table"],
         # Only of the overall score: pairs are many.
         **({"differences": found["differences"]} if criterion.is_overall else {}),
@@ -172,7 +174,12 @@ def _of_one_round(rows: "DataFrame", is_new_prompts: bool, rng: "np.random.Gener
     from analysis.stats import leaderboard
 
     found = leaderboard.leaderboard(
-        *answer_arrays(rows), rng=rng, level=LEVEL, items_sampled=is_new_prompts, resamples=RESAMPLES
+        *answer_arrays(rows),
+        rng=rng,
+        level=LEVEL,
+        items_sampled=is_new_prompts,
+        item_groups=rows[SECOND_SAMPLE].to_numpy(),
+        resamples=RESAMPLES,
     )
     ranks = found.ranks
     return {
@@ -200,6 +207,7 @@ def _equated(
         rng=rng,
         level=LEVEL,
         items_sampled=is_new_prompts,
+        item_groups=counted[SECOND_SAMPLE].to_numpy(),
         resamples=RESAMPLES,
     )
     equating = {

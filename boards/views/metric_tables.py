@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from analysis.metrics.pages.figures import scatter_figure
 from analysis.metrics.pages.pairs import pair_rows
+from analysis.protocols.blocks.populations import groups_sentence
 from boards.models import BoardMetricTable
 from boards.services.metric_tables import newest_table
 
@@ -80,6 +81,7 @@ def _table_context(
             if row["submission"] in names
         ],
         "n_prompts": n_prompts,
+        "groups": groups_sentence(found.get("n_groups"), found.get("n_prompts", 0)),
         "lines": [_line(row, found["metrics"], names) for row in rows],
         "agreements": [_agreement_line(one, found["metrics"]) for one in found["agreements"]],
         "drawn": drawn,

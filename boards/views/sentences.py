@@ -31,11 +31,20 @@ def counted(n: int, noun: str, plural: str = "") -> str:
 
 
 def population_sentence(result: Mapping[str, Any]) -> str:
+    """Return what the scores are about: people, and prompts or groups of them."""
+    from analysis.stats.clusters import TOO_FEW_ITEMS
+
     sample = result["sample"]
     n = counted(sample["prompts"], "prompt")
+    n_groups = result["tables"].get(result["criteria"][0]["key"], {}).get("groups")
+    if n_groups:
+        n = f"{n} in {counted(n_groups, 'group')}"
     if result["population"] == Board.Population.SUBSAMPLE:
         return f"Scores hold for people like these, and for exactly this subsample of {n}, drawn with seed {sample['seed']}."
-    return f"Scores hold for people and prompts like these: {n}, drawn with seed {sample['seed']}."
+    if n_groups and n_groups < TOO_FEW_ITEMS:
+        return f"Scores hold for people like these, and for exactly these {n}: prompts like them need {TOO_FEW_ITEMS} groups."
+    sampled = "groups of prompts" if n_groups else "prompts"
+    return f"Scores hold for people and {sampled} like these: {n}, drawn with seed {sample['seed']}."
 
 
 def labels_sentence(result: Mapping[str, Any]) -> str:

@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 TRUTH = {1: 0.80, 2: 0.50, 3: 0.60, 4: 0.62, 5: 0.75}
 
 
-def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0, labels=2):
+def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0, labels=2, group_size=1):
     """Rows as ``read_board_rows`` gives them. ``rounds``: the submissions of each round."""
     rng = np.random.default_rng(seed)
-    of_prompt = rng.normal(0, 0.08, prompts)
+    of_prompt = np.repeat(rng.normal(0, 0.08, prompts // group_size), group_size)
     frames = []
     for number, systems in rounds.items():
         of_person = rng.normal(0, 0.05, people)
@@ -34,6 +34,7 @@ def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0
                     {
                         "criterion": "overall", "value": value, "system": system, "other": None, "is_first": None,
                         "prompt": [f"p{n}" for n in prompt], "domain": "", "annotator": person + 1000 * number,
+                        "second_sample": [f"p{n}" if group_size == 1 else f"\x1fg{n // group_size}" for n in prompt],
                         "day": f"2026-11-{number:02}", "round": number,
                     }
                 )

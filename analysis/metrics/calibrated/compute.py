@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from analysis.data.frames import SECOND_SAMPLE
 from analysis.metrics.beside_people import BesidePeople
 from analysis.metrics.lengths import by_length
 from analysis.metrics.scoring import SCORERS
 from analysis.models import Metric
-from analysis.protocols.blocks.populations import population_of
+from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, population_of
 from analysis.stats.prediction_powered import (
     CombinedEstimate,
     GroupBias,
@@ -79,7 +80,7 @@ class _Sample:
             "annotators": None if self.annotators is None else self.annotators[is_row],
             "items": (np.cumsum(used) - 1)[rows.positions[is_row]],
             "judges": rows.scores[used],
-            "prompts": rows.items["prompt"].to_numpy()[used],
+            "prompts": rows.items[SECOND_SAMPLE].to_numpy()[used],
         }
 
     def strata(self, is_item: Any = None) -> Any:
@@ -97,6 +98,15 @@ def calibrated_result(
     Undefined parts have a ``reason``. Values are from 0 to 1; 1 is the best.
     """
     rows = calibration_rows(beside)
+    if not len(rows.items) or not has_groups(rows.items):
+        return _result(beside, rows, options, price, say)
+    counts = {"n_groups": rows.items[SECOND_SAMPLE].nunique(), "n_prompts": rows.items["prompt"].nunique()}
+    return counts | name_groups_of_plain(_result(beside, rows, options, price, say))
+
+
+def _result(
+    beside: BesidePeople, rows: CalibrationRows, options: CalibrationOptions, price: float | None, say: Say
+) -> dict[str, Any]:
     result: dict[str, Any] = {
         "status": "ok",
         "reason": "",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CalibrationRows:
     """Labels of people (rows) about some of the items, and the scores of all items by judges.
 
-    ``items``: the table of all items: ``system``, ``prompt``, ``domain``, and ``other`` for pairs. ``judges``: the metrics that scored all items, in the order of the columns of
+    ``items``: the table of all items: ``system``, ``prompt``, ``domain``, ``second_sample`` (the group of the prompt, or the prompt), and ``other`` for pairs. ``judges``: the metrics that scored all items, in the order of the columns of
     ``scores``. ``left_out``: the others, each with the reason. ``unlabelled``: systems that people did not judge.
     """
 

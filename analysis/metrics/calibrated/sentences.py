@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.metrics.lengths import SHORT
 from analysis.protocols.blocks import apa
+from analysis.protocols.blocks.populations import groups_sentence
 
 from .options import CHOSEN, UNKNOWN
 
@@ -49,6 +50,7 @@ def main_sentences(result: Mapping[str, Any], options: Mapping[str, Any]) -> lis
         f"{result['n_labels']:,} answers{people} are about {result['n_labelled']:,} of {result['n_items']:,} {_items(result)}. "
         f"{_named(result['used'])} scored all of them."
     ]
+    found += groups_sentence(result.get("n_groups"), result.get("n_prompts", 0))
     if result["is_ruled_out"]:
         found.append(CHOSEN_SAMPLE)
     elif options["sample"] == CHOSEN:

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.blinding import check_outcomes_visible
+from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
 from analysis.metrics.calibrated.families import families_by_name
 from analysis.metrics.lengths import by_length
 from analysis.models import JudgeCheck, JudgeCheckOutput, JudgeCheckResult, Metric, PairScore
-from analysis.protocols.blocks.populations import name_populations_of_plain
+from analysis.protocols.blocks.populations import has_groups, name_groups_of_plain, name_populations_of_plain
 from annotators.counting import counted_origins, is_simulated
 from studies.access import Action, check_permission_or_404
 from studies.models import Job, Study
@@ -51,12 +52,14 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
     check_outcomes_visible(study, counted_origins(study))
     rows = read_sampled_rows(check, judge)
     test = rows.labels[rows.labels["part"] == TEST]
-    measured = name_populations_of_plain(_measure(check, judge, rows, test))
+    is_grouped = not rows.labels.empty and has_groups(rows.labels)
+    named = name_groups_of_plain if is_grouped else lambda value: value
+    measured = named(name_populations_of_plain(_measure(check, judge, rows, test)))
     criteria = _criteria(check, measured)
     is_of_robots = is_simulated(study)
     verdict, reason = _verdict(criteria, is_simulated=is_of_robots)
     development = rows.labels[rows.labels["part"] == DEVELOPMENT]
-    developed = name_populations_of_plain(_agreement_and_rates(development))
+    developed = named(name_populations_of_plain(_agreement_and_rates(development)))
     return JudgeCheckResult.objects.create(
         judge_check=check,
         judge=judge,
@@ -72,6 +75,9 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
             "n_outputs": int(test["output"].nunique()),
             "n_people": int(test["annotator"].nunique()),
             "is_simulated": is_of_robots,
+            **(
+                {"n_groups": test[SECOND_SAMPLE].nunique(), "n_prompts": test["prompt"].nunique()} if is_grouped else {}
+            ),
             "test": measured,
             "development": developed | {"differences": _differences(development)},
         },
@@ -81,7 +87,7 @@ def compute_result(study: Study, by) -> JudgeCheckResult:
 def _arrays(labels: "DataFrame") -> dict[str, Any]:
     return {
         "annotators": labels["annotator"].to_numpy(),
-        "prompts": labels["prompt"].to_numpy(),
+        "prompts": labels[SECOND_SAMPLE].to_numpy(),
         "weights": labels["weight"].to_numpy(),
     }
 
@@ -114,7 +120,7 @@ def _measure(check: JudgeCheck, judge: Metric, rows: SampledRows, test: "DataFra
     table = codes.unstack("annotator")
     by_output = test.drop_duplicates("output").set_index("output").loc[table.index]
     judge_codes = by_output["judge"].map({YES: 1.0, NO: 0.0}).to_numpy(dtype=float)
-    prompts = by_output["prompt"].to_numpy()
+    prompts = by_output[SECOND_SAMPLE].to_numpy()
     alternative = judges.alternative_annotator_test(
         judge_codes, table.to_numpy(), epsilon=check.epsilon, prompts=prompts
     )
@@ -138,7 +144,7 @@ def _probes(judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, An
         verdicts = runs.pivot(index="output", columns="run", values="verdict")
         facts = runs.drop_duplicates("output").set_index("output").loc[verdicts.index]
         found["repeat"] = judges.repeat_probe(
-            verdicts.to_numpy(dtype=object), prompts=facts["prompt"].to_numpy(), weights=facts["weight"].to_numpy()
+            verdicts.to_numpy(dtype=object), prompts=facts[SECOND_SAMPLE].to_numpy(), weights=facts["weight"].to_numpy()
         ).as_dict()
     has_text = (test["length"] > 0).to_numpy()
     if has_text.any():
@@ -156,16 +162,18 @@ def _probes(judge: Metric, rows: SampledRows, test: "DataFrame") -> dict[str, An
     return found
 
 
-def _pairs_in_both_orders(judge: Metric) -> list[tuple[float, float, str]]:
-    """Return the mean preference for the first output of each pair in both orders, and the prompt."""
+def _pairs_in_both_orders(judge: Metric) -> list[tuple[float, float, str | None]]:
+    """Return the mean preference for the first output of each pair in both orders, and the group of the prompt, or the prompt."""
     rows = PairScore.objects.filter(
         metric__study=judge.study_id, metric__discarded_at=None, metric__fingerprint=judge.fingerprint
     )
     by_order: dict[tuple[int, int], list[float]] = {}
-    prompts: dict[tuple[int, int], str] = {}
-    for first, second, prompt, value in rows.values_list("first_id", "second_id", "first__prompt__key", "value"):
+    prompts: dict[tuple[int, int], str | None] = {}
+    for first, second, prompt, group, value in rows.values_list(
+        "first_id", "second_id", "first__prompt__key", "first__prompt__group", "value"
+    ):
         by_order.setdefault((first, second), []).append(value)
-        prompts[first, second] = prompt
+        (prompts[first, second],) = second_sample_labels([prompt], [group])
     means = {pair: sum(values) / len(values) for pair, values in by_order.items()}
     return [
         (means[first, second], 1 - means[second, first], prompts[first, second])

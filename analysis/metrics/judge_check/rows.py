@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analysis.data.frames import SECOND_SAMPLE, second_sample_labels
 from analysis.metrics.scoring.rows import read_answers_of_questions
 from analysis.models import JudgeCheck, JudgeCheckOutput, Metric, MetricScore
 from studies.models import Exposure
@@ -16,7 +17,8 @@ YES, NO = "yes", "no"
 @dataclass(frozen=True, slots=True)
 class SampledRows:
     """``labels``: a row for each label of a person, with ``output``, ``part``, ``weight``, ``people`` and ``judge`` (labels, the judge's
-    may be None), ``annotator``, ``prompt``, ``system``, ``domain`` and ``length``. ``runs``: the judge's verdicts by output and run."""
+    may be None), ``annotator``, ``prompt``, ``second_sample`` (the group of the prompt, or the prompt),
+    ``system``, ``domain`` and ``length``. ``runs``: the judge's verdicts by output and run."""
 
     labels: "DataFrame"
     runs: "DataFrame"
@@ -38,15 +40,17 @@ def read_sampled_rows(check: JudgeCheck, judge: Metric) -> SampledRows:
         "output__system__name",
         "output__prompt__key",
         "output__prompt__domain",
+        "output__prompt__group",
         "output__text",
     )
     facts = pd.DataFrame(
         [
-            (output, part, 1 / p, system, prompt, domain, len(text))
-            for output, part, p, system, prompt, domain, text in sampled
+            (output, part, 1 / p, system, prompt, domain, group, len(text))
+            for output, part, p, system, prompt, domain, group, text in sampled
         ],
-        columns=["output", "part", "weight", "system", "prompt", "domain", "length"],
+        columns=["output", "part", "weight", "system", "prompt", "domain", "group", "length"],
     )
+    facts[SECOND_SAMPLE] = second_sample_labels(facts["prompt"], facts.pop("group"))
     scores = MetricScore.objects.filter(
         metric=judge, output__in=JudgeCheckOutput.objects.filter(judge_check=check).values("output")
     )
@@ -68,4 +72,4 @@ def read_sampled_rows(check: JudgeCheck, judge: Metric) -> SampledRows:
     )
     labels = answers[["output", "annotator", "people"]].merge(facts, on="output")
     labels = labels.sort_values(["prompt", "system", "output", "annotator"]).reset_index(drop=True)
-    return SampledRows(labels, runs.merge(facts[["output", "part", "weight", "prompt"]], on="output"))
+    return SampledRows(labels, runs.merge(facts[["output", "part", "weight", SECOND_SAMPLE]], on="output"))

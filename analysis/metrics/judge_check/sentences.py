@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.models import JudgeCheck
 from analysis.protocols.blocks import apa
+from analysis.protocols.blocks.populations import groups_sentence
 
 from .binding import CheckState
 
@@ -82,7 +83,10 @@ def context_sentences(check: JudgeCheck, result: Mapping[str, Any]) -> list[str]
         f"{result['n_people']} {who} gave {test['n_labels']} verdicts about {result['n_outputs']} outputs of the test part.",
         f"People say “{agreement['constant']}” most often. A judge that always said so would agree in "
         f"{interval_text(agreement['constant_agreement'])}.",
+        *groups_sentence(result.get("n_groups"), result.get("n_prompts", 0)),
     ]
+    if result.get("n_groups") is not None and test["alternative"]["people"]:
+        said.append("The alternative annotator test still takes each output as independent, so it is too eager here.")
     possible = test["possible"]
     if possible["pair_agreement"]["estimate"] is not None:
         said.append(

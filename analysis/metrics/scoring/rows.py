@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.frames import SECOND_SAMPLE
 from annotators.counting import counted_origins
 from annotators.models import Assignment
 from studies.models import Exposure, Question, Section, Study
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 OVERALL = "overall"
-COLUMNS = ["criterion", "value", "system", "other", "is_first", "prompt", "domain", "annotator", "day"]
+COLUMNS = ["criterion", "value", "system", "other", "is_first", "prompt", "domain", SECOND_SAMPLE, "annotator", "day"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ def read_scored_rows(study: Study, criteria: Iterable[Criterion]) -> "DataFrame"
     """Return one row for each answer of annotators whom the study's outcome-blind rules keep.
 
     Columns: ``criterion``, ``value`` (0 to 1; higher is better), ``system`` (its name in the study), ``other`` (the other system of
-    a pair, or None), ``is_first`` (of a pair: whether ``system`` was shown first), ``prompt``, ``domain``, ``annotator`` (an
-    id that is the same in all studies), ``day``.
+    a pair, or None), ``is_first`` (of a pair: whether ``system`` was shown first), ``prompt``, ``domain``,
+    ``second_sample`` (the group of the prompt, or the prompt), ``annotator`` (an id that is the same in all studies), ``day``.
     """
     import pandas as pd
 
@@ -174,6 +175,6 @@ def _with_means(frame: "DataFrame") -> "DataFrame":
     """Add the overall score as the mean of one annotator's answers about one output."""
     import pandas as pd
 
-    keys = ["system", "other", "is_first", "prompt", "domain", "annotator"]
+    keys = ["system", "other", "is_first", "prompt", "domain", SECOND_SAMPLE, "annotator"]
     means = frame.groupby(keys, dropna=False, sort=False).agg(value=("value", "mean"), day=("day", "min")).reset_index()
     return pd.concat([means.assign(criterion=OVERALL)[COLUMNS], frame], ignore_index=True)

@@ -4,6 +4,7 @@ A population is "people and prompts", "people" (for exactly these prompts), or "
 to groups, groups take the place of prompts.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 GROUP = "group of prompts"
+# The words of a stored number that can name what was sampled beside people.
+WORDED = ("unit", "reason", "fallback", "saved_reason")
 
 
 def has_groups(rows: "DataFrame") -> bool:
@@ -97,6 +100,26 @@ def name_populations_of_plain(value: Any) -> Any:
     if {"analysis", "unit", "settings"} <= value.keys():
         value["settings"] = {"population": _population_of_unit(value["unit"]), **value["settings"]}
     return value
+
+
+def name_groups_of_plain(value: Any) -> Any:
+    """Return a stored result, computed with groups in place of prompts, whose units and reasons name groups, however deep."""
+    if isinstance(value, list):
+        return [name_groups_of_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    worded = {name: one for name, one in value.items() if name in WORDED and isinstance(one, str)}
+    value = {name: name_groups_of_plain(one) for name, one in value.items()}
+    return value | {name: re.sub(r"\bprompt(s?)\b", r"group\1 of prompts", one) for name, one in worded.items()}
+
+
+def groups_sentence(n_groups: int | None, n_prompts: int) -> list[str]:
+    """Return that groups are the sample in place of prompts; nothing without groups."""
+    if n_groups is None:
+        return []
+    return [
+        f"The {n_prompts:,} prompts belong to {n_groups:,} groups. Intervals and tests count groups in place of prompts."
+    ]
 
 
 def population_words(population: str) -> str:

@@ -23,6 +23,7 @@ def audit_scores(
     samples: npt.ArrayLike | None = None,
     alpha: float = ALPHA,
     items_sampled: bool = True,
+    item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> tuple[Probe, ...]:
@@ -46,6 +47,8 @@ def audit_scores(
         Significance level of each probe that tests.
     items_sampled : bool, default True
         Whether the claims go beyond the items of the study.
+    item_groups : array_like, shape (n_rows,), optional
+        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of normal draws for the quantile of the largest deviation.
     unit : str, default 'annotator'
@@ -66,21 +69,24 @@ def audit_scores(
     """
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
+    item_groups = items if item_groups is None else item_groups
     options: dict[str, Any] = {"rng": rng, "items_sampled": items_sampled, "resamples": resamples, "unit": unit}
+    options["item_groups"] = item_groups
+    sampled = item_groups if items_sampled else None
     probes = []
     if positions is not None:
         effect = ratings.rating_change_per_position(
             100 * array,
             positions,
             annotators,
-            items if items_sampled else None,
+            sampled,
             systems=systems,
             analysis="board_audit.position",
             unit=unit,
         )
         probes.append(fires_by_test("position", effect, alpha))
     is_neutral = np.where(np.isnan(array), np.nan, array == 0.5)
-    probes.append(neutral_share_probe(is_neutral, annotators, items if items_sampled else None, alpha=alpha, unit=unit))
+    probes.append(neutral_share_probe(is_neutral, annotators, sampled, alpha=alpha, unit=unit))
     weights = leaderboard.equal_item_weights(array, systems, items)
     probes.append(heavy_voter_probe(array, systems, annotators, weights=weights, unit=unit))
     board = leaderboard.leaderboard(array, systems, items, annotators, **options)

@@ -73,6 +73,7 @@ def compare_each_with_best_before(
     alpha: float = 0.05,
     rounds: npt.ArrayLike | None = None,
     items_sampled: bool = True,
+    item_groups: npt.ArrayLike | None = None,
     analysis: str = "leaderboard.better_than_best_before",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
@@ -97,6 +98,8 @@ def compare_each_with_best_before(
         of the link. Without it, all rows count as one round.
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
+    item_groups : array_like, shape (n_rows,), optional
+        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     analysis, unit : str, optional
         Labels that are copied to the record.
 
@@ -139,7 +142,17 @@ def compare_each_with_best_before(
     """
     array = vector(values, "values")
     validate_within_bounds(array, (0.0, 1.0), "values")
-    linked = _linked_rows(array, np.asarray(systems), items, annotators, rounds, [*new, *earlier], items_sampled, unit)
+    linked = _linked_rows(
+        array,
+        np.asarray(systems),
+        items,
+        items if item_groups is None else item_groups,
+        annotators,
+        rounds,
+        [*new, *earlier],
+        items_sampled,
+        unit,
+    )
     verdicts = list(was_better)
     found = []
     for place, name in enumerate(new):
@@ -230,6 +243,7 @@ def _linked_rows(
     values: FloatArray,
     systems: npt.NDArray[Any],
     items: npt.ArrayLike,
+    item_groups: npt.ArrayLike,
     annotators: npt.ArrayLike,
     rounds: npt.ArrayLike | None,
     used: Sequence[Any],
@@ -243,7 +257,7 @@ def _linked_rows(
             SCALE * values[is_used],
             np.asarray(annotators)[is_used],
             systems[is_used],
-            np.asarray(items)[is_used] if items_sampled else None,
+            np.asarray(item_groups)[is_used] if items_sampled else None,
             weights=weights[is_used],
             unit=unit,
         )
@@ -258,6 +272,7 @@ def _linked_rows(
         minimum_answers=2,
         minimum_annotators=2,
         items_sampled=items_sampled,
+        item_groups=item_groups,
         unit=unit,
     )
     spread, own_rounds = spread_of_equated_scores(linked)

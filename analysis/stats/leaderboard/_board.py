@@ -39,6 +39,7 @@ def leaderboard(
     mode: str = "recommended",
     level: float = 0.95,
     items_sampled: bool = True,
+    item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> Leaderboard:
@@ -58,6 +59,8 @@ def leaderboard(
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
+    item_groups : array_like, shape (n_rows,), optional
+        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of resamples.
     unit : str, optional
@@ -88,11 +91,12 @@ def leaderboard(
     validate_within_bounds(array, (0.0, 1.0), "values")
     labels, item_labels, people = np.asarray(systems), np.asarray(items), np.asarray(annotators)
     label_codes(item_labels, "items", len(array))
+    clusters_of_items = item_labels if item_groups is None else np.asarray(item_groups)
     spread = ranks.score_spread(
         SCALE * array,
         people,
         labels,
-        item_labels if items_sampled else None,
+        clusters_of_items if items_sampled else None,
         weights=equal_item_weights(array, labels, items),
         unit=unit,
     )
@@ -109,6 +113,7 @@ def leaderboard(
                 mode=mode,
                 level=level,
                 items_sampled=items_sampled,
+                item_groups=clusters_of_items[own],
                 resamples=resamples,
                 unit=unit,
             )

@@ -74,6 +74,7 @@ def equated_scores(
     minimum_annotators: int = 2,
     level: float = 0.95,
     items_sampled: bool = True,
+    item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> EquatedScores:
@@ -97,6 +98,8 @@ def equated_scores(
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
+    item_groups : array_like, shape (n_rows,), optional
+        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of normal draws for the quantile of the largest deviation.
     unit : str, default 'annotator'
@@ -152,6 +155,7 @@ def equated_scores(
         minimum_answers=minimum_answers,
         minimum_annotators=minimum_annotators,
         items_sampled=items_sampled,
+        item_groups=item_groups,
         unit=unit,
     )
     if pairs:

@@ -85,6 +85,7 @@ def linked_rounds(
     minimum_annotators: int,
     items_sampled: bool,
     unit: str,
+    item_groups: npt.ArrayLike | None = None,
 ) -> LinkedRounds:
     """Return the cells and their links. Raise ValueError with the argument for an invalid one."""
     array = vector(values, "values")
@@ -107,7 +108,7 @@ def linked_rounds(
         SCALE * array,
         people,
         all_cells,
-        items if items_sampled else None,
+        (items if item_groups is None else item_groups) if items_sampled else None,
         weights=equal_item_weights(array, all_cells, items),
         unit=unit,
     )

@@ -20,24 +20,37 @@ BOUNDS = (0.0, SCALE)
 
 @dataclass(frozen=True, slots=True)
 class ScoreRows:
-    """Answers without the missing ones, items and annotators as codes; `weights` give every item the same total."""
+    """Answers without the missing ones, items and annotators as codes; `weights` give every item the same total.
+
+    `item_groups` (n_rows,) are the clusters of items, such as documents; each item by itself if there are none.
+    """
 
     values: FloatArray
     items: IntArray
     annotators: IntArray
+    item_groups: IntArray
     n_items: int
     n_annotators: int
     n_missing: int
 
     @classmethod
-    def from_arrays(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "ScoreRows":
+    def from_arrays(
+        cls,
+        values: npt.ArrayLike,
+        items: npt.ArrayLike,
+        annotators: npt.ArrayLike,
+        item_groups: npt.ArrayLike | None = None,
+    ) -> "ScoreRows":
         array = vector(values, "values")
         validate_within_bounds(array, (0.0, 1.0), "values")
         is_observed = ~np.isnan(array)
         n = int(is_observed.sum())
         item_codes, n_items = label_codes_where(items, "items", is_observed)
         annotator_codes, n_annotators = label_codes_where(annotators, "annotators", is_observed)
-        return cls(array[is_observed], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
+        group_codes = (
+            item_codes if item_groups is None else label_codes_where(item_groups, "item_groups", is_observed)[0]
+        )
+        return cls(array[is_observed], item_codes, annotator_codes, group_codes, n_items, n_annotators, len(array) - n)
 
     @property
     def weights(self) -> FloatArray:

@@ -23,6 +23,7 @@ def system_score_in_points(
     mode: str = "recommended",
     level: float = 0.95,
     items_sampled: bool = True,
+    item_groups: npt.ArrayLike | None = None,
     resamples: int = bootstrap.RESAMPLES,
     analysis: str = "leaderboard.score",
     unit: str = "annotator",
@@ -44,6 +45,8 @@ def system_score_in_points(
         Confidence level of the interval, between 0 and 1.
     items_sampled : bool, default True
         Whether the claim goes beyond the items of the study.
+    item_groups : array_like, shape (n_rows,), optional
+        Labels of what is sampled in place of items, such as the document of each row's item. The items if None.
     resamples : int, default bootstrap.RESAMPLES
         Number of resamples of the paper's mode.
     analysis, unit : str, optional
@@ -82,7 +85,7 @@ def system_score_in_points(
     validate_level(level)
     if mode not in MODES:
         raise ValueError(f"mode: {mode!r} is not one of {', '.join(MODES)}")
-    rows = ScoreRows.from_arrays(values, items, annotators)
+    rows = ScoreRows.from_arrays(values, items, annotators, item_groups)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "score, 0 to 100: mean of answers" if mode == "paper" else "score, 0 to 100: mean over items",
@@ -95,7 +98,7 @@ def system_score_in_points(
     found = clusters.annotator_prompt_clustered_mean(
         SCALE * rows.values,
         rows.annotators,
-        rows.items,
+        rows.item_groups,
         weights=rows.weights,
         null=None,
         level=level,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes, matrix
 from analysis.stats.metrics._flips import sign_flip_blocks
 from analysis.stats.metrics._statistics import agreement_statistic_by_row, divide_by_max_abs
 from analysis.stats.metrics._systems import MIN_SYSTEMS, STATISTICS
@@ -22,6 +22,7 @@ def compare_metrics(
     statistic: str = "pearson",
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Difference of two metrics' agreement with people, and the paired permutation test that it is 0.
 
@@ -37,6 +38,8 @@ def compare_metrics(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def compare_metrics(
     human_scores, first_scores, second_scores = (
         np.where(missing, np.nan, table) for table in (human_scores, first_scores, second_scores)
     )
-    tables = ScoreTables.from_arrays(human_scores, first_scores)
+    tables = ScoreTables.from_arrays(human_scores, first_scores, item_groups)
     common: dict[str, Any] = {
         "analysis": "metrics.compare",
         "estimand": f"difference of {statistic} with human scores, first metric - second metric",
@@ -99,7 +102,7 @@ def compare_metrics(
         (table - np.nanmean(table)) / np.nanstd(table) for table in (first_scores, second_scores)
     )
     observed, draws = (_swapped_taus if statistic == "segment_tau" else _swapped_systems)(
-        human_scores, first_scores, second_scores, statistic, resamples, rng
+        human_scores, first_scores, second_scores, item_groups, statistic, resamples, rng
     )
     if observed is None:
         return Estimate(status="not_identified", reason="the scores of the systems are equal", **common)
@@ -126,11 +129,13 @@ def _swapped_systems(
     human: FloatArray,
     first_scores: FloatArray,
     second_scores: FloatArray,
+    item_groups: npt.ArrayLike | None,
     statistic: str,
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[float | None, FloatArray]:
     counts = np.sum(~np.isnan(human), axis=0)
+    groups, n_groups = _codes(item_groups, np.ones(len(human), dtype=np.bool_))
     with np.errstate(invalid="ignore", divide="ignore"):
         target = np.nansum(divide_by_max_abs(human), axis=0) / counts
         first, second = np.nansum(first_scores, axis=0), np.nansum(second_scores, axis=0)
@@ -141,8 +146,8 @@ def _swapped_systems(
         if not np.isfinite(observed).all():
             return None, np.empty(0)
         draws = []
-        for signs in sign_flip_blocks(len(human), resamples, False, rng):
-            moved = ((signs + 1) / 2) @ change
+        for signs in sign_flip_blocks(n_groups, resamples, False, rng):
+            moved = ((signs[:, groups] + 1) / 2) @ change
             wide = np.broadcast_to(target, moved.shape)
             draws.append(
                 agreement_statistic_by_row(statistic, wide, (first + moved) / counts)
@@ -155,6 +160,7 @@ def _swapped_taus(
     human: FloatArray,
     first_scores: FloatArray,
     second_scores: FloatArray,
+    item_groups: npt.ArrayLike | None,
     statistic: str,
     resamples: int,
     rng: np.random.Generator,
@@ -164,8 +170,19 @@ def _swapped_taus(
         for table in (first_scores, second_scores)
     ]
     apart = taus[0] - taus[1]
-    apart = apart[np.isfinite(apart)]
+    # The taus are those of the items that people and a metric scored.
+    is_scored = (~np.isnan(human)).any(axis=1)
+    is_used = np.isfinite(apart)
+    groups, n_groups = _codes(None if item_groups is None else np.asarray(item_groups)[is_scored], is_used)
+    apart = apart[is_used]
     if len(apart) == 0:
         return None, np.empty(0)
-    draws = [signs @ apart / len(apart) for signs in sign_flip_blocks(len(apart), resamples, False, rng)]
+    blocks = sign_flip_blocks(n_groups, resamples, False, rng)
+    draws = [signs[:, groups] @ apart / len(apart) for signs in blocks]
     return float(apart.mean()), np.concatenate(draws)
+
+
+def _codes(item_groups: npt.ArrayLike | None, is_used: BoolArray) -> tuple[IntArray, int]:
+    """Return the codes of what is exchanged together: the used items, or groups of them."""
+    n = int(is_used.sum())
+    return (np.arange(n), n) if item_groups is None else label_codes(np.asarray(item_groups)[is_used], "item_groups", n)

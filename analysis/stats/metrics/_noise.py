@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, group_sums, label_codes, validate_level
 from analysis.stats.metrics._statistics import divide_by_max_abs
 from analysis.stats.metrics._systems import MIN_SYSTEMS
 from analysis.stats.metrics._tables import ITEMS, ScoreTables, too_few_systems_estimate
@@ -18,7 +18,12 @@ MIN_ITEMS = 10
 
 
 def noise_corrected_correlation(
-    human: npt.ArrayLike, metric: npt.ArrayLike, *, level: float = 0.95, unit: str = "item"
+    human: npt.ArrayLike,
+    metric: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Pearson's correlation that the systems' mean scores would have over all items like these, with an interval.
 
@@ -32,6 +37,8 @@ def noise_corrected_correlation(
         Confidence level of the interval, between 0 and 1.
     unit : str, optional
         Label that is copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of items with common noise, such as the document of each: pairs are then those of different groups.
 
     Returns
     -------
@@ -75,7 +82,7 @@ def noise_corrected_correlation(
     (True, True)
     """
     validate_level(level)
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     is_complete = ~np.isnan(tables.human).any(axis=1)
     x = divide_by_max_abs(tables.human[is_complete])
     scores = tables.metric if tables.fixed is None else np.broadcast_to(tables.fixed, tables.human.shape)
@@ -93,11 +100,19 @@ def noise_corrected_correlation(
     if edge is not None:
         return edge
     detail: dict[str, Any] = {"n_systems": tables.n_systems, "n_incomplete": int(np.sum(~is_complete))}
+    groups, n_groups = label_codes(tables.groups[is_complete], "item_groups", n)
+    if n_groups < n:
+        detail["n_groups"] = n_groups
+        if n_groups < MIN_ITEMS:
+            reason = f"the items with scores of all systems are of {n_groups} groups; at least {MIN_ITEMS} are needed"
+            return Estimate(status="not_applicable", reason=reason, detail=detail, **common)
     if n < MIN_ITEMS:
         reason = f"{n} items have scores of all systems; at least {MIN_ITEMS} are needed"
         return Estimate(status="not_applicable", reason=reason, detail=detail, **common)
     x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
-    (xx, xx_without), (yy, yy_without), (xy, xy_without) = (_products(*sides) for sides in ((x, x), (y, y), (x, y)))
+    (xx, xx_without), (yy, yy_without), (xy, xy_without) = (
+        _products(*sides, groups, n_groups) for sides in ((x, x), (y, y), (x, y))
+    )
     observed = [float(np.sum(side.mean(axis=0) ** 2)) for side in (x, y)]
     if min(observed) < MIN_SPREAD**2:
         return Estimate(status="not_identified", reason="the scores of the systems are equal", detail=detail, **common)
@@ -108,7 +123,7 @@ def noise_corrected_correlation(
     if min(xx, yy) <= 0 or min(float(xx_without.min()), float(yy_without.min())) <= 0:
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
     scale_without = np.sqrt(xx_without * yy_without)
-    scale = n * math.sqrt(xx * yy) - (n - 1) * float(scale_without.mean())
+    scale = n_groups * math.sqrt(xx * yy) - (n_groups - 1) * float(scale_without.mean())
     ends = None if scale <= 0 else _fieller(xy, xy_without, scale, scale_without, level)
     if ends is None:
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
@@ -118,14 +133,16 @@ def noise_corrected_correlation(
     return Estimate(estimate=min(1.0, max(-1.0, xy / scale)), interval=interval, detail=detail, **common)
 
 
-def _products(first: FloatArray, second: FloatArray) -> tuple[float, FloatArray]:
-    """Return the mean over pairs of different items of the products of scores, and that without each item."""
-    n = len(first)
+def _products(first: FloatArray, second: FloatArray, groups: IntArray, n_groups: int) -> tuple[float, FloatArray]:
+    """Return the mean over pairs of items of different groups of the products of scores, and that without each group."""
+    n, sizes = len(first), np.bincount(groups, minlength=n_groups)
+    first, second = (np.stack([group_sums(groups, k, n_groups) for k in side.T], axis=1) for side in (first, second))
+    n_same = int(np.sum(sizes**2))
     own = np.sum(first * second, axis=1)
     of_first, of_second = first.sum(axis=0), second.sum(axis=0)
-    value = float(of_first @ of_second - own.sum()) / (n * (n - 1))
+    value = float(of_first @ of_second - own.sum()) / (n**2 - n_same)
     without = np.sum((of_first - first) * (of_second - second), axis=1) - (own.sum() - own)
-    return value, np.asarray(without / ((n - 1) * (n - 2)))
+    return value, np.asarray(without / ((n - sizes) ** 2 - (n_same - sizes**2)))
 
 
 def _fieller(

@@ -54,6 +54,7 @@ def metric_table(
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> MetricTable:
     """Mean human score of each system beside its metrics, with the metrics' agreement with people over systems.
 
@@ -74,6 +75,8 @@ def metric_table(
         Number of resamples of the items.
     unit : str, optional
         Label that is copied to the records.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -112,8 +115,9 @@ def metric_table(
         raise ValueError("metrics: 'human' is the name of the people's column")
     if human_scores is not None and len(human_scores) != k:
         raise ValueError(f"human_scores: {len(human_scores)} estimates for {k} systems")
+    options: dict[str, Any] = {"level": level, "unit": unit, "item_groups": item_groups}
     columns: dict[str, Sequence[Estimate]] = {
-        "human": _means(scores, "human", level=level, unit=unit) if human_scores is None else human_scores
+        "human": _means(scores, "human", **options) if human_scores is None else human_scores
     }
     agreements = []
     for name, values in metrics.items():
@@ -123,15 +127,15 @@ def metric_table(
         is_scored = ~np.isnan(np.atleast_2d(metric)).all(axis=0)
         both = scores[:, is_scored], metric[..., is_scored]
         if tables.fixed is None:
-            columns[name] = _means(matrix(values, name), name, level=level, unit=unit)
+            columns[name] = _means(matrix(values, name), name, **options)
         else:
             columns[name] = [_of_all_outputs(float(value), name) for value in tables.fixed]
-        common: dict[str, Any] = {"rng": rng, "level": level, "resamples": resamples, "unit": unit}
+        common: dict[str, Any] = {"rng": rng, "resamples": resamples, **options}
         agreements.append(
             MetricAgreement(
                 name,
                 **system_level_correlations(*both, **common),
-                corrected=noise_corrected_correlation(*both, level=level, unit=unit),
+                corrected=noise_corrected_correlation(*both, **options),
                 accuracy=pairwise_accuracy(*both, **common),
             )
         )
@@ -156,12 +160,14 @@ def metric_table(
     return MetricTable(tuple(rows), tuple(agreements))
 
 
-def _means(table: FloatArray, name: str, *, level: float, unit: str) -> list[Estimate]:
+def _means(
+    table: FloatArray, name: str, *, level: float, unit: str, item_groups: npt.ArrayLike | None
+) -> list[Estimate]:
     found = []
     for column in table.T:
         mean = clusters.clustered_mean(
             column,
-            np.arange(len(column)),
+            np.arange(len(column)) if item_groups is None else item_groups,
             level=level,
             analysis="metrics.table",
             estimand=f"mean score of the system, {name}",

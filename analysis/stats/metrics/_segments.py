@@ -5,10 +5,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, validate_level, validate_non_negative
+from analysis.stats.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    group_sums,
+    label_codes,
+    validate_level,
+    validate_non_negative,
+)
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
+from analysis.stats.clusters import TOO_FEW_ITEMS
 from analysis.stats.metrics._tables import ITEMS, OutputPairs, ScoreTables
-from analysis.stats.results import Estimate, ResultWarning
+from analysis.stats.results import Estimate, Interval, ResultWarning
 
 
 def segment_level_kendall_tau(
@@ -20,6 +29,7 @@ def segment_level_kendall_tau(
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Kendall's tau-b of single outputs, within items or over all cells.
 
@@ -38,6 +48,8 @@ def segment_level_kendall_tau(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -52,7 +64,7 @@ def segment_level_kendall_tau(
     (0.6667, 2, 1)
     """
     validate_level(level)
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     pairs = OutputPairs.from_tables(tables, grouping)
     common: dict[str, Any] = {
         "analysis": "metrics.segment_tau",
@@ -70,9 +82,8 @@ def segment_level_kendall_tau(
     detail = {"n_undefined": len(group_taus) - len(taus), "n_pairs": len(pairs.group)}
     n = tables.n_items if grouping == "none" else len(taus)
     interval = None
-    if grouping == "item" and n > 1:
-        draws = ratio_draws(taus[:, None], np.ones((n, 1)), multinomial_weights(n, resamples, rng))
-        interval = percentile_interval(draws[:, 0], level)
+    if grouping == "item":
+        interval = _interval(taus, tables.groups[np.isfinite(group_taus)], level, resamples, rng)
     return Estimate(estimate=float(taus.mean()), interval=interval, n=n, detail=detail, **common)
 
 
@@ -86,6 +97,7 @@ def tie_calibrated_accuracy(
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Share of pairs of outputs on which metric and people agree: the same order, or a tie in both.
 
@@ -106,6 +118,8 @@ def tie_calibrated_accuracy(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -132,7 +146,7 @@ def tie_calibrated_accuracy(
     validate_level(level)
     if threshold is not None:
         validate_non_negative(threshold=threshold)
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     pairs = OutputPairs.from_tables(tables, grouping)
     common: dict[str, Any] = {
         "analysis": "metrics.tie_calibrated_accuracy",
@@ -165,9 +179,8 @@ def tie_calibrated_accuracy(
     per_item = np.bincount(pairs.group, right, pairs.n_groups)[used] / sizes[used]
     n = tables.n_items if grouping == "none" else int(used.sum())
     interval = None
-    if grouping == "item" and n > 1:
-        draws = ratio_draws(per_item[:, None], np.ones((n, 1)), multinomial_weights(n, resamples, rng))
-        interval = percentile_interval(draws[:, 0], level)
+    if grouping == "item":
+        interval = _interval(per_item, tables.groups[used], level, resamples, rng)
     detail = {
         "threshold": chosen,
         "concordant": int(np.sum(agrees & ~tied)),
@@ -178,6 +191,18 @@ def tie_calibrated_accuracy(
         "n_pairs": len(right),
     }
     return Estimate(estimate=float(per_item.mean()), interval=interval, n=n, warnings=warnings, detail=detail, **common)
+
+
+def _interval(
+    per_item: FloatArray, item_groups: IntArray, level: float, resamples: int, rng: np.random.Generator
+) -> Interval | None:
+    """Return the interval of a mean over items, with their groups drawn again."""
+    groups, n_groups = label_codes(item_groups, "item_groups", len(per_item))
+    if n_groups < 2 or (n_groups < len(per_item) and n_groups < TOO_FEW_ITEMS):
+        return None
+    sums, sizes = group_sums(groups, per_item, n_groups), group_sums(groups, np.ones(len(per_item)), n_groups)
+    draws = ratio_draws(sums[:, None], sizes[:, None], multinomial_weights(n_groups, resamples, rng))
+    return percentile_interval(draws[:, 0], level)
 
 
 def _best_threshold(apart: FloatArray, agrees: BoolArray, tied: BoolArray, weights: FloatArray) -> float:

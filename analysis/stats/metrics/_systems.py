@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
+from analysis.stats.arrays import BoolArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
 from analysis.stats.metrics._flips import (
     mask_of_scored_pairs_by_item,
@@ -34,6 +34,7 @@ def system_level_correlations(
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> dict[str, Estimate]:
     """Pearson's, Spearman's and Kendall's (tau-b) correlation of the systems' mean scores.
 
@@ -51,6 +52,8 @@ def system_level_correlations(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def system_level_correlations(
     >>> round(result["pearson"].estimate, 3), round(result["kendall"].estimate, 3)
     (0.889, 0.667)
     """
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     return {
         name: _of_systems(tables, name, minimum=MIN_SYSTEMS, level=level, resamples=resamples, rng=rng, unit=unit)
         for name in ("pearson", "spearman", "kendall")
@@ -91,6 +94,7 @@ def pairwise_accuracy(
     level: float = 0.95,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Share of pairs of systems that the metric orders as people do; a tie agrees only with a tie.
 
@@ -111,6 +115,8 @@ def pairwise_accuracy(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -136,10 +142,11 @@ def pairwise_accuracy(
     """
     if not 0 < sensitivity_significance < 1:
         raise ValueError(f"significance: {sensitivity_significance!r} is not strictly between 0 and 1")
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     k = tables.n_systems
     if human_pvalues is None:
-        upper = _one_sided(tables.human, resamples=resamples, rng=rng)
+        differences = tables.sums_by_group(system_pair_differences_or_zero(tables.human))
+        upper = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
         pvalues = 2 * np.minimum(upper, 1 - upper)
     else:
         pvalues = matrix(human_pvalues, "human_pvalues")
@@ -159,6 +166,7 @@ def soft_pairwise_accuracy(
     rng: np.random.Generator,
     resamples: int = 999,
     unit: str = "item",
+    item_groups: npt.ArrayLike | None = None,
 ) -> Estimate:
     """Soft pairwise accuracy: 1 - mean |p_human - p_metric| over pairs of systems.
 
@@ -172,6 +180,8 @@ def soft_pairwise_accuracy(
         Number of resamples.
     unit : str, optional
         Labels that are copied to the record.
+    item_groups : array_like, shape (n_items,), optional
+        Labels of what is drawn again in place of items, such as the document of each. The items if None.
 
     Returns
     -------
@@ -201,7 +211,7 @@ def soft_pairwise_accuracy(
     >>> soft_pairwise_accuracy(human, human, rng=np.random.default_rng(0)).estimate
     1.0
     """
-    tables = ScoreTables.from_arrays(human, metric)
+    tables = ScoreTables.from_arrays(human, metric, item_groups)
     if tables.fixed is not None:
         raise ValueError("metric: scores of items are needed, not of whole systems")
     k = tables.n_systems
@@ -230,7 +240,7 @@ def soft_pairwise_accuracy(
         ],
         axis=1,
     )
-    pvalues = sign_flip_upper_tail_pvalues(differences, resamples=resamples, rng=rng)
+    pvalues = sign_flip_upper_tail_pvalues(tables.sums_by_group(differences), resamples=resamples, rng=rng)
     apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
     detail = {
         "n_systems": k,
@@ -294,9 +304,10 @@ def _of_systems(
     warnings: tuple[ResultWarning, ...] = (
         ResultWarning("attenuated_by_item_noise", "warn", {"n_items": tables.n_items}),
     )
-    if tables.n_items > 1:
+    if tables.has_enough_groups:
         draws = []
-        for block in multinomial_weights(tables.n_items, resamples, rng):
+        for drawn_groups in multinomial_weights(tables.n_groups, resamples, rng):
+            block = drawn_groups[:, tables.groups]
             human_means = weighted_system_means(human, block)
             metric_means = (
                 weighted_system_means(metric, block) if fixed is None else np.broadcast_to(fixed, human_means.shape)
@@ -319,7 +330,3 @@ _ESTIMANDS = {
     "kendall": "Kendall's tau-b of systems' observed mean scores",
     "pairwise_accuracy": "share of pairs of systems whose observed mean scores are ordered alike",
 }
-
-
-def _one_sided(table: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    return sign_flip_upper_tail_pvalues(system_pair_differences_or_zero(table), resamples=resamples, rng=rng)

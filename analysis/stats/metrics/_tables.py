@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, matrix, vector
+from analysis.stats.arrays import FloatArray, IntArray, group_sums, label_codes, matrix, vector
+from analysis.stats.clusters import TOO_FEW_ITEMS
 from analysis.stats.results import Estimate
 
 GROUPINGS = ("item", "none")
@@ -19,16 +20,32 @@ ITEMS = "items, for exactly these people"
 class ScoreTables:
     """Scores of both sides with the same cells missing, without items of which all cells are left out.
 
-    `fixed` (K,) has the scores of a metric without items.
+    `fixed` (K,) has the scores of a metric without items. `groups` (n_items,) are the codes of what is drawn again: the items, or
+    groups of items.
     """
 
     human: FloatArray
     metric: FloatArray
     fixed: FloatArray | None
+    groups: IntArray
 
     @property
     def n_items(self) -> int:
         return int(self.human.shape[0])
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def has_enough_groups(self) -> bool:
+        """Return whether drawing again shows a spread: two items, or five groups of items."""
+        return self.n_groups > 1 and (self.n_groups == self.n_items or self.n_groups >= TOO_FEW_ITEMS)
+
+    def sums_by_group(self, rows: FloatArray) -> FloatArray:
+        """Return the sums over the items of each group of a table, shape (n_groups, q)."""
+        sums = [group_sums(self.groups, column, self.n_groups) for column in rows.T]
+        return np.stack(sums, axis=1) if sums else rows[: self.n_groups]
 
     @property
     def n_systems(self) -> int:
@@ -39,20 +56,30 @@ class ScoreTables:
         return int(np.sum(~np.isnan(self.human)))
 
     @classmethod
-    def from_arrays(cls, human: npt.ArrayLike, metric: npt.ArrayLike) -> "ScoreTables":
+    def from_arrays(
+        cls, human: npt.ArrayLike, metric: npt.ArrayLike, item_groups: npt.ArrayLike | None = None
+    ) -> "ScoreTables":
         human_scores = matrix(human, "human")
         if np.ndim(np.asarray(metric, dtype=np.float64)) == 1:
             fixed = vector(metric, "metric")
             if len(fixed) != human_scores.shape[1]:
                 raise ValueError(f"metric: {len(fixed)} scores for {human_scores.shape[1]} systems")
             is_used = (~np.isnan(human_scores)).any(axis=1)
-            return cls(human_scores[is_used], human_scores[is_used], fixed)
+            groups = _group_codes(item_groups, is_used)
+            return cls(human_scores[is_used], human_scores[is_used], fixed, groups)
         other = matrix(metric, "metric")
         if other.shape != human_scores.shape:
             raise ValueError(f"metric: shape {other.shape} where human has {human_scores.shape}")
         missing = np.isnan(human_scores) | np.isnan(other)
         is_used = ~missing.all(axis=1)
-        return cls(np.where(missing, np.nan, human_scores)[is_used], np.where(missing, np.nan, other)[is_used], None)
+        sides = (np.where(missing, np.nan, side)[is_used] for side in (human_scores, other))
+        return cls(*sides, None, _group_codes(item_groups, is_used))
+
+
+def _group_codes(item_groups: npt.ArrayLike | None, is_used: npt.NDArray[np.bool_]) -> IntArray:
+    if item_groups is None:
+        return np.arange(int(is_used.sum()))
+    return label_codes(np.asarray(item_groups)[is_used], "item_groups", int(is_used.sum()))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,12 @@ def chosen(study, judge, **declared):
     return DrawSettings(judge, question, **{"n_test": 20, "min_agreement": 0.5, "seed": 3} | declared)
 
 
-def checked_study(*, says=lambda output, person, is_yes: is_yes, n_people=6, n_test=40, **declared):
+def checked_study(*, says=lambda output, person, is_yes: is_yes, n_people=6, n_test=40, group_size=1, **declared):
     """A launched study whose people answered about each sampled output: ``says(output, person, judge says yes)``."""
     study = judged_draft()
+    for place, key in enumerate(sorted(study.prompts.values_list("key", flat=True))):
+        if group_size > 1:
+            study.prompts.filter(key=key).update(group=f"report {place // group_size}")
     judge = store_judge(study)
     check = draw_check(study, study.owner, chosen(study, judge, n_test=n_test, people_per_output=n_people, **declared))
     study.refresh_from_db()
