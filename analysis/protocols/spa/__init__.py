@@ -91,7 +91,8 @@ def _stated_chances(frame: "DataFrame", section: Any) -> list[HeadlineAnswers]:
             (chance, annotator, prompt)
             for chance, annotator in zip(chances[:, column], people, strict=True)
             if not np.isnan(chance)
-            for prompt in sorted(read[annotator])
+            # Prompts by their numbers, then groups by their names.
+            for prompt in sorted(read[annotator], key=lambda one: (isinstance(one, str), one))
         ]
         values, annotators, shown = zip(*readings, strict=True) if readings else ((), (), ())
         found.append(

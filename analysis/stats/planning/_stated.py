@@ -8,7 +8,8 @@ from scipy import special
 
 from analysis.stats.arrays import FloatArray
 from analysis.stats.planning._crossed import FEWEST, Factor, checked_pilot_answers, variances_at
-from analysis.stats.quick_power import NODES, ORDER_SD, WEIGHTS
+from analysis.stats.quick_moments import NODES, WEIGHTS
+from analysis.stats.quick_power import ORDER_SD
 from analysis.stats.results import Record
 
 # Eigenvalues of the shared prompts below this share of the largest are 0 but for rounding.

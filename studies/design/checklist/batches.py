@@ -50,9 +50,7 @@ def read_trial_batches(study: Study, drawing: BatchDraw | None) -> TrialBatches:
     estimating = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
     pending = dict(estimating)
     shown_by_section = {section.pk: ShownSystems() for section in live}
-    groups: dict[int | None, str] = (
-        dict(drawing.groups) if drawing else dict(study.prompts.exclude(group="").values_list("pk", "group"))
-    )
+    groups = drawing.groups if drawing else dict(study.prompts.exclude(group="").values_list("pk", "group"))
     prompts_by_section = {section.pk: SectionPrompts(groups) for section in live}
     n_read = 0
     for arm, placed in _items_by_batch(study, drawing):
