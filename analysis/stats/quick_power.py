@@ -5,31 +5,23 @@ slider. `planning.simulate_part` simulates the same design with the analysis of 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from statistics import NormalDist
 
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plain_records import PlainRecord
-from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, KINDS, StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, StudySize, Target, Variation
 from analysis.stats.quick_bets import bets_half_width, bets_power, one_sided_power
 from analysis.stats.quick_conditions import components_of_difference, variances_of_difference
+from analysis.stats.quick_moments import NODES, WEIGHTS, answer_moments, normal_mean
 from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
 # With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
 ROUGH_BELOW = 20
 # Standard deviation of an answer about the same chance in the other order (SPA), as a share.
 ORDER_SD = 0.1
-# Points of a mark's score for one unit of the perceived difference.
-MARK_POINTS = 10.0
 _NORMAL = NormalDist()
-# Of a normal variable: from its mean and standard deviation.
-Moment = Callable[[float, float], float]
-# Nodes of a standard normal variable, and their weights.
-NODES = tuple(-5 + 0.25 * k for k in range(41))
-_RAW = tuple(math.exp(-node * node / 2) for node in NODES)
-WEIGHTS = tuple(weight / sum(_RAW) for weight in _RAW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +74,6 @@ def shift_of(difference: float, variation: Variation) -> float:
     0.2533
     """
     return _NORMAL.inv_cdf(difference) * variation.sd_total
-
-
-def scale_cuts(points: int) -> tuple[float, ...]:
-    """Return where the perceived quality is cut into points, one unit apart and symmetric.
-
-    >>> scale_cuts(5)
-    (-1.5, -0.5, 0.5, 1.5)
-    """
-    return tuple(k - points / 2 + 1 for k in range(points - 1))
 
 
 def components(size: StudySize, target: Target, variation: Variation) -> Components:
@@ -146,7 +129,7 @@ def quick_plan(size: StudySize, target: Target, variation: Variation) -> QuickPl
     The mean has the variance v_people / people + v_prompts / prompts + v_rest / answers, and the degrees of freedom of
     Satterthwaite's rule for the two jackknife variances (`clusters.two_way_jackknife`). For exactly these prompts the
     variance of prompts is left out, with people - 1 degrees of freedom. A value is tested with the variance under it if that is larger, as by
-    `confidence.ScoreCurve`. The noncentral t distribution is that of
+    `score_curve.ScoreCurve`. The noncentral t distribution is that of
     Abramowitz and Stegun 1964, 26.7.10.
 
     Examples
@@ -253,7 +236,7 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
 
 
 def _wider_at(value: float, mean: float, size: StudySize) -> float:
-    """Return the standard error that tests `value` as a multiple of the one at the mean; see `confidence.score_se`."""
+    """Return the standard error that tests `value` as a multiple of the one at the mean; see `score_curve.score_se`."""
     if size.bounds is None or size.is_between_conditions:
         return 1.0
     low, high = size.bounds
@@ -262,7 +245,7 @@ def _wider_at(value: float, mean: float, size: StudySize) -> float:
 
 
 def _half_width(mean: float, reach: float, size: StudySize) -> float:
-    """Return half the width of the interval with this reach at the mean; see `confidence.score_limits`."""
+    """Return half the width of the interval with this reach at the mean; see `score_curve.score_limits`."""
     if size.bounds is None or size.is_between_conditions:
         return reach
     low, high = size.bounds
@@ -341,26 +324,6 @@ def smallest_difference(size: StudySize, target: Target, variation: Variation) -
     return high
 
 
-def answer_moments(protocol: str, points: int, variation: Variation) -> tuple[Moment, Moment]:
-    """Return the means of an answer and of its square, as functions of the mean perceived difference and its standard deviation.
-
-    The standard deviation is that over people, over prompts or over both; the noise of an answer comes on top of it.
-
-    >>> first, second = answer_moments("relative", 5, Variation())
-    >>> round(first(1.0, 0.0), 2), round(second(0.0, 0.0), 2), round(first(1.0, 2.0), 2)
-    (0.93, 1.02, 0.62)
-    """
-    sds = (variation.sd_quality_people, variation.sd_quality_prompts, variation.sd_quality)
-    return _moments(KINDS[protocol], points, math.hypot(*sds))
-
-
-def _normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
-    """Return the mean of a function of a normal variable."""
-    if sd == 0:
-        return function(mean)
-    return sum(weight * function(mean + sd * node) for node, weight in zip(NODES, WEIGHTS, strict=True))
-
-
 def _variance(values: list[float], mean: float) -> float:
     return max(0.0, sum(weight * (value - mean) ** 2 for value, weight in zip(values, WEIGHTS, strict=True)))
 
@@ -382,71 +345,6 @@ def _stated_chances(size: StudySize, shift: float, variation: Variation) -> Comp
     m = size.prompts_each
     sd = math.sqrt(variation.sd_people**2 + (variation.sd_prompts**2 + 1) / m)
     spread = math.hypot(1.0, variation.sd_prompts)
-    mean = _normal_mean(lambda d: _NORMAL.cdf(d / spread), shift, sd)
-    square = _normal_mean(lambda d: _NORMAL.cdf(d / spread) ** 2, shift, sd)
+    mean = normal_mean(lambda d: _NORMAL.cdf(d / spread), shift, sd)
+    square = normal_mean(lambda d: _NORMAL.cdf(d / spread) ** 2, shift, sd)
     return Components(mean=mean, people=square - mean**2 + ORDER_SD**2 / 2, prompts=0.0, rest=0.0)
-
-
-@lru_cache(maxsize=64)
-def _moments(kind: str, points: int, sd_quality: float) -> tuple[Moment, Moment]:
-    """Return E[answer] and E[answer squared]. A normal probability of a normal variable is one of a wider distribution."""
-    if kind == "preference":
-
-        def preferred(s: float, sd: float) -> float:
-            return _NORMAL.cdf(s / math.hypot(1, sd))
-
-        return preferred, preferred
-    if kind == "score":
-        return lambda s, sd: MARK_POINTS * s, lambda s, sd: MARK_POINTS**2 * (s * s + sd * sd + 1) + 25 / 12
-    cuts = scale_cuts(points)
-    if kind == "point":
-        lowest = -(points - 1) / 2
-
-        def first(s: float, sd: float) -> float:
-            wide = math.hypot(1, sd)
-            return lowest + sum(_NORMAL.cdf((s - cut) / wide) for cut in cuts)
-
-        def second(s: float, sd: float) -> float:
-            wide = math.hypot(1, sd)
-            above = [1.0, *(_NORMAL.cdf((s - cut) / wide) for cut in cuts), 0.0]
-            return sum((lowest + k) ** 2 * (above[k] - above[k + 1]) for k in range(points))
-
-        return first, second
-    return _rating_moments(cuts, sd_quality)
-
-
-def _rating_moments(cuts: tuple[float, ...], sd_quality: float) -> tuple[Moment, Moment]:
-    """Return the moments of {1, .5, 0} for "x rated above y", from a table of 321 values."""
-    step, end = 0.05, 8.0
-
-    def rated_apart(d: float) -> float:
-        """Return the probability that a cut lies between the two qualities q - d / 2 and q + d / 2."""
-        total, before = 0.0, -math.inf
-        for cut in cuts:
-            low, high = max(before, cut - abs(d) / 2), cut + abs(d) / 2
-            total += _NORMAL.cdf(high / sd_quality) - _NORMAL.cdf(low / sd_quality) if sd_quality else low < 0 <= high
-            before = high
-        return total
-
-    grid = [k * step for k in range(-int(2 * end / step), int(2 * end / step) + 1)]
-    apart = [rated_apart(d) for d in grid]
-    first_of_d = [0.5 + math.copysign(p / 2, d) if d else 0.5 for p, d in zip(apart, grid, strict=True)]
-    # 1 for above and .25 for a tie.
-    second_of_d = [(f - (1 - p) / 2) + (1 - p) / 4 for f, p in zip(first_of_d, apart, strict=True)]
-
-    def table(values: list[float]) -> Moment:
-        def at_d(d: float) -> float:
-            place = min(max((d + 2 * end) / step, 0.0), len(values) - 1.001)
-            k = int(place)
-            return values[k] + (place - k) * (values[k + 1] - values[k])
-
-        smooth = [_normal_mean(at_d, -end + k * step, 1.0) for k in range(int(2 * end / step) + 1)]
-
-        def at_s(s: float) -> float:
-            place = min(max((s + end) / step, 0.0), len(smooth) - 1.001)
-            k = int(place)
-            return smooth[k] + (place - k) * (smooth[k + 1] - smooth[k])
-
-        return lambda s, sd: _normal_mean(at_s, s, sd)
-
-    return table(first_of_d), table(second_of_d)

@@ -14,6 +14,7 @@ from boards.services.preferences import balanced_weights, style_differences, win
 from boards.services.results import compute_board_result
 from boards.views import sentences
 from studies.services.lifecycle import ActionRefused
+from tests.analysis.report.populations import places_of_numbers
 from tests.boards import builders
 from tests.builders import user
 
@@ -179,3 +180,8 @@ def test_pairs_are_compared_in_rating_points(board):
     assert found.low < 2 * 400 / np.log(10) < found.high
     rating = {row["submission"]: row["scores"]["overall"]["rating"] for row in result["rows"]}
     assert found.estimate == pytest.approx(rating[1] - rating[2])
+
+
+def test_each_number_of_a_board_of_votes_is_about_its_own_sample(board):
+    found = places_of_numbers(compute_board_result(board, votes(), {2: 1, 3: 2}))
+    assert len(found) > 5 and set(found.values()) == {"people"}

@@ -8,6 +8,8 @@ import pytest
 
 from boards.services import snapshots
 from boards.services.results import compute_board_result
+from tests import ROOT
+from tests.analysis.report.populations import places_of_numbers
 from tests.boards import builders
 
 pytestmark = pytest.mark.django_db
@@ -162,3 +164,17 @@ def test_days_and_weekdays_of_the_same_systems_are_compared(board):
     assert 10 < effects["2026-11-02"] < 20 and abs(effects["2026-11-03"]) < 6
     assert days["day"]["pvalue"] < 0.001
     assert compute_board_result(board, rows_of({1: [1, 2]}), {2: 1})["days"] == {}
+
+
+@pytest.mark.parametrize("population, expected", [("prompts", "people and prompts"), ("subsample", "people")])
+def test_each_number_is_about_the_population_of_the_board(board, population, expected):
+    board.population = population
+    found = places_of_numbers(compute_board_result(board, rows_of(ROUNDS), NEW))
+    # The page says beside the effects of days that they are about exactly these prompts.
+    others = {place: named for place, named in found.items() if named != expected and not place.startswith("days")}
+    assert len(found) > 5 and others == {}
+
+
+def test_the_page_of_the_paper_says_that_days_are_about_exactly_these_prompts():
+    page = (ROOT / "templates" / "boards" / "paper.html").read_text(encoding="utf-8")
+    assert "Days and weekdays, for exactly these prompts" in page

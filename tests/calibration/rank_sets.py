@@ -1,10 +1,11 @@
 """How often the rank sets of equal systems exclude equality, for each kind of answers that a protocol ranks.
 
-    python -m tests.calibration.rank_sets [--studies 2000] [--cell NAME]
+    python -m tests.calibration.rank_sets [--studies 2000] [--cell NAME] [--reports 60]
 
 Each study draws people and prompts anew; systems are equal on average, but each person has a leaning and each prompt an effect on each
 system. The sets come from the functions that reports use. A cell that is stored with as many studies is not drawn again. The numbers lie in
-tests/golden/rank_sets.json, with the share of the same sets over people only, which holds for exactly these prompts.
+tests/golden/rank_sets.json, with the share of the same sets over people only, which holds for exactly these prompts. With ``--reports``, so many whole
+studies of two equal systems go from a file of answers to the report, and the table of systems is compared with the sentence beside it.
 """
 
 import argparse
@@ -20,6 +21,9 @@ from analysis.stats import ranks
 from analysis.stats.best_worst import maxdiff_score_rows
 from analysis.stats.bradley_terry import fractional_bradley_terry
 from tests import ROOT
+
+from . import studies
+from .study_cells import StudyCell
 
 RECORD = ROOT / "tests" / "golden" / "rank_sets.json"
 SOURCE = "python -m tests.calibration.rank_sets; a fixed seed for each cell"
@@ -47,8 +51,16 @@ RATED = (*FEW, (20, 20, 6, 20), (40, 5, 3, 5), (10, 10, 4, 10), (20, 100, 4, 10)
 CELLS = (
     *(RankCell("rating", *design) for design in RATED),
     *(RankCell(protocol, *design) for protocol in ("ranking", "marks", "best_worst") for design in FEW),
+    # Boards: so many labels of each output, by people drawn at random.
+    *(
+        RankCell("board", people, prompts, 4, labels)
+        for prompts, labels, people in ((40, 2, 30), (100, 1, 30), (20, 5, 12), (15, 20, 30))
+    ),
     *(RankCell("spa", people, batches, 4, 1) for people, batches in ((40, 10), (60, 5), (80, 20))),
 )
+
+
+REPORTED = tuple(StudyCell(protocol, *size) for protocol in ("rating", "ranking") for size in ((20, 30), (40, 10)))
 
 
 def worths(cell: RankCell, rng: np.random.Generator):
@@ -107,11 +119,26 @@ def study(cell: RankCell, rng: np.random.Generator) -> tuple[bool | None, bool |
     """
     if cell.protocol == "spa":
         return stated_study(cell, rng)
+    if cell.protocol == "board":
+        rows, prompts = board(cell, rng)
+        both = ranks.rank_confidence_sets_from_rows(*rows, prompts, population="people_and_prompts")
+        return excludes_equality(both), excludes_equality(ranks.rank_confidence_sets_from_rows(*rows))
     worth, who, prompts = worths(cell, rng)
     k = cell.systems
     rows = VALUES[cell.protocol](worth, rng).ravel(), np.repeat(who, k), np.tile(np.arange(k), len(who))
     both = ranks.rank_confidence_sets_from_rows(*rows, np.repeat(prompts, k), population="people_and_prompts")
     return excludes_equality(both), excludes_equality(ranks.rank_confidence_sets_from_rows(*rows))
+
+
+def board(cell: RankCell, rng: np.random.Generator):
+    """Answers about equal systems (values, annotators, systems), and the prompt of each."""
+    k, labels = cell.systems, cell.each
+    prompt = np.repeat(np.arange(cell.prompts), k * labels)
+    system = np.tile(np.repeat(np.arange(k), labels), cell.prompts)
+    who = np.concatenate([rng.permutation(cell.people)[:labels] for _ in range(cell.prompts * k)])
+    values = 0.15 * rng.normal(size=cell.prompts)[prompt] + 0.08 * rng.normal(size=cell.people)[who]
+    values = values + 0.15 * rng.normal(size=(cell.prompts, k))[prompt, system] + 0.15 * rng.normal(size=len(prompt))
+    return (values, who, system), prompt
 
 
 def stated_study(cell: RankCell, rng: np.random.Generator) -> tuple[bool | None, bool | None]:
@@ -142,22 +169,61 @@ def measured(cell: RankCell, studies: int) -> dict:
     }
 
 
+def reported(cell: StudyCell, n: int) -> dict:
+    """How often the table of systems separates two equal systems, and how often it does so beside a sentence that leaves them open."""
+    from django.db import transaction
+
+    separated = contradicted = 0
+    for seed in range(n):
+        rng = np.random.default_rng([int(sha256(cell.name.encode()).hexdigest()[:8], 16), seed, 1])
+        with transaction.atomic():
+            study = studies.drafted(cell)
+            report = studies.import_and_report(study, studies.answer_rows(rng, cell, study))
+            transaction.set_rollback(True)
+        (sets,) = [one["other_results"]["ranks"] for one in report["blocks"] if "ranks" in (one["other_results"] or {})]
+        is_separated = max(sets["low"]) > 1
+        separated += is_separated
+        contradicted += is_separated and not studies.outcome_of(report).is_claim
+    return {"cell": cell.name, "studies": n, "excludes_equality": separated, "beside_an_open_sentence": contradicted}
+
+
 def most(studies: int) -> float:
     """The largest number of studies whose sets may exclude equality: 6 %, and two Monte-Carlo standard errors."""
     return studies * (0.06 + 2 * np.sqrt(0.06 * 0.94 / studies))
 
 
-def stored() -> dict[str, dict]:
-    rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"] if RECORD.exists() else []
+def stored(kind: str = "rows") -> dict[str, dict]:
+    rows = json.loads(RECORD.read_text(encoding="utf-8")).get(kind, []) if RECORD.exists() else []
     return {row["cell"]: row for row in rows}
+
+
+def store(rows: dict[str, dict], reports: dict[str, dict]) -> None:
+    kept = [rows[one.name] for one in CELLS if one.name in rows]
+    whole = [reports[one.name] for one in REPORTED if one.name in reports]
+    record = {"source": SOURCE, "rows": kept, "reports": whole}
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.calibration.rank_sets")
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--cell", default="", help="a part of the name of a cell; by default all")
+    parser.add_argument("--reports", type=int, default=0, help="whole studies of each design, instead of functions")
     given = parser.parse_args()
-    rows = stored()
+    rows, reports = stored(), stored("reports")
+    if given.reports:
+        from tests.golden_site.stored import at_site
+
+        at_site()
+        from django.db import connection
+
+        connection.creation.create_test_db(verbosity=0)
+        for cell in REPORTED:
+            if given.cell in cell.name and reports.get(cell.name, {}).get("studies") != given.reports:
+                row = reports[cell.name] = reported(cell, given.reports)
+                print(row, flush=True)
+                store(rows, reports)
+        return
     for cell in CELLS:
         if given.cell not in cell.name or rows.get(cell.name, {}).get("studies") == given.studies:
             continue
@@ -166,10 +232,7 @@ def main() -> None:
             f"{cell.name}: {row['excludes_equality']} of {given.studies} (at most {most(given.studies):.0f}); over people only {row['people_only']}",
             flush=True,
         )
-        kept = [rows[one.name] for one in CELLS if one.name in rows]
-        RECORD.write_text(
-            json.dumps({"source": SOURCE, "rows": kept}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        store(rows, reports)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What a process of the site loads when it starts."""
 
+import os
 import subprocess
 import sys
 
@@ -31,6 +32,24 @@ def test_a_web_process_never_loads_the_heavy_libraries(migrated_sqlite):
     command = [sys.executable, "-c", WEB_PROCESS, str(migrated_sqlite)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip().splitlines()[-1:] == ["[]"], run.stdout + run.stderr
+
+
+REPORT_MODULES = """
+import django, sys
+django.setup()
+import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.latex, annotators.participation.simulate, analysis.report.build
+bad = {"numpy", "scipy", "pandas", "matplotlib", "statsmodels"} & set(sys.modules)
+sys.exit(f"loaded: {bad}" if bad else 0)
+"""
+
+
+def test_the_modules_of_reports_load_no_numpy(tmp_path):
+    environment = os.environ | {"HEVAL_HOME": str(tmp_path), "DJANGO_SETTINGS_MODULE": "heval_site.settings"}
+    environment.pop("DATABASE_URL", None)
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT_MODULES], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 RUNNER = """

@@ -28,6 +28,7 @@ from studies.protocols.marks import PENALTY, SCORE
 
 from .. import ComparingAnalysis, HeadlineAnswers, ProtocolAnalysis, register
 from . import layouts
+from .agreement import agreement_checks
 from .judged_outputs import JudgedOutputs, paired_differences, pivot_outputs, read_judged_outputs
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 ESTIMAND_TEXTS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference of penalties y - x"}
-# With fewer outputs than this, an annotator's rank correlation is meaningless.
-MIN_OUTPUTS = 4
 
 
 @register
@@ -177,13 +176,13 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    compared = [one for estimand in (SCORE, PENALTY) for one in _comparisons(judged_outputs, estimand)]
-    population = table_population(compared, rows)
-    systems = _system_means(judged_outputs, rows, population, context.level)
+    compared = [*_comparisons(judged_outputs, SCORE), *_comparisons(judged_outputs, PENALTY)]
+    options: dict[str, Any] = {"population": table_population(compared, rows), "level": context.level}
+    systems = _system_means(judged_outputs, rows, options)
     # Planted references appear only in the table of systems, which shows whether people find the planted errors.
     evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
-    kinds = _error_rates(judged_outputs, evaluated, population, context.level)
-    checks = _agreement_checks(judged_outputs, evaluated, context)
+    kinds = _error_rates(judged_outputs, evaluated, options)
+    checks = agreement_checks(judged_outputs, evaluated, context)
     paper = _campaign_estimates(judged_outputs)
     return [
         Block(
@@ -222,9 +221,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     ]
 
 
-def _system_means(
-    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
-) -> tuple["Estimate", ...]:
+def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
     """Return score, penalty and the share of outputs without an error, for each system."""
     measures = [
         ("score", "mean score", judged_outputs.score_range),
@@ -235,8 +232,7 @@ def _system_means(
         _mean(
             system_rows[measure],
             system_rows,
-            population,
-            level,
+            options,
             f"marks.system.{measure}",
             estimand,
             bounds,
@@ -248,17 +244,14 @@ def _system_means(
     )
 
 
-def _error_rates(
-    judged_outputs: JudgedOutputs, rows: "DataFrame", population: str, level: float
-) -> tuple["Estimate", ...]:
+def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", options: dict[str, Any]) -> tuple["Estimate", ...]:
     measures = [(f"is:{category.key}", category.label, "category") for category in judged_outputs.codebook.categories]
     measures += [(f"at:{severity.key}", severity.label, "severity") for severity in judged_outputs.codebook.severities]
     return tuple(
         _mean(
             system_rows[column],
             system_rows,
-            population,
-            level,
+            options,
             f"marks.{sort}",
             f"errors per output: {label}",
             None,
@@ -271,98 +264,19 @@ def _error_rates(
     )
 
 
-def _mean(values, rows, population, level, analysis, estimand, bounds, **settings) -> "Estimate":
+def _mean(values, rows, options, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
     estimate = clusters.mean_of_population(
         values.to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows[SECOND_SAMPLE].to_numpy(object),
-        population=population,
-        level=level,
+        **options,
         bounds=bounds,
         analysis=analysis,
         estimand=estimand,
     )
     return replace(estimate, settings={**estimate.settings, **settings})
-
-
-def _agreement_checks(
-    judged_outputs: JudgedOutputs, rows: "DataFrame", context: AnalysisContext
-) -> tuple["Estimate", ...]:
-    """Return agreement on erroneous sentences, on severity and on scores, and the correlation of score and penalty."""
-    from analysis.stats import basic
-
-    level = context.level
-    assignments = set(rows["assignment"])
-    parts = judged_outputs.parts[
-        judged_outputs.parts["assignment"].isin(assignments)
-        & ~judged_outputs.parts["system"].isin(judged_outputs.references.names)
-    ]
-    parts = parts.assign(sentence=_join_columns(parts, "item", "system", "sample", "part"))
-    checks = []
-    for column, measurement, measured_text in (
-        ("is_marked", "nominal", "which sentences hold an error"),
-        ("worst", "ordinal", "how grave the worst error of a sentence is"),
-    ):
-        checks.append(
-            _agreement_alpha(
-                parts["sentence"], parts[column], measurement, "sentence", measured_text, context, cluster="output"
-            )
-        )
-    if judged_outputs.has_score:
-        checks.append(
-            _agreement_alpha(
-                _join_columns(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context
-            )
-        )
-        correlations = []
-        for _, annotator_rows in rows.groupby("annotator", sort=True):
-            if (
-                len(annotator_rows) >= MIN_OUTPUTS
-                and annotator_rows["score"].nunique() > 1
-                and annotator_rows["penalty"].nunique() > 1
-            ):
-                correlations.append(annotator_rows["score"].corr(-annotator_rows["penalty"], method="spearman"))
-        checks.append(
-            basic.one_sample_t_test(
-                correlations,
-                null=0.0,
-                level=level,
-                bounds=(-1.0, 1.0),
-                analysis="marks.consistency",
-                estimand="rank correlation of score and (less) penalty within an annotator, mean",
-            )
-        )
-    return tuple(checks)
-
-
-def _agreement_alpha(units, values, level_of_measurement, unit, measured_text, context, cluster="") -> "Estimate":
-    """Return Krippendorff's alpha. ``cluster``: the prefix of unit names that is resampled."""
-    from analysis.stats import agreement
-
-    counts, points = agreement.value_counts_by_unit(units.to_numpy(object), values.to_numpy(float))
-    # The same people read all sentences of an output, and a bad output has several marked sentences.
-    clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
-    estimate = agreement.krippendorff_alpha(
-        counts,
-        points,
-        level_of_measurement=level_of_measurement,
-        level=context.level,
-        rng=context.rng(measured_text),
-        unit=unit,
-        analysis="marks.agreement",
-        clusters=clusters,
-        cluster_name=cluster,
-    )
-    return replace(estimate, estimand=f"Krippendorff's alpha: {measured_text}")
-
-
-def _join_columns(rows: "DataFrame", *names: str):
-    joined = rows[names[0]].astype(str)
-    for name in names[1:]:
-        joined = joined + "\x1f" + rows[name].astype(str)
-    return joined
 
 
 def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]:

@@ -26,8 +26,9 @@ from analysis.stats.clusters._warnings import (
     cluster_warnings,
     effective_n_clusters,
 )
-from analysis.stats.confidence import ConfidenceCurve, ScoreCurve, TCurve, betting_curve
+from analysis.stats.confidence import ConfidenceCurve, TCurve, betting_curve
 from analysis.stats.results import Estimate, HypothesisTest
+from analysis.stats.score_curve import ScoreCurve
 
 
 def t_estimate(
@@ -142,7 +143,7 @@ def clustered_mean(
     Notes
     -----
     CV3: V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1). If the scale has bounds, the variance is that
-    under the tested mean (`confidence.ScoreCurve`), with the `degrees_of_freedom` of the clusters' sums.
+    under the tested mean (`score_curve.ScoreCurve`), with the `degrees_of_freedom` of the clusters' sums.
 
     The mean of the cluster means is a different estimand if the number of answers is related to the answers.
 

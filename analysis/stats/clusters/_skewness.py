@@ -92,7 +92,7 @@ def unexplained_skewness(
     Returns
     -------
     ndarray of float
-        The skewness minus that of a mean with the same standard error whose variance is in proportion to (m - low) (high - m). `confidence.ScoreCurve`
+        The skewness minus that of a mean with the same standard error whose variance is in proportion to (m - low) (high - m). `score_curve.ScoreCurve`
         allows for that one.
 
     Notes

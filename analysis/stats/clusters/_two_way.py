@@ -25,8 +25,9 @@ from analysis.stats.clusters._warnings import (
     abs_skewness_of_clustered_mean,
     two_way_warnings,
 )
-from analysis.stats.confidence import ConfidenceCurve, ScoreCurve, TCurve, betting_curve
+from analysis.stats.confidence import ConfidenceCurve, TCurve, betting_curve
 from analysis.stats.results import Estimate, ResultWarning
+from analysis.stats.score_curve import ScoreCurve
 
 
 def two_way_clustered_mean(
@@ -82,7 +83,7 @@ def two_way_clustered_mean(
     Notes
     -----
     The t distribution with the variance and the degrees of freedom of `two_way_jackknife`. If the scale has bounds, the variance
-    is that under the tested mean (`confidence.ScoreCurve`), at least in proportion to that of independent answers, and each
+    is that under the tested mean (`score_curve.ScoreCurve`), at least in proportion to that of independent answers, and each
     way has its `degrees_of_freedom`.
     Rates are measured in each cell of the grid in `tests/calibration/claims.py`: 6 to 60 people, 5 to 100 prompts, uneven
     activity, large effects of prompts, ceilings.

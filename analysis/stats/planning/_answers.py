@@ -7,7 +7,8 @@ from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray
 from analysis.stats.plan_inputs import StudySize, Target, Variation
-from analysis.stats.quick_power import MARK_POINTS, ORDER_SD, scale_cuts, shift_of
+from analysis.stats.quick_moments import MARK_POINTS, scale_cuts
+from analysis.stats.quick_power import ORDER_SD, shift_of
 
 
 def assign_prompts(size: StudySize, rng: np.random.Generator) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from analysis.stats import clusters, confidence, equivalence, margins
+from analysis.stats import clusters, equivalence, margins, score_curve
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
 from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
@@ -135,11 +135,11 @@ def headlines_by_t(
     target: Target,
     scaled_se: FloatArray | None = None,
 ) -> Headlines:
-    """Return what `confidence.ScoreCurve` says in each run, or without `scaled_se` `confidence.TCurve`; only plain runs are of use."""
+    """Return what `score_curve.ScoreCurve` says in each run, or without `scaled_se` `confidence.TCurve`; only plain runs are of use."""
     bounds = None if scaled_se is None else size.bounds
 
     def statistic(value: float) -> FloatArray:
-        at_value = se if scaled_se is None else confidence.score_se(value, mean, se, scaled_se, bounds)
+        at_value = se if scaled_se is None else score_curve.score_se(value, mean, se, scaled_se, bounds)
         return np.asarray((mean - value) / at_value)
 
     def two_sided(value: float) -> FloatArray:
@@ -148,7 +148,7 @@ def headlines_by_t(
     quantile = special.stdtrit(df, 1 - target.level / 2)
     low, high = mean - quantile * se, mean + quantile * se
     if scaled_se is not None and bounds is not None:
-        limits = confidence.score_limits(mean, quantile * scaled_se, bounds)
+        limits = score_curve.score_limits(mean, quantile * scaled_se, bounds)
         low, high = np.minimum(low, limits[0]), np.maximum(high, limits[1])
     is_difference = (low > size.null) | (high < size.null)
     margin = target.margin or 0.0

@@ -13,7 +13,7 @@ from analysis.stats.arrays import FloatArray, IntArray, label_codes
 from analysis.stats.plan_inputs import StudySize, Variation
 from analysis.stats.planning._crossed import CrossedComponents, crossed_components
 from analysis.stats.planning._stated import StatedComponents, latent_of_stated, stated_components
-from analysis.stats.quick_power import NODES, WEIGHTS, answer_moments
+from analysis.stats.quick_moments import NODES, WEIGHTS, answer_moments
 from analysis.stats.results import Record
 
 # Draws of the variation: each serves a block of a simulated part.

@@ -380,3 +380,16 @@ def _shown_output(output: OutputCells) -> str:
 def known_column_names() -> Iterable[str]:
     """Return the column names that a header may write in another case."""
     return (*COLUMNS, *ALIASES, *GROUP_COLUMNS)
+
+
+def around_difference(before: str, after: str) -> tuple[str, str]:
+    """Return both texts from shortly before the first difference."""
+    at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    start = max(0, at - 30) if before else 0
+    mark = "…" if start else ""
+    return mark + excerpt(before[start:]) if before else "", mark + excerpt(after[start:])
+
+
+def columns_of(cells: PromptCells, media: str) -> tuple[str, ...]:
+    """Return the columns of a prompt in the order of the journal."""
+    return cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes, cells.group

@@ -15,7 +15,7 @@ from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profil
 
 from .batches import BatchCollector
 from .cells import MAX_NUMBER
-from .columns import OutputCells, PromptCells, StimulusRow, excerpt, stimulus_row_preview
+from .columns import OutputCells, PromptCells, StimulusRow, around_difference, columns_of, excerpt, stimulus_row_preview
 from .existing import (
     MAX_PROFILED_TEXTS,
     NO_EXTRAS,
@@ -64,8 +64,7 @@ class ImportPlan:
         self._within: list[str] = []
         self._between_count = self._within_count = 0
         self._empty: list[str] = []
-        self._empty_count = 0
-        self._without_text = 0
+        self._empty_count = self._without_text = 0
         self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
         for (system, prompt, sample), content in existing.outputs.items():
             self._first_places.setdefault(content, (system, prompt))
@@ -125,7 +124,7 @@ class ImportPlan:
             self._note_change(
                 ImportChange(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
             )
-            self._write("P", *_columns_of(cells, media))
+            self._write("P", *columns_of(cells, media))
             self._take_over(state, cells, media)
         else:
             self.report.counts["prompts"].same += 1
@@ -149,7 +148,7 @@ class ImportPlan:
             self._without_text += 1
         self.groups.note(cells)
         self.report.counts["prompts"].new += 1
-        self._write("p", *_columns_of(cells, media))
+        self._write("p", *columns_of(cells, media))
         return state
 
     @staticmethod
@@ -322,7 +321,10 @@ class ImportPlan:
                 f"{first.what} has other content in the study{f', and so have {others_n:,} more' if others_n else ''}; tick "
                 "“Replace content of the study that differs from the file”, or remove these rows.",
             )
-        self._find_missing()
+        for pair in self.missing_outputs():
+            report.missing_count += 1
+            if len(report.missing) < MAX_LISTED_MISSING:
+                report.missing.append(pair)
         self._add_findings()
         report.problems.first.sort(key=lambda problem: problem.row or 0)  # some problems are found at the end
 
@@ -338,7 +340,7 @@ class ImportPlan:
         }
         changes = []
         for change, output in self._changed_keys:
-            before, after = _around_difference(current.get(output, "") if output else "", change.after)
+            before, after = around_difference(current.get(output, "") if output else "", change.after)
             changes.append(ImportChange(change.row, change.what, before, after))
         return changes
 
@@ -352,12 +354,6 @@ class ImportPlan:
                 if (system, index) not in known_outputs:
                     yield key, name
 
-    def _find_missing(self) -> None:
-        for pair in self.missing_outputs():
-            self.report.missing_count += 1
-            if len(self.report.missing) < MAX_LISTED_MISSING:
-                self.report.missing.append(pair)
-
     def _add_findings(self) -> None:
         report = self.report
         for difference in surface_warnings_from_profiles(self._profiles):
@@ -366,22 +362,24 @@ class ImportPlan:
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
-        for kind, text, examples, n in self.groups.findings(self.prompts.values()):
-            report.add_finding(kind, text, examples, n)
-        if self._empty_count:
-            text = "Empty outputs: annotators see that the system produced no text."
-            report.add_finding("empty", text, self._empty, self._empty_count)
-        if self._between_count:
-            report.add_finding(
-                "same_between_systems", "Two systems gave the same output.", self._between, self._between_count
-            )
-        if self._within_count:
-            report.add_finding(
+        for kind, text, examples, n in (
+            *self.groups.findings(self.prompts.values()),
+            (
+                "empty",
+                "Empty outputs: annotators see that the system produced no text.",
+                self._empty,
+                self._empty_count,
+            ),
+            ("same_between_systems", "Two systems gave the same output.", self._between, self._between_count),
+            (
                 "same_within_system",
                 "A system gave the same output to different prompts.",
                 self._within,
                 self._within_count,
-            )
+            ),
+        ):
+            if n:
+                report.add_finding(kind, text, examples, n)
         if self._without_text:
             report.add_finding(
                 "prompt_without_text",
@@ -400,16 +398,3 @@ class ImportPlan:
             report.add_finding(
                 "images_unused", "Images in the archive that no row names; they are not imported.", unused
             )
-
-
-def _columns_of(cells: PromptCells, media: str) -> tuple[str, ...]:
-    """Return the columns of a prompt in the order of the journal."""
-    return cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes, cells.group
-
-
-def _around_difference(before: str, after: str) -> tuple[str, str]:
-    """Return both texts from shortly before the first difference."""
-    at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
-    start = max(0, at - 30) if before else 0
-    mark = "…" if start else ""
-    return mark + excerpt(before[start:]) if before else "", mark + excerpt(after[start:])

@@ -18,6 +18,7 @@ from studies.models.guards import AppendOnlyViolation
 from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.api.rest import api_of
+from tests.analysis.report.populations import places_of_numbers
 from tests.boards.builders import choice_template
 from tests.builders import user
 
@@ -179,3 +180,10 @@ def test_preferences_are_combined_by_pairs_and_a_judge_of_outputs_prefers_the_hi
 def test_a_system_belongs_to_a_family_whose_words_its_name_has(family, system, is_own):
     found = families_by_name({"judge": family}, [system])
     assert (found.get(system) is not None and found.get(system) == found.get("judge")) == is_own
+
+
+def test_each_number_of_people_and_judges_names_its_population(study):
+    store_judge(study)
+    (row,) = calibrate(study, CalibrationOptions(), study.owner)
+    named = list(places_of_numbers(row.result).values())
+    assert None not in named and named.count("people and prompts") > 5

@@ -14,6 +14,7 @@ from studies.models import Study
 from studies.models.guards import AppendOnlyViolation
 from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in
+from tests.analysis.report.populations import places_of_numbers
 from tests.boards.builders import STRENGTHS, choice_template, finish, rating_template
 from tests.builders import launched, user
 
@@ -140,3 +141,11 @@ def test_the_table_of_systems_has_scores_as_they_were_uploaded(study):
         assert [one["mean"] for one in row["metrics"]] == pytest.approx([draft_scores[row["system"]]] * 2)
     shown = logged_in(study.owner).get(reverse("study_metrics", args=[study.code])).content.decode()
     assert "Systems by people and by metrics" in shown and f"<b>{low:.2f}</b>" in shown.replace("−", "-")
+
+
+def test_metrics_are_about_outputs_for_exactly_these_people(study):
+    judged(study), judged(study, "wrong")
+    (stored,) = comparison.compare_with_people(study, study.owner, resamples=99)
+    named = list(places_of_numbers(stored.result).values())
+    assert set(named) == {"items, for exactly these people", "people and prompts"}
+    assert named.count("people and prompts") == 4, "the score of each system by people"

@@ -69,7 +69,7 @@ def paid(owner):
 @pytest.fixture
 def draft(owner):
     study = draft_study(owner=owner)
-    add_choice(study, m=6)
+    add_choice(study, m=6, stopping="none")
     return study
 
 

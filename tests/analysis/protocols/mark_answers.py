@@ -13,6 +13,7 @@ def frame_of(section, judged):
             "section": section.position,
             "item": f"s1.{prompt}",
             "prompt": f"p{prompt:03}",
+            "second_sample": f"p{prompt:03}",
             "system": system,
             "sample": 0,
             "is_kept": True,

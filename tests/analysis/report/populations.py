@@ -101,3 +101,15 @@ def numbers_with_intervals(value: Any, path: tuple[Any, ...] = ()) -> Iterator[t
 
 def population_named(number: Mapping[str, Any]) -> str | None:
     return number.get("population") or (number.get("settings") or {}).get("population")
+
+
+def places_of_numbers(result: Any) -> dict[str, str | None]:
+    """The population that each number of a stored result names, by its place.
+
+    The numbers of the paper's own table are not heval's, and the heading of the tests of single people names them.
+    """
+    return {
+        path: population_named(one)
+        for path, one in numbers_with_intervals(result)
+        if ".paper" not in path and ".alternative.people." not in path
+    }

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from django.db import connection
@@ -20,7 +18,6 @@ from analysis.report.runs import run_analysis
 from annotators.models import Assignment
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle
-from tests import ROOT
 from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import finished
 from tests.builders import launched, spa_draft, spa_study, user
@@ -351,24 +348,6 @@ def test_a_report_page_costs_a_fixed_number_of_queries(client, study, owner):
     with CaptureQueriesContext(connection) as seen:
         client.get(address("analysis", study, 1))
     assert len(seen) <= 8, [query["sql"][:90] for query in seen]
-
-
-PURE = """
-import django, sys
-django.setup()
-import analysis.report.views, analysis.report.urls, analysis.tasks, analysis.report.latex, annotators.participation.simulate, analysis.report.build
-bad = {"numpy", "scipy", "pandas", "matplotlib", "statsmodels"} & set(sys.modules)
-sys.exit(f"loaded: {bad}" if bad else 0)
-"""
-
-
-def test_web_processes_load_no_numpy(tmp_path):
-    import os
-
-    environment = os.environ | {"HEVAL_HOME": str(tmp_path), "DJANGO_SETTINGS_MODULE": "heval_site.settings"}
-    environment.pop("DATABASE_URL", None)
-    done = subprocess.run([sys.executable, "-c", PURE], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_warnings_stand_under_the_claim_that_they_weaken(client, owner):

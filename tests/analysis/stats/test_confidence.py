@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import clusters, equivalence
-from analysis.stats.confidence import BettingCurve, ScoreCurve, TCurve, betting_curve
+from analysis.stats.confidence import BettingCurve, TCurve, betting_curve
+from analysis.stats.score_curve import ScoreCurve
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.pairs import one_pair
 

@@ -5,7 +5,7 @@ import re
 from studies.models import Study
 from studies.services import lifecycle
 from tests import builders, players
-from tests.admin_pages import logged_in, study_url
+from tests.admin_pages import changed, form_of, logged_in, study_url
 from tests.messages.lines import Shown
 
 SERVICES, ADMIN = "studies/services", "studies/admin"
@@ -121,3 +121,16 @@ def strange_protocol(study):
 
 def small_cap():
     return launched(target_n=4, target_cap=4)
+
+
+def amend(study, **changes):
+    lifecycle.amend(study, {"study": {None: changes}}, reason="Because.", by=None)
+
+
+def amended(client, study):
+    address = study_url(study, "amend/")
+    page = client.get(address)
+    form = next(form_of(page, number=n) for n in range(5) if "reason" in form_of(page, number=n))
+    name = next(name for name in form if "contact" in name)
+    sent = changed(form, **{name: "other@example.org", "reason": "A new address."})
+    return client.post(address, sent | {"confirm": "1"}, follow=True)

@@ -16,6 +16,8 @@ from tests.messages.pages.scenarios import (
     ADMIN,
     SERVICES,
     act,
+    amend,
+    amended,
     archived,
     by_nobody,
     closed,
@@ -29,19 +31,6 @@ from tests.messages.pages.scenarios import (
     small_cap,
     stands,
 )
-
-
-def amend(study, **changes):
-    lifecycle.amend(study, {"study": {None: changes}}, reason="Because.", by=None)
-
-
-def amended(client, study):
-    address = study_url(study, "amend/")
-    page = client.get(address)
-    form = next(form_of(page, number=n) for n in range(5) if "reason" in form_of(page, number=n))
-    name = next(name for name in form if "contact" in name)
-    sent = changed(form, **{name: "other@example.org", "reason": "A new address."})
-    return client.post(address, sent | {"confirm": "1"}, follow=True)
 
 
 def practice(client, study, **data):

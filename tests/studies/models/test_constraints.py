@@ -340,10 +340,8 @@ CASES = {
         result_sha256="",
     ),
     "figure_name_once_per_analysis": lambda w: Figure(run=w["run"], name="f", svg="", pdf=b""),
-} | CODING_AND_TOKEN_CASES
-CASES |= METRIC_CASES
-CASES |= JUDGE_CASES
-CASES |= PLAN_CASES
+}
+CASES |= CODING_AND_TOKEN_CASES | METRIC_CASES | JUDGE_CASES | PLAN_CASES
 
 
 def violates(name, error) -> bool:

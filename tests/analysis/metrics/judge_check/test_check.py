@@ -14,6 +14,7 @@ from analysis.models import JudgeCheckOutput
 from studies.models import Arm, Batch, Item, Section, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
+from tests.analysis.report.populations import places_of_numbers
 
 from .builders import JUDGE, checked_study, chosen, judged_draft, store_judge
 
@@ -128,3 +129,11 @@ def test_a_study_that_cannot_hold_the_sample_is_refused():
     Section.objects.create(study=study, position=2, protocol="rating", m=1, settings={})
     with pytest.raises(ActionRefused, match="Only one section may show outputs"):
         draw_check(study, study.owner, declared)
+
+
+def test_each_number_of_a_check_names_its_population():
+    study, _ = checked_study(
+        says=lambda output, person, is_yes: is_yes != ((output + person) % 11 == 0), n_test=35, n_development=5
+    )
+    named = list(places_of_numbers(compute_result(closed(study), study.owner).result).values())
+    assert None not in named and named.count("people and prompts") > 8

@@ -71,5 +71,5 @@ def test_a_file_of_runs_and_pairs_in_both_orders_is_probed_on_the_page():
     page = get().content.decode()
     assert "Repeated runs give the same verdict in 75.0 % (" in page
     assert "The verdict about a pair changes with its order in 25.0 % (" in page
-    assert "points for systems of the family “alpha” than for the others" in page
-    assert "With each doubling of an output&#x27;s length, the judge&#x27;s share of “yes”" in page
+    assert "whether the judge favours systems of the family “alpha”: its share of “yes” minus people&#x27;s is" in page
+    assert "It remains open whether an output&#x27;s length changes the judge&#x27;s share of “yes”" in page
