@@ -64,7 +64,8 @@ def noise_corrected_correlation(
 
     Simulated with 400 studies in each cell of 5 and 11 systems, 30, 100 and 400 items, true correlations 0, .6 and 1, and
     noise that both sides share or not: with 100 and 400 items .92 to 1 of the intervals of level .95 hold the truth.
-    With 30 items that are mostly noise, .04 to .14 of the studies have an interval, and .81 to 1 of these hold it. Items are
+    In 300 studies of 6 systems and 30 groups of six items with common noise, .95 of the intervals over groups hold the truth,
+    and .73 of those over items. With 30 items that are mostly noise, .04 to .14 of the studies have an interval, and .81 to 1 of these hold it. Items are
     the only sample: the people are taken as given.
 
     References

@@ -72,14 +72,20 @@ class ScoreTables:
             raise ValueError(f"metric: shape {other.shape} where human has {human_scores.shape}")
         missing = np.isnan(human_scores) | np.isnan(other)
         is_used = ~missing.all(axis=1)
-        sides = (np.where(missing, np.nan, side)[is_used] for side in (human_scores, other))
-        return cls(*sides, None, _group_codes(item_groups, is_used))
+        return cls(
+            np.where(missing, np.nan, human_scores)[is_used],
+            np.where(missing, np.nan, other)[is_used],
+            None,
+            _group_codes(item_groups, is_used),
+        )
 
 
-def _group_codes(item_groups: npt.ArrayLike | None, is_used: npt.NDArray[np.bool_]) -> IntArray:
+def _group_codes(item_groups: npt.ArrayLike | None, is_used: npt.ArrayLike) -> IntArray:
+    """Return the codes of the used items, or of their groups."""
+    used = np.flatnonzero(is_used)
     if item_groups is None:
-        return np.arange(int(is_used.sum()))
-    return label_codes(np.asarray(item_groups)[is_used], "item_groups", int(is_used.sum()))[0]
+        return np.arange(len(used))
+    return label_codes(np.asarray(item_groups)[used], "item_groups", len(used))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_the_penalty_of_an_output_is_a_share_of_the_highest_penalty():
             (2, 1, "alpha"): ([], 90),
             (2, 2, "alpha"): ([("style", 5, "0")] * 4, 10),
         },
-    ).assign(domain="news", day="2026-11-27")
+    ).assign(domain="news", day="2026-11-27", second_sample="p001")
     errors, score = section.questions.order_by("position")
     answers = frame[frame["question"] == "errors"]
     scored = SCORERS["marks"].score_answers(section, errors, answers, {})
