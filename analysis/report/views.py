@@ -199,9 +199,8 @@ def report_page(request, code, number) -> HttpResponse:
     flow = stored["flow"]
     was_collecting = STILL_COLLECTING in stored["confirmatory"]["reasons"]
     is_closed = study.state == Study.State.CLOSED
-    final = (
-        study.analyses.filter(at__gte=study.closed_at).only("number").order_by("-number").first() if is_closed else None
-    )
+    later = study.analyses.filter(at__gte=study.closed_at) if was_collecting and is_closed else study.analyses.none()
+    final = later.only("number").order_by("-number").first()
     unfinished_counts = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
         unfinished_counts.append(f"{flow['unfinished']} not finished yet")

@@ -94,7 +94,7 @@ def test_a_budget_that_ran_out_is_said():
     result, tables = report_of(study)
     (row,) = tables["choices"]["rows"]
     assert row["outcome"] == row["logged"] == "not decided by all planned annotators"
-    assert "budget was exhausted" in result["conclusions"][0]["text"]
+    assert "and the stopping rule has not decided" in result["conclusions"][0]["text"]
 
 
 def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
