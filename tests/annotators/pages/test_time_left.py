@@ -80,7 +80,7 @@ def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes
     said = []
     while key := full_page_state(Assignment.objects.get(pk=assignment.pk)).next_key:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
-        said += re.findall(r'name="go" value="1">([^<]*)<', html)
+        said += re.findall(r'name="go" value="1" id="go">([^<]*)<', html)
         players.answered(assignment, key)
     assert said[-3:] == ["Go on", "Send these answers and go on", "Finish"]
     assert Assignment.objects.get(pk=assignment.pk).submitted_at
@@ -94,7 +94,7 @@ def test_the_last_page_says_that_its_answers_finish_and_no_other_does(last):
     said = []
     for key in sequence.build_page_sequence(assignment, {}).keys:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
-        said += re.findall(r'name="go" value="1">([^<]*)<', html)
+        said += re.findall(r'name="go" value="1" id="go">([^<]*)<', html)
         players.answered(assignment, key)
     assert len(said) > 1 and said[-1] == "Send these answers and finish"
     assert not any("finish" in words for words in said[:-1])
