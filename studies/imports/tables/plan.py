@@ -362,8 +362,9 @@ class ImportPlan:
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
+        for kind, text, examples, n in self.groups.findings(self.prompts.values()):
+            report.add_finding(kind, text, examples, n)
         for kind, text, examples, n in (
-            *self.groups.findings(self.prompts.values()),
             (
                 "empty",
                 "Empty outputs: annotators see that the system produced no text.",
@@ -377,15 +378,10 @@ class ImportPlan:
                 self._within,
                 self._within_count,
             ),
+            ("prompt_without_text", "New prompts have no text: the file has no column for it.", [], self._without_text),
         ):
             if n:
                 report.add_finding(kind, text, examples, n)
-        if self._without_text:
-            report.add_finding(
-                "prompt_without_text",
-                "New prompts have no text: the file has no column for it.",
-                count=self._without_text,
-            )
         if self.new_systems and self.options.creates_systems:
             report.add_finding(
                 "new_systems",
