@@ -49,7 +49,7 @@ def test_points_toward_the_better_one_are_found_whichever_side_it_stood(same_ord
         row = rows[x, y]
         assert abs(row["score"] - truth) < 0.3 and 0.1 < row["side"] < 0.7, row
         assert row["n_rows"] == 32 and row["n"] <= 16 and 0 < row["ties"] < 0.7
-    assert rows["beta", "alpha"]["above"] > 0.65 and rows["beta", "alpha"]["above_p"] < 0.01
+    assert rows["beta", "alpha"]["above"] > 0.65 and rows["beta", "alpha"]["above_p"] < 0.05
     said = {one["claim"]: one["verdict"] for one in result["conclusions"]}
     # What was not planned makes no sentence.
     assert said == {

@@ -41,7 +41,7 @@ def build_dependence_notices(data: ReportData, contexts: Sequence[AnalysisContex
         yield make_notice(
             "neighbours",
             f"Prompts that follow each other got similar answers (correlation {apa.format_number(correlation)}), so intervals may be too "
-            "narrow. In a new study, give prompts of one document a group.",
+            "narrow. Next time, give prompts of one document a group.",
         )
     if n := count_prompts_with_shared_source(data.study):
         yield make_notice(
@@ -107,7 +107,7 @@ def _people_notices(data: ReportData) -> Iterator[Notice]:
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
             f"({n_affected} submitted assignment{'s' if n_affected > 1 else ''}). Answers about these images {'do not count' if is_left_out else 'count'}. "
-            "The column “unseen” of the exports names the images.",
+            "The column “unseen” names them.",
         )
     if n := data.n_excluded_after_judgement:
         yield make_notice(
@@ -168,7 +168,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and one order. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

@@ -109,8 +109,8 @@ def _find_problem_of_groups(board: Board) -> list[str]:
     if n >= TOO_FEW_ITEMS:
         return []
     return [
-        f"The prompts belong to {n} groups, and scores that hold for prompts like these need {TOO_FEW_ITEMS}. "
-        "Import prompts of more groups, or choose the subsample under “scores hold for”."
+        f"The prompts belong to {n} groups; scores for prompts like these need {TOO_FEW_ITEMS}. "
+        "Import more groups, or choose the subsample under “scores hold for”."
     ]
 
 
