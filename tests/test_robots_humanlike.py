@@ -86,7 +86,7 @@ def test_the_report_finds_the_sensitivity_of_a_hundred_robots_and_what_training_
     (said,) = result["conclusions"]
     assert (
         said["claim"]
-        == "Annotators distinguished machine from human texts better under examples than under none, for texts like these."
+        == "Annotators distinguished machine from human texts better under training by examples than under no training, for texts like these."
     )
     assert said["recovered"] == "recovered"
     assert [row["condition"] for row in rows(result, "paper_table_2")] == ["none", "examples"]

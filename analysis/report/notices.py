@@ -168,7 +168,7 @@ def _outcome_notices(data: ReportData, blocks: Iterable[Block]) -> Iterator[Noti
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The estimates as in Ethayarajh and Jurafsky 2022 use the tau rule and one order. They are biased downwards: do not base a "
+            "The estimates as in Ethayarajh and Jurafsky 2022 use tau and one order. They are biased downwards: do not base a "
             "claim on them.",
             "block",
         )

@@ -109,7 +109,7 @@ def _find_problem_of_groups(board: Board) -> list[str]:
     if n >= TOO_FEW_ITEMS:
         return []
     return [
-        f"The prompts belong to {n} groups; scores for prompts like these need {TOO_FEW_ITEMS}. "
+        f"The prompts belong to {n} group{'' if n == 1 else 's'}; scores for prompts like these need {TOO_FEW_ITEMS}. "
         "Import more groups, or choose the subsample under “scores hold for”."
     ]
 

@@ -10,7 +10,7 @@ from boards.services.results import compute_board_result
 from boards.views.sentences import population_sentence
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
-from tests.boards.test_results import NEW, ROUNDS, board, rows_of  # noqa: F401 - the first is a fixture
+from tests.boards.scored_rows import NEW, ROUNDS, rows_of
 from tests.builders import user
 from tests.calibration.studies import answer_rows, drafted, import_and_report
 from tests.calibration.study_cells import StudyCell
@@ -18,6 +18,11 @@ from tests.calibration.study_cells import StudyCell
 pytestmark = pytest.mark.django_db
 SAMPLE = {"sample": {"prompts": 100, "seed": 5}, "population": "prompts"}
 ONE_ROUND = {1: [1, 2, 3]}
+
+
+@pytest.fixture
+def board():
+    return builders.open_board()
 
 
 def intervals_of(result):
@@ -34,7 +39,7 @@ def intervals_of(result):
 
 
 @pytest.mark.parametrize("rounds", [ONE_ROUND, ROUNDS])
-def test_intervals_are_those_of_groups(board, rounds):  # noqa: F811
+def test_intervals_are_those_of_groups(board, rounds):
     rows = rows_of(rounds, prompts=100, group_size=10)
     found = intervals_of(compute_board_result(board, rows, NEW))
     as_prompts = intervals_of(compute_board_result(board, rows.assign(prompt=rows[SECOND_SAMPLE]), NEW))
@@ -46,7 +51,7 @@ def test_intervals_are_those_of_groups(board, rounds):  # noqa: F811
     assert np.mean([(found[one][2] - found[one][1]) / (alone[one][2] - alone[one][1]) for one in scores]) > 1.2
 
 
-def test_the_page_counts_groups(board):  # noqa: F811
+def test_the_page_counts_groups(board):
     words = population_sentence(
         compute_board_result(board, rows_of(ONE_ROUND, prompts=100, group_size=10), NEW) | SAMPLE
     )

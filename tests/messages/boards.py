@@ -187,6 +187,10 @@ def with_chances(template, owner):
     section.save()
 
 
+def with_one_group(template, owner):
+    template.prompts.update(group="a report")
+
+
 def with_images(alt=""):
     def change(template, owner):
         Output.objects.filter(system__study=template).update(text="", media="0" * 64 + ".webp", alt=alt)
@@ -302,6 +306,7 @@ LINES = {
         ("has no prompt that a system can answer", "Import prompts", opening(lambda template, owner: Output.objects.filter(system__study=template).delete())),
         ("has 13 prompts, but the template has only 12", "Choose fewer", opening(sample_size=13)),
         ("have images, but teams submit texts", "Choose images", opening(with_images())),
+        ("belong to 1 group; scores for prompts like these", "Import more groups", opening(with_one_group)),
     ],
     f"{SERVICES}:_find_problems_of_kind": [
         ("have images, but teams submit texts", "Choose images", opening(with_images())),

@@ -151,7 +151,7 @@ LINES = {
     f"{REPORT}:build_dependence_notices": [
         (
             "Prompts that follow each other got similar answers",
-            "In a new study, give prompts of one document a group",
+            "Next time, give prompts of one document a group",
             notices(make=with_similar_neighbours, closes=False, origins=["imported"]),
         ),
         (

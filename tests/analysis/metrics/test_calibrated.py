@@ -1,7 +1,5 @@
 """Combined numbers of people and judges: what the job stores, what the page says, and what it refuses."""
 
-import random
-
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
@@ -12,7 +10,6 @@ from analysis.metrics.calibrated.run import calibrate, latest_results, request_c
 from analysis.metrics.files import ScoresFileSettings
 from analysis.metrics.store import MetricDescription, upload_scores
 from analysis.models import CalibratedResult
-from annotators.models import Response
 from studies.models import Job, Output
 from studies.models.guards import AppendOnlyViolation
 from studies.services import jobs, lifecycle
@@ -23,32 +20,10 @@ from tests.boards.builders import choice_template
 from tests.builders import user
 
 from .collected_studies import STRENGTHS, closed, collected, page_of
+from .judges import store_judge
 from .scores import client_of, table
 
 pytestmark = pytest.mark.django_db
-
-
-def store_judge(study, *, knows=True, name="judge", family="Llama", skips=()):
-    """A judge who knows the answers of people and gives other outputs points like them, or one who gives points at random."""
-    given, by_system = {}, {}
-    answers = Response.objects.filter(assignment__study=study, item__isnull=False).order_by("pk")
-    for system, prompt, value in answers.values_list(
-        "exposure__output__system__name", "exposure__output__prompt__key", "value"
-    ):
-        given.setdefault((system, prompt), []).append(value)
-        by_system.setdefault(system, []).append(value)
-    chance = random.Random(name)
-    rows = []
-    outputs = Output.objects.filter(system__study=study).order_by("pk")
-    for system, prompt in outputs.values_list("system__name", "prompt__key"):
-        known = given.get((system, prompt)) if knows else None
-        others = by_system[system] if knows else [1, 2, 3, 4, 5]
-        score = float(sum(known) / len(known)) if known else float(chance.choice(others))
-        if prompt not in skips:
-            rows.append({"system": system, "prompt": prompt, name: score})
-    described = MetricDescription("judge", "v1", family=family, scale_low=1, scale_high=5)
-    chosen = ScoresFileSettings(scale_low=1, scale_high=5, is_partial=bool(skips))
-    return upload_scores(study, study.owner, "scores.csv", table(rows), chosen, described)[0]
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from tests.builders import user
 
 from .collected_studies import STRENGTHS, closed, page_of
 from .judge_check.builders import checked_study
-from .judge_check.test_check import closed as closed_check
+from .judge_check.builders import closed as closed_check
+from .judges import store_judge
 from .scores import client_of
-from .test_calibrated import store_judge
 
 pytestmark = pytest.mark.django_db
 SENTENCE = "The {} prompts belong to {} groups. Intervals and tests count groups in place of prompts."

@@ -10,8 +10,8 @@ from analysis.report.runs import run_analysis
 from annotators.counting import SIMULATED, counted_origins, is_simulated, simulated_words
 
 from .collected_studies import collected
+from .judges import store_judge
 from .scores import client_of
-from .test_calibrated import store_judge
 
 pytestmark = pytest.mark.django_db
 PAGES = ("study_metrics", "study_calibrated", "judge_check")

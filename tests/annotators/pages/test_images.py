@@ -4,22 +4,23 @@ import json
 import re
 
 import pytest
-from django.test import Client
 
 from analysis.data.export_codebook import build_export_codebook
 from analysis.data.exports import jsonl_blocks_with_summary_line
 from analysis.data.flat_rows.assignment_rows import assignment_row_chunks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
-from annotators.models import Assignment, PageVisit, Response
+from annotators.models import Assignment, Response
 from annotators.pages.record import ConflictingAnswers, full_page_state, record_page_answers
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from studies.models import Study
 from studies.protocols import REGISTRY
-from tests.builders import launched, recruitment
+from tests.builders import launched
 from tests.illustrated import illustrated
-from tests.players import claimed, form, sent_from
+from tests.players import form
 from tests.robots import Page
+
+from .sender import Sender
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
@@ -28,26 +29,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 def study(tmp_path, settings) -> Study:
     settings.MEDIA_ROOT = tmp_path
     return launched(illustrated("rating", tmp_path, m=3, target_n=2))
-
-
-class Sender:
-    """Somebody who opens pages and sends them with further fields."""
-
-    def __init__(self, study, person="anna"):
-        self.assignment, self.client = claimed(study, person, recruitment(study)), Client()
-
-    @property
-    def key(self) -> str:
-        return full_page_state(self.assignment).next_key
-
-    def send(self, *, answers=True, **more):
-        path = f"/p/{self.assignment.code}/{self.key}/"
-        self.client.get(path)
-        self.sent = (sent_from(path) if answers else {"go": "1"}) | more
-        return self.client.post(path, self.sent)
-
-    def visit(self, key) -> PageVisit:
-        return PageVisit.objects.get(assignment=self.assignment, key=key)
 
 
 def test_the_note_is_stored_with_its_page_on_the_first_on_the_usual_and_on_the_last(study):

@@ -9,7 +9,7 @@ from studies.protocols import REGISTRY
 from tests.builders import launched
 from tests.illustrated import illustrated
 
-from .test_images import Sender
+from .sender import Sender
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 WITH_ITEMS = sorted(slug for slug, protocol in REGISTRY.items() if protocol.has_items)

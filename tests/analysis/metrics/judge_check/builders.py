@@ -6,7 +6,8 @@ from analysis.metrics.judge_check.drawing import DrawSettings, draw_check
 from analysis.metrics.store import MetricDescription, store_computed_scores
 from analysis.models import Metric, MetricScore
 from annotators.models import Annotator, Assignment, Response
-from studies.models import Design, Output, Placement, Question, Section
+from studies.models import Design, Output, Placement, Question, Section, Study
+from studies.services import lifecycle
 from tests.builders import draft_study, launched, user
 
 JUDGE = MetricDescription("judge", "v1", {"prompt": "Is it good?"}, family="alpha", scale_low=1, scale_high=5)
@@ -97,3 +98,9 @@ def answer_verdicts(study, check, says, n_people):
                 for place, (item, exposure, output) in enumerate(placed, 1)
             ]
     Response.objects.bulk_create(rows)
+
+
+def closed(study):
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
+    return Study.objects.get(pk=study.pk)

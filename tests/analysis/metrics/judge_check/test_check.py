@@ -16,15 +16,9 @@ from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.report.populations import places_of_numbers
 
-from .builders import JUDGE, checked_study, chosen, judged_draft, store_judge
+from .builders import JUDGE, checked_study, chosen, closed, judged_draft, store_judge
 
 pytestmark = pytest.mark.django_db
-
-
-def closed(study):
-    lifecycle.start_closing(study, by=None)
-    lifecycle.end_grace_period(study, by=None)
-    return Study.objects.get(pk=study.pk)
 
 
 def test_each_output_is_drawn_as_often_as_its_probability_says():
