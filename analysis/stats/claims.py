@@ -204,7 +204,7 @@ def agreeing_interval(estimate: Estimate) -> Interval | None:
     --------
     >>> from analysis.stats.basic import one_sample_t_test
     >>> round(agreeing_interval(one_sample_t_test([0.6, 0.7, 0.65, 0.62], null=0.5)).low, 3)
-    0.576
+    0.573
     """
     test = estimate.test
     if estimate.interval_adjusted is not None:

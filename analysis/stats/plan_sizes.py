@@ -64,7 +64,7 @@ def most_power_by_people(size: StudySize, target: Target, variation: Variation) 
     --------
     >>> size = StudySize(protocol="two_choice", people=40, prompts=10, prompts_each=10)
     >>> round(most_power_by_people(size, Target(), Variation()), 2)
-    0.26
+    0.24
     """
     return quick_plan(_with_people(size, MOST_PEOPLE), target, variation).power
 
@@ -74,7 +74,7 @@ def needed_people(size: StudySize, target: Target, variation: Variation) -> Stud
 
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> needed_people(size, Target(), Variation()).people
-    40
+    44
     """
     parts = components(size, target, variation)
     return _smallest(
@@ -92,7 +92,7 @@ def needed_prompts(size: StudySize, target: Target, variation: Variation) -> Stu
 
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> needed_prompts(size, Target(), Variation()).prompts
-    64
+    68
     """
     if size.kind == "chance":
         return None
@@ -113,7 +113,7 @@ def needed_both(size: StudySize, target: Target, variation: Variation) -> StudyS
     >>> size = StudySize(protocol="two_choice", people=12, prompts=20, prompts_each=10)
     >>> found = needed_both(size, Target(), Variation())
     >>> found.people, found.prompts
-    (45, 75)
+    (46, 78)
     """
     parts = components(size, target, variation)
 
@@ -163,7 +163,7 @@ def other_differences(size: StudySize, target: Target, variation: Variation) -> 
 
     >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
     >>> [round(one, 2) for one in other_differences(size, Target(), Variation())]
-    [0.52, 0.55, 0.57, 0.59, 0.62, 0.64]
+    [0.53, 0.55, 0.57, 0.59, 0.62, 0.64]
     """
     found = smallest_difference(size, replace(target, wanted=target.wanted), variation)
     middle = max(0.9, (1 + target.baseline) / 2) if found is None else found

@@ -42,7 +42,11 @@ def bets_power(mean: float, variance: float, people: int, null: float, level: fl
 
 
 def one_sided_power(mean: float, variance: float, people: int, null: float, level: float, sign: int) -> float:
-    """Return the chance that bets on larger means (`sign` 1) or on smaller ones (-1) refute the null."""
+    """Return the chance that bets on larger means (`sign` 1) or on smaller ones (-1) refute the null.
+
+    >>> round(one_sided_power(0.8, 0.1, 24, 0.5, 0.05, 1), 2) > round(one_sided_power(0.6, 0.1, 24, 0.5, 0.05, 1), 2)
+    True
+    """
     growth, spread = _log_wealth(sign * (mean - null), variance, people, null if sign > 0 else 1 - null, level)
     needed, sd = _threshold(level), math.sqrt(max(spread, 1e-12))
     reflected = 2 * growth * needed / max(spread, 1e-12)

@@ -41,7 +41,11 @@ def answer_moments(protocol: str, points: int, variation: Variation) -> tuple[Mo
 
 
 def normal_mean(function: Callable[[float], float], mean: float, sd: float) -> float:
-    """Return the mean of a function of a normal variable."""
+    """Return the mean of a function of a normal variable.
+
+    >>> round(normal_mean(lambda value: value * value, 1.0, 2.0), 2)
+    5.0
+    """
     if sd == 0:
         return function(mean)
     return sum(weight * function(mean + sd * node) for node, weight in zip(NODES, WEIGHTS, strict=True))

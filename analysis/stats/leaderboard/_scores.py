@@ -80,7 +80,7 @@ def system_score_in_points(
     >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
     >>> result = system_score_in_points(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng)
     >>> round(result.estimate, 1), result.interval.method, result.n
-    (76.5, 'two_way_cv3_t', 20)
+    (76.5, 'two_way_cv3_score', 20)
     """
     validate_level(level)
     if mode not in MODES:

@@ -14,14 +14,23 @@ WITH_INTERVAL, HALVINGS = 20, 12
 
 
 def means_of_people(values: FloatArray, people: IntArray, size: StudySize) -> FloatArray:
-    """Return each person's mean on the scale from 0 to 1, shape (runs, people)."""
+    """Return each person's mean on the scale from 0 to 1, shape (runs, people).
+
+    >>> size = StudySize(protocol="two_choice", people=2, prompts=2, prompts_each=2)
+    >>> means_of_people(np.array([[1.0, 1.0, 0.0, 1.0]]), np.array([0, 0, 1, 1]), size).tolist()
+    [[1.0, 0.5]]
+    """
     low, high = size.scale_ends
     means = values if size.kind == "chance" else sums_of_groups(values, people, size.people) / size.prompts_each
     return np.asarray(np.clip((means - low) / (high - low), 0.0, 1.0))
 
 
 def evidence_after_each_person(means: FloatArray, null: float | FloatArray, level: float) -> FloatArray:
-    """Return the largest log wealth so far of bets against the null, shape (runs, people)."""
+    """Return the largest log wealth so far of bets against the null, shape (runs, people).
+
+    >>> evidence_after_each_person(np.array([[1.0, 1.0, 0.0]]), 0.5, 0.05).shape
+    (1, 3)
+    """
     return np.asarray(np.maximum.accumulate(betting.log_wealth_of_studies(means, null, level=1 - level), axis=1))
 
 
