@@ -43,7 +43,7 @@ def build_coding_blocks(samples: Sequence[CodedSample], *, level: float, resampl
 
 
 def _about_these_coders(estimate: Any) -> Any:
-    """Return an estimate that says that coded units stand for others like them, and the coders for nobody else."""
+    """Return an estimate that says that coded units represent others like them, and the coders for nobody else."""
     population = f"{estimate.unit}s, for exactly these coders"
     return replace(estimate, settings={**estimate.settings, "population": population})
 

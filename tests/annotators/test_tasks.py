@@ -59,7 +59,7 @@ def state_of(study) -> str:
 
 
 def test_a_closing_study_closes_when_nobody_is_inside():
-    """Whoever is still inside has the grace period; a study just closed waits for people who claim in this moment."""
+    """People who are still inside have the grace period; a study just closed waits for people who claim in this moment."""
     study = spa_study(target_n=4, grace_seconds=7200)
     inside = claimed(study, "a")
     closing_since(study, 90)

@@ -1,4 +1,4 @@
-"""What each number of a report is about: which units stand for others like them, and which are exactly those of the study.
+"""What each number of a report is about: which units represent others like them, and which are exactly those of the study.
 
 A population is "people and prompts", "people" (for exactly these prompts), or "<units>, for exactly <what is fixed>". Where prompts belong
 to groups, groups take the place of prompts.

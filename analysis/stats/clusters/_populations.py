@@ -1,4 +1,4 @@
-"""What a result is about: which units stand for others like them, and which are exactly those of the study."""
+"""What a result is about: which units represent others like them, and which are exactly those of the study."""
 
 # People and prompts like those of the study, or people only, for exactly these prompts.
 PEOPLE_AND_PROMPTS, PEOPLE = "people and prompts", "people"

@@ -35,7 +35,7 @@ class StudyPlan(Record):
     most_power_by_people : float
         The power with the same prompts and any number of people (approximate).
     needed_people, needed_prompts, needed_both : SimulatedSize or None
-        The smallest size with the wanted power by one resource alone, or by both together. None if there is none.
+        The smallest size with the wanted power by one resource alone, or by both together. None if no size has it.
     settings : dict
         What was planned, with the seed.
     """
