@@ -149,7 +149,7 @@ def claim_of_estimate(estimate: Estimate) -> Claim:
     test, detail, settings = estimate.test, estimate.detail, estimate.settings
     contrast, tested = settings.get("contrast") or {}, settings.get("claim") or {}
     verdict = detail.get("verdict")
-    null = tested.get("null", None if test is None else test.null)
+    null = tested.get("null", settings.get("null") if test is None else test.null)
     margin, limit = tested.get("margin", contrast.get("margin")), tested.get("limit")
     hypothesis = tested.get("hypothesis", DIFFERENCE)
     is_lower_better = bool(tested.get("is_lower_better"))

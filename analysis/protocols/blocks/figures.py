@@ -18,6 +18,8 @@ METHOD_NAMES = {
     "t": "t",
     "cv3_t": "t, with clusters",
     "two_way_cv3_t": "t, with clusters in two ways",
+    "cv3_score": "score t, with clusters",
+    "two_way_cv3_score": "score t, with clusters in two ways",
     "welch_t": "Welch's t",
     "percentile": "percentile bootstrap",
     "bca": "BCa bootstrap",

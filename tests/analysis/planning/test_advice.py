@@ -19,12 +19,12 @@ def inputs(people, prompts, each, *, protocol="two_choice", **target) -> PlanInp
     ("asked", "said"),
     [
         (inputs(100, 200, 20), "The size is enough: its power is "),
-        (inputs(36, 60, 20), "Or more prompts with as many answers: 64 prompts with the same 36 people reach .80."),
+        (inputs(36, 60, 20), "Or more prompts with as many answers: 68 prompts with the same 36 people reach .80."),
         (
             inputs(12, 10, 10, difference=0.65),
-            "More people alone are not enough: with 10 prompts the power stays below .53.",
+            "More people alone are not enough: with 10 prompts the power stays below .49.",
         ),
-        (inputs(200, 10, 10, difference=0.65), "More people will not help: with 10 prompts the power stays below .53."),
+        (inputs(200, 10, 10, difference=0.65), "More people will not help: with 10 prompts the power stays below .49."),
         (inputs(12, 24, 10, difference=0.65), "More prompts alone are not enough: with the same 12 people"),
         (inputs(12, 10, 10), "Both together are: "),
         (inputs(12, 12, 12, difference=0.5001), "no study that heval can plan reaches .80"),

@@ -26,15 +26,17 @@ def spa(difference: float, sd_people: float, **target) -> PlanInputs:
 
 
 @pytest.mark.parametrize("difference, sd_people", [(0.575, 0.5), (0.688, 0.7), (0.544, 0.9)])
-def test_the_people_curve_of_spa_is_the_exact_power_of_figure_2(difference, sd_people):
+def test_the_people_curve_of_spa_is_the_power_of_figure_2_or_up_to_two_points_less(difference, sd_people):
     inputs = spa(difference, sd_people)
     parts = components(inputs.size, inputs.target, inputs.variation)
     effect = (parts.mean - 0.5) / parts.total**0.5
     rows = rows_of(inputs, "people")
     assert len(rows) > 3
     for row in rows:
-        exact = power.t_test_power(effect, row["people"], significance=0.001)
-        assert row["power"] == ("more than 99 %" if exact > 0.99 else f"{100 * exact:.0f} %")
+        # The figure is of the plain t test. The report tests .5 with the variance under it, which is a little larger.
+        exact = 100 * power.t_test_power(effect, row["people"], significance=0.001)
+        planned = 99 if row["power"] == "more than 99 %" else float(row["power"].removesuffix(" %"))
+        assert exact - 2 < planned < exact + 0.5 or exact > 99 == planned
 
 
 def test_a_just_significant_difference_has_no_power_near_one():

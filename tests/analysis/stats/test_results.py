@@ -28,6 +28,7 @@ DATACLASSES = {
 INPUTS = {
     "PlanOptions",
     "TCurve",
+    "ScoreCurve",
     "BettingCurve",
     "FittedRows",
     "ModelJackknife",

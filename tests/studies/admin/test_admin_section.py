@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from studies.models import Contrast, Question, Section
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import parse_scale
+from studies.protocols.base.settings_fields import values_of_new_row
 from studies.services import questions
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -125,11 +126,12 @@ def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug
     assert f">{words}:</label>" in html
     if protocol.has_items:
         assert "From 1 to 100, by default 5." in html
+    defaults = values_of_new_row(protocol.settings_form)
     for name, field in protocol.settings_form().fields.items() if protocol.settings_form else ():
         if isinstance(field, forms.IntegerField):
-            assert f"From {field.min_value} to {field.max_value}, by default {field.initial}." in html, name
+            assert f"From {field.min_value} to {field.max_value}, by default {defaults[name]}." in html, name
         elif isinstance(field, forms.ChoiceField):
-            assert f"{dict(field.choices)[field.initial]} (default)</option>" in html, name
+            assert f"{dict(field.choices)[defaults[name]]} (default)</option>" in html, name
     assert ('id="id_questions-__prefix__-x"' in html) == protocol.has_directed_questions
 
 

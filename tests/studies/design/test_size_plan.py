@@ -28,7 +28,7 @@ def test_only_a_chosen_plan_is_in_the_design(study):
     assert serialize_design(study) == before, "a plan that nobody chose changes nothing"
     choose(study, plan)
     assert serialize_design(study)["size_plan"] == {
-        "method_version": 1,
+        "method_version": 2,
         "fingerprint": plan.fingerprint,
         "inputs": plan.inputs,
         "seed": 1,

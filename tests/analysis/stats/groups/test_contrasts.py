@@ -65,8 +65,8 @@ def test_cell_contrasts_are_the_regression_and_their_variances_the_jackknife(see
 def test_one_cell_is_the_clustered_mean():
     values, arms, _, who, items = answers(3)
     mine = arms == "none"
-    one_way = groups.cell_contrast(values, arms, {"none": 1}, who, null=0.5, bounds=(0, 1))
-    wanted = clusters.clustered_mean(values[mine], who[mine], null=0.5, bounds=(0, 1))
+    one_way = groups.cell_contrast(values, arms, {"none": 1}, who, null=0.5)
+    wanted = clusters.clustered_mean(values[mine], who[mine], null=0.5)
     assert_allclose([one_way.pvalue, one_way.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
     two_way = groups.cell_contrast(values, arms, {"none": 1}, who, items, null=0.5)
     wanted = clusters.two_way_clustered_mean(values[mine], who[mine], items[mine], null=0.5)
