@@ -15,6 +15,7 @@ from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, StudySize, Ta
 from analysis.stats.quick_bets import bets_half_width, bets_power, one_sided_power
 from analysis.stats.quick_conditions import components_of_difference, variances_of_difference
 from analysis.stats.quick_moments import NODES, WEIGHTS, answer_moments, normal_mean
+from analysis.stats.quick_score import score_limits, se_factor
 from analysis.stats.quick_t import noncentral_t_above, t_quantile
 
 # With fewer people or prompts than this the formula promised up to .15 too much in tests/calibration/plans.py.
@@ -174,7 +175,7 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
             variance**2 / (over_people**2 / max(1.0, people - 1.0) + over_prompts**2 / max(1.0, prompts - 1.0)),
         )
     se = math.sqrt(variance)
-    half_width = _half_width(parts.mean, t_quantile(1 - target.level / 2, df) * se * too_wide, size)
+    half_width = _half_width(parts.mean, t_quantile(1 - target.level / 2, df) * se * too_wide, df, size)
     compared = 2 * size.people_each if size.is_between_conditions else people
     power = 0.0 if compared < FEWEST_PEOPLE else _power(parts.mean, se, df, size, target, too_wide)
     return QuickPlan(
@@ -219,7 +220,7 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
     quantile = t_quantile(1 - target.level / 2, df)
 
     def critical(value: float, quantile: float) -> float:
-        return too_wide * quantile * _wider_at(value, mean, size)
+        return too_wide * quantile * _wider_at(value, mean, df, size)
 
     if target.goal == "difference":
         distance, reach = (mean - size.null) / se, critical(size.null, quantile)
@@ -235,27 +236,21 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
     return noncentral_t_above(critical(limit, quantile), (mean - limit) / se, df)
 
 
-def _wider_at(value: float, mean: float, size: StudySize) -> float:
+def _wider_at(value: float, mean: float, df: float, size: StudySize) -> float:
     """Return the standard error that tests `value` as a multiple of the one at the mean; see `score_curve.score_se`."""
     if size.bounds is None or size.is_between_conditions:
         return 1.0
     low, high = size.bounds
-    own = (mean - low) * (high - mean)
-    return math.sqrt(max(1.0, (value - low) * (high - value) / own)) if own > 0 else 1.0
+    is_within = low < value < high and low < mean < high
+    return max(1.0, se_factor(value, mean, df, size.bounds)) if is_within else 1.0
 
 
-def _half_width(mean: float, reach: float, size: StudySize) -> float:
-    """Return half the width of the interval with this reach at the mean; see `score_curve.score_limits`."""
-    if size.bounds is None or size.is_between_conditions:
+def _half_width(mean: float, reach: float, df: float, size: StudySize) -> float:
+    """Return half the width of the interval with this reach at the mean, as `score_curve.ScoreCurve` has it."""
+    if size.bounds is None or size.is_between_conditions or not size.bounds[0] < mean < size.bounds[1]:
         return reach
-    low, high = size.bounds
-    own = (mean - low) * (high - mean)
-    if own <= 0:
-        return reach
-    k = reach**2 / own
-    middle = (mean + k * (low + high) / 2) / (1 + k)
-    half = math.sqrt(max(0.0, middle**2 - (mean**2 + k * low * high) / (1 + k)))
-    return (max(mean + reach, middle + half) - min(mean - reach, middle - half)) / 2
+    low, high = score_limits(mean, reach, df, size.bounds)
+    return (max(mean + reach, high) - min(mean - reach, low)) / 2
 
 
 def quick_assurance(size: StudySize, target: Target, draws: Sequence[Variation]) -> Assurance:

@@ -7,6 +7,7 @@ from scipy import special
 
 from analysis.stats.arrays import FloatArray
 from analysis.stats.confidence import TCurve
+from analysis.stats.quick_score import HALVINGS, few_clusters_factor, score_limits
 from analysis.stats.results import Interval
 
 
@@ -25,8 +26,9 @@ class ScoreCurve(TCurve):
     Notes
     -----
     A variance under the mean m is in proportion to (m - low) (high - m), as that of independent shares and that of
-    answers with a constant design effect are. With se and 0/1 answers this is Wilson's score interval of the effective number
-    of answers, with t for the normal quantile, joined with the t interval.
+    answers with a constant design effect are. With se, 0/1 answers and many clusters this is Wilson's score interval of the
+    effective number of answers, with t for the normal quantile, joined with the t interval. With few clusters, it is wider
+    near the ends of the scale, by `quick_score.few_clusters_factor`.
 
     References
     ----------
@@ -37,7 +39,7 @@ class ScoreCurve(TCurve):
     --------
     >>> near_the_end, plain = ScoreCurve(0.96, 0.02, 19.0, (0.0, 1.0)), TCurve(0.96, 0.02, 19.0, (0.0, 1.0))
     >>> round(near_the_end.interval(0.95).low, 3), round(plain.interval(0.95).low, 3)
-    (0.894, 0.918)
+    (0.883, 0.918)
     >>> near_the_end.se_at(0.5) > near_the_end.se_at(0.9) > plain.se_at(0.9)
     True
     """
@@ -46,7 +48,7 @@ class ScoreCurve(TCurve):
 
     def se_at(self, null: float) -> float:
         """Return the standard error that tests `null`."""
-        return float(score_se(null, self.estimate, self.se, max(self.se, self.least_se), self.bounds))
+        return float(score_se(null, self.estimate, self.se, max(self.se, self.least_se), self.df, self.bounds))
 
     def interval(self, level: float) -> Interval:
         """Return the means that the test does not refute."""
@@ -54,8 +56,8 @@ class ScoreCurve(TCurve):
         if self.bounds is None:
             return plain
         quantile = float(special.stdtrit(self.df, (1 + level) / 2))
-        low, high = score_limits(self.estimate, quantile * max(self.se, self.least_se), self.bounds)
-        return replace(plain, low=min(plain.low, float(low)), high=max(plain.high, float(high)))
+        low, high = score_limits(self.estimate, quantile * max(self.se, self.least_se), self.df, self.bounds)
+        return replace(plain, low=min(plain.low, low), high=max(plain.high, high))
 
 
 def score_se(
@@ -63,6 +65,7 @@ def score_se(
     estimate: float | FloatArray,
     se: float | FloatArray,
     scaled_se: float | FloatArray,
+    df: float | FloatArray,
     bounds: tuple[float, float] | None,
 ) -> float | FloatArray:
     """Standard error that tests the mean `null`: `se`, or `scaled_se` brought to that mean if this is larger.
@@ -71,8 +74,8 @@ def score_se(
     ----------
     null : float
         The tested mean.
-    estimate, se, scaled_se : float or ndarray
-        The estimate within the bounds, its standard error, and the one that changes with the mean.
+    estimate, se, scaled_se, df : float or ndarray
+        The estimate within the bounds, its standard error, the one that changes with the mean, and the degrees of freedom.
     bounds : tuple[float, float] or None
         Ends of the scale; `se` without them.
 
@@ -83,42 +86,49 @@ def score_se(
 
     Examples
     --------
-    >>> round(float(score_se(0.5, 0.9, 0.03, 0.03, (0.0, 1.0))), 3), score_se(0.5, 0.9, 0.03, 0.03, None)
+    >>> round(float(score_se(0.5, 0.9, 0.03, 0.03, 9, (0.0, 1.0))), 3), score_se(0.5, 0.9, 0.03, 0.03, 9, None)
     (0.05, 0.03)
     """
     if bounds is None or not bounds[0] < null < bounds[1]:
         return se
     room = (null - bounds[0]) * (bounds[1] - null)
-    return np.maximum(se, scaled_se * np.sqrt(room / ((estimate - bounds[0]) * (bounds[1] - estimate))))
+    own = (estimate - bounds[0]) * (bounds[1] - estimate)
+    at_null = scaled_se * np.sqrt(room / own) * few_clusters_factor(null, np.maximum(2.0, df), bounds)
+    return np.asarray(np.maximum(se, at_null))
 
 
-def score_limits(
-    estimate: float | FloatArray, reach: float | FloatArray, bounds: tuple[float, float]
-) -> tuple[float | FloatArray, float | FloatArray]:
-    """Ends of the means m with |estimate - m| at most `reach`, where the reach changes with the variance under m.
+def score_limits_of_runs(
+    estimate: FloatArray, reach: FloatArray, df: FloatArray, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return `quick_score.score_limits` of each of many studies.
 
     Parameters
     ----------
-    estimate, reach : float or ndarray
-        The estimate strictly within the bounds, and the reach at it: a quantile times a standard error.
+    estimate, reach, df : ndarray
+        As there, one for each study.
     bounds : tuple[float, float]
         Ends of the scale.
 
     Returns
     -------
     tuple
-        The lower and the upper end, within the bounds.
+        The lower and the upper ends.
 
     Examples
     --------
-    >>> low, high = score_limits(0.9, 1.96 * 0.03, (0.0, 1.0))  # Wilson's interval of 90 of 100
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.826, 0.945)
+    >>> low, high = score_limits_of_runs(np.array([0.9]), np.array([1.96 * 0.03]), np.array([99.0]), (0.0, 1.0))
+    >>> low.round(3), high.round(3)
+    (array([0.824]), array([0.946]))
     """
-    low, high = bounds
-    k = reach**2 / ((estimate - low) * (high - estimate))
-    # (estimate - m)^2 = k (m - low) (high - m)
-    middle = (estimate + k * (low + high) / 2) / (1 + k)
-    half = np.sqrt(np.maximum(0.0, middle**2 - (estimate**2 + k * low * high) / (1 + k)))
-    # Rounding can put an end outside the scale.
-    return np.maximum(low, middle - half), np.minimum(high, middle + half)
+    k = reach**2 / ((estimate - bounds[0]) * (bounds[1] - estimate))
+    df = np.maximum(2.0, df)
+    ends = []
+    for end in bounds:
+        refuted, kept = np.full(len(estimate), float(end)), estimate
+        for _ in range(HALVINGS):
+            middle = (refuted + kept) / 2
+            factor = few_clusters_factor(middle, df, bounds)
+            is_kept = (estimate - middle) ** 2 <= k * (middle - bounds[0]) * (bounds[1] - middle) * factor**2
+            refuted, kept = np.where(is_kept, refuted, middle), np.where(is_kept, middle, kept)
+        ends.append(kept)
+    return ends[0], ends[1]

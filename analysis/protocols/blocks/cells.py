@@ -99,7 +99,7 @@ def claims_note(estimates: Iterable["Estimate"]) -> str:
     """Return the sentence below a table about the comparisons that were tested for a claim by a margin, or ''."""
     limits = [
         f"{comparison_label(one)}: {claim.limit:g}"
-        + (f", by the {100 * one.interval.level:g} % interval" if claim.interval and one.interval else "")
+        + (f", by the {100 * claim.interval.level:g} % interval" if claim.interval else "")
         for one in estimates
         if (claim := claim_of(one)).limit is not None and one.test
     ]

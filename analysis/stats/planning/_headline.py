@@ -139,7 +139,7 @@ def headlines_by_t(
     bounds = None if scaled_se is None else size.bounds
 
     def statistic(value: float) -> FloatArray:
-        at_value = se if scaled_se is None else score_curve.score_se(value, mean, se, scaled_se, bounds)
+        at_value = se if scaled_se is None else score_curve.score_se(value, mean, se, scaled_se, df, bounds)
         return np.asarray((mean - value) / at_value)
 
     def two_sided(value: float) -> FloatArray:
@@ -148,7 +148,7 @@ def headlines_by_t(
     quantile = special.stdtrit(df, 1 - target.level / 2)
     low, high = mean - quantile * se, mean + quantile * se
     if scaled_se is not None and bounds is not None:
-        limits = score_curve.score_limits(mean, quantile * scaled_se, bounds)
+        limits = score_curve.score_limits_of_runs(mean, quantile * scaled_se, df, bounds)
         low, high = np.minimum(low, limits[0]), np.maximum(high, limits[1])
     is_difference = (low > size.null) | (high < size.null)
     margin = target.margin or 0.0

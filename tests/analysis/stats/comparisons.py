@@ -13,16 +13,19 @@ from analysis.stats.confidence import TCurve
 def score_t(values, null, bounds):
     """Return p, t and the 95 % interval of the mean of independent values, as by `score_curve.ScoreCurve`; the ends by a search.
 
-    A mean m is tested with the classical standard error times sqrt(h(m) / h(mean)) if that is larger, where h(m) = (m - low) (high - m).
+    A mean m is tested with the classical standard error times sqrt(h(m) / h(mean)) (1 + 4 (1 - h(m) / h(middle)) / df) if that is larger,
+    where h(m) = (m - low) (high - m).
     """
     values = np.asarray(values, dtype=float)
     mean, se, d = values.mean(), stats.sem(values), values - values.mean()
     df = min(len(values) - 1, 3 * np.sum(d**2) ** 2 / np.sum(d**4) - 1)
 
+    def h(m):
+        return (m - bounds[0]) * (bounds[1] - m)
+
     def t_of(m):
-        return (mean - m) / (
-            se * max(1.0, math.sqrt((m - bounds[0]) * (bounds[1] - m) / (mean - bounds[0]) / (bounds[1] - mean)))
-        )
+        factor = math.sqrt(h(m) / h(mean)) * (1 + 4 * (1 - h(m) / h(np.mean(bounds))) / max(2, df))
+        return (mean - m) / (se * max(1.0, factor))
 
     wanted = stats.t.ppf(0.975, df)
     low = optimize.brentq(lambda m: t_of(m) - wanted, bounds[0] + 1e-9, mean)
