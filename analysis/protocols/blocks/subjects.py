@@ -13,6 +13,13 @@ from studies.protocols import REGISTRY
 
 MAX_QUESTION_LENGTH = 60
 OVERALL = "overall"
+# What the answers of a section are for, after its name.
+PURPOSES = {
+    "live": "which counts in the results",
+    "training": "which trains annotators and never counts in the results",
+    "screening": "which decides who can take part",
+    "attention": "which holds attention checks",
+}
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 

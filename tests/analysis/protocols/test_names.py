@@ -24,7 +24,7 @@ from tests.builders import (
 from tests.players import play
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("same_orders")]
-COUNTER = re.compile(r"\bsection \d|\bm ?= ?\d|\bthe paper\b")
+COUNTER = re.compile(r"\b[Ss]ection \d|\bm ?= ?\d|\bthe paper\b")
 # Clark et al. hold their means over domains to the threshold of their cells, without counting them.
 COUNTED_ONCE = "humanlike.paper"
 
@@ -61,6 +61,9 @@ def each_has_its_own_name(report):
         assert overlaps_and_overflows(figure)[1:] == ([], []), figure["name"]
     for name in ("claim", "apa"):
         assert twice(one[name] for one in report["conclusions"] if one[name]) == []
+    sections = [line for line in report["methods"] if "asked" in line]
+    assert len(sections) == len(report["sections"]) and twice(sections) == []
+    assert [line for line in report["methods"] if COUNTER.search(line)] == []
     for table in report["tables"]:
         cells = [str(row[c["key"]]) for row in table["rows"] for c in table["columns"] if c["kind"] == "text"]
         said = [table["title"], table["note"], *cells, *(c["label"] for c in table["columns"])]
