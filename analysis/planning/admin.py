@@ -18,6 +18,7 @@ from studies.services.lifecycle import ActionRefused
 
 from . import strategies
 from .answer_files import MAX_FILE_BYTES, AnswersRefused
+from .declared import claim_labels
 from .forms import PROTOCOL_LABELS, PlanForm
 from .inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from .page import live_context, public_numbers, stored_context
@@ -165,6 +166,7 @@ class SizePlanAdmin(ReadOnlyAdmin):
                 stored,
                 _pilot(form.inputs, request.user),
                 knows_fees=form.cleaned_data["fee_rate"] is not None,
+                labels=claim_labels(study) if stored is None and form.inputs.comparisons.claims else {},
             ),
         }
 

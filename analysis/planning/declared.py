@@ -57,6 +57,31 @@ def declared_comparisons(study: Study, size: StudySize) -> Declared:
     return Declared(Comparisons(claims=claims, families=tuple(row for row in families if row.name in named)), tests)
 
 
+def claim_labels(study: Study) -> dict[str, str]:
+    """Return the words for the declared comparisons by the names that plans store. A name of an earlier draft has none."""
+    sections = {section.position: section for section in study.sections.filter(purpose=Section.Purpose.LIVE)}
+    labels = {}
+    for block, planned in study_claims(study).items():
+        for one in planned:
+            labels[_claim_name(one, block, is_headline=True)] = one.label
+            estimand = _estimand_in_words(block, sections[one.section])
+            labels[_claim_name(one, block, is_headline=False)] = f"{one.label} ({estimand})"
+    return labels
+
+
+def _claim_name(compared: Comparison, block: str, *, is_headline: bool) -> str:
+    """Return the name of a claim in stored plans. It is a part of their fingerprint."""
+    return compared.key if is_headline else f"{compared.key} ({block})"
+
+
+def _estimand_in_words(block: str, section: Section) -> str:
+    """Return what a block of comparisons estimates, or the protocol if it estimates one thing only."""
+    protocol, name = REGISTRY[section.protocol], block.partition(".")[2]
+    estimands = protocol.estimands(section)
+    found = [words for estimand, words in estimands.items() if name.startswith(estimand)]
+    return found[0] if found and len(estimands) > 1 else protocol.label.partition(":")[0]
+
+
 def _planned_claim(compared: Comparison, block: str, size: StudySize, is_headline: bool) -> PlannedClaim:
     """Return the claim. A comparison of another estimand or criterion has other answers, and its margin another scale."""
     goal, margin = "difference", compared.margin
@@ -74,7 +99,7 @@ def _planned_claim(compared: Comparison, block: str, size: StudySize, is_headlin
         else compared.y
     )
     return PlannedClaim(
-        name=compared.key if is_headline else f"{compared.key} ({block})",
+        name=_claim_name(compared, block, is_headline=is_headline),
         x=f"{compared.x} ({about})",
         y=f"{y} ({about})",
         family=compared.family,

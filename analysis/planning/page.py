@@ -26,6 +26,7 @@ from .advice import (
 )
 from .assured import assurance_sentence, live_power
 from .curves import design_curves
+from .declared import claim_labels
 from .forms import PROTOCOL_LABELS
 from .inputs import PlanInputs
 from .pilots import ResolvedPrior
@@ -49,10 +50,12 @@ def live_context(
     pilot: ResolvedPrior | None = None,
     *,
     knows_fees: bool = True,
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the approximate numbers of a plan, and the simulated ones if it is ``stored``. It loads no numpy.
 
-    ``pilot``: where the variation comes from. The power is then averaged over what it leaves open.
+    ``pilot``: where the variation comes from. The power is then averaged over what it leaves open. ``labels``: the words for
+    the names of comparisons (``declared.claim_labels``).
     """
     size, target = inputs.size, inputs.target
     budget = plan_budget(size, inputs.pace, inputs.prices)
@@ -71,7 +74,7 @@ def live_context(
         "smallest": None if found is None else f"{100 * found:.1f} %",
         "wanted": percent(target.wanted),
         "advice": advice_sentences(inputs) if stored is None else stored.result["advice"],
-        "comparisons": _comparison_rows(inputs) if stored is None else [],
+        "comparisons": _comparison_rows(inputs, labels or {}) if stored is None else [],
         "curves": design_curves(inputs, currency),
         "protocols": _protocol_rows(inputs, currency),
     }
@@ -112,7 +115,7 @@ def _protocol_rows(inputs: PlanInputs, currency: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _comparison_rows(inputs: PlanInputs) -> list[dict[str, Any]]:
+def _comparison_rows(inputs: PlanInputs, labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the approximate power of each comparison after the correction. Comparisons that differ only by their name are one row."""
     claims, families = inputs.comparisons.claims_of(inputs.target)
     after = {family.name: family.after for family in families}
@@ -131,7 +134,7 @@ def _comparison_rows(inputs: PlanInputs) -> list[dict[str, Any]]:
                 else f"{percent(one.power)} to {percent(one.power_at_most)}",
             },
         )
-        row["names"].append(claim.name)
+        row["names"].append(labels.get(claim.name, claim.name))
     return list(rows.values())
 
 
@@ -140,10 +143,11 @@ def _family_text(name: str, method: str, size: int, after: str) -> str:
     return f"{'' if name == BY_HAND else f'{name}: '}{CORRECTION_LABELS[method]}, {counted(size, 'comparison')}{waits}"
 
 
-def _simulated_comparisons(result: Mapping[str, Any], inputs: PlanInputs) -> dict[str, Any] | None:
-    found = result.get("comparisons")
+def _simulated_comparisons(plan: SizePlan, inputs: PlanInputs) -> dict[str, Any] | None:
+    found = plan.result.get("comparisons")
     if not found:
         return None
+    labels = claim_labels(plan.study)
     after = {family.name: family.after for family in inputs.comparisons.families}
     return {
         "runs": found["runs"],
@@ -151,7 +155,7 @@ def _simulated_comparisons(result: Mapping[str, Any], inputs: PlanInputs) -> dic
         "any": _with_error(found["any_shown"], found["any_shown_error"]),
         "rows": [
             {
-                "name": one["name"],
+                "name": labels.get(one["name"], one["name"]),
                 "family": _family_text(one["family"], one["method"], one["family_size"], after.get(one["family"], "")),
                 "power": _with_error(one["power"], one["power_error"]),
                 "alone": _with_error(one["alone"], one["alone_error"]),
@@ -231,7 +235,7 @@ def stored_context(plan: SizePlan, currency: str) -> dict[str, Any]:
         "by_bets": percent(planned["by_bets"]) if planned["by_bets"] > 0.005 else "",
         "is_surprising": abs(planned["power"] - quick.power) > SURPRISING + 2 * planned["power_error"],
         "protocols": _simulated_protocols(result, currency),
-        "comparisons": _simulated_comparisons(result, inputs),
+        "comparisons": _simulated_comparisons(plan, inputs),
         "is_sequential": target.is_sequential,
         "designs": [
             _design_row(one, currency) | {"is_declared": target.is_sequential and one["name"] == "anytime"}

@@ -19,6 +19,7 @@ from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, sentences
 from analysis.protocols.blocks.populations import name_populations
+from analysis.protocols.blocks.subjects import words_of_section
 from analysis.protocols.blocks.tables import (
     Table,
     add_family_notes,
@@ -115,6 +116,7 @@ def build_report(
         "sections": [
             {
                 "position": s.position,
+                "name": words_of_section(s).name,
                 "protocol": s.protocol,
                 "purpose": s.purpose,
                 "m": s.m,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.protocols.blocks import Block
 from analysis.protocols.blocks.cells import NO_CLAIM, comparison_label, contrast_of, interval_bounds
 from analysis.protocols.blocks.populations import population_of, population_words
-from analysis.protocols.blocks.subjects import join_words
+from analysis.protocols.blocks.subjects import in_parentheses, join_words, question_labels, words_of_section
 from analysis.protocols.blocks.tables import Table, build_table
 from analysis.protocols.blocks.warning_sentences import SEVERITIES as WARNING_SEVERITIES
 from analysis.protocols.blocks.warning_sentences import warning_sentence
@@ -94,16 +94,23 @@ def excluded_assignments_table(flow: Mapping[str, Any]) -> Table:
 
 
 def submitted_answer_counts_table(data: ReportData) -> Table:
-    """Count answers by section and question: stored, given, skipped, erased."""
+    """Count answers by section and question: stored, given, skipped, erased. The rows keep the position and the key."""
+    sections = {section.position: section for section in data.sections}
+    labels = {
+        position: question_labels(section.questions.select_related("x", "y")) for position, section in sections.items()
+    }
     rows = data.responses[data.responses["assignment"].isin(data.submitted)]
     lines = []
     for (section, question), answers in rows.groupby(["section", "question"], sort=True):
         has_choice = (answers["choice"] != "") | answers["chosen_system"].notna()
         is_given = answers["value"].notna() | has_choice | (answers["text"] != "")
+        position = int(cast(int, section))  # the stubs of pandas do not know the type of a column
         lines.append(
             {
-                "section": int(cast(int, section)),  # the stubs of pandas do not know the type of a column
+                "section": position,
                 "question": question,
+                "asked_in": _section_label(sections[position]),
+                "asked": labels[position][cast(str, question)],
                 "assignments": int(answers["assignment"].nunique()),
                 "rows": len(answers),
                 "given": int(is_given.sum()),
@@ -112,10 +119,16 @@ def submitted_answer_counts_table(data: ReportData) -> Table:
             }
         )
     columns = (
-        "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
+        "asked_in|Section|text; asked|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
         "skipped|Skipped|integer; erased|Erased|integer"
     )
-    return build_table("answers", "Answers by question", columns, lines, "more")
+    return build_table("answers", "Answers by question", columns, lines, "more", keys=("section", "question"))
+
+
+def _section_label(section: Any) -> str:
+    """Return the name of a section, with its purpose if it counts in no result: "Survey (screening)"."""
+    purpose = "" if section.purpose == "live" else section.get_purpose_display().partition(":")[0]
+    return words_of_section(section).name + in_parentheses(purpose)
 
 
 def duration_quartiles_by_arm_table(data: ReportData) -> Table:

@@ -109,7 +109,7 @@ def parts_of(report: dict[str, Any]) -> dict[str, Any]:
             "seed": report["seed"],
             "parameters": report["parameters"],
             "n": report["n"],
-            "sections": report["sections"],
+            "sections": [{key: one for key, one in row.items() if key != "name"} for row in report["sections"]],
             "design": {
                 "mismatch": bool(design["mismatch"]),
                 "now_sha256": design["now_sha256"],

@@ -23,6 +23,7 @@ from .cells import (
 from .comparisons import DIFFERENCE_HYPOTHESIS
 from .margin_sentences import format_limit, format_margin_size, margin_claim_and_reason, unclaimed_sentence
 from .populations import GROUP
+from .subjects import PURPOSES
 from .warning_sentences import gravest_warnings_with_sentences
 
 if TYPE_CHECKING:
@@ -310,8 +311,9 @@ def _apa_line(conclusion: Conclusion, claimed: "Claim") -> str:
 IMPORTED_EARLIER = "It includes imported answers, which were collected before the design was frozen."
 
 
-def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
+def _missing_answers_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a sentence about the missing answers of the annotators behind the recommended numbers, or nothing if none was planned."""
+    missing, names = report["missing_answers"], {one["position"]: one["name"] for one in report["sections"]}
     if not missing["planned"]:
         return []
     n_missing = missing["skipped"] + missing["not_given"]
@@ -319,11 +321,9 @@ def _missing_answers_lines(missing: Mapping[str, Any]) -> list[str]:
     line += f"({apa.format_percent(n_missing / missing['planned'])}) are missing: {missing['skipped']} were skipped with a reason and "
     line += f"{missing['not_given']} were not given."
     shares = {row["position"]: (row["skipped"] + row["not_given"]) / row["planned"] for row in missing["sections"]}
-    if large := {position: share for position, share in shares.items() if share > LARGE_MISSING_SHARE}:
-        texts = (f"{apa.format_percent(share)} in section {position}" for position, share in large.items())
-        line += (
-            f" More than {apa.format_percent(LARGE_MISSING_SHARE)} are missing in these sections: {', '.join(texts)}."
-        )
+    if large := [f"{apa.format_percent(n)} in “{names[one]}”" for one, n in shares.items() if n > LARGE_MISSING_SHARE]:
+        most = apa.format_percent(LARGE_MISSING_SHARE)
+        line += f" More than {most} are missing in these sections: {', '.join(large)}."
     return [line]
 
 
@@ -352,7 +352,7 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
         f"{flow['arrived']} assignments were made, and {flow['submitted']} were submitted.",
         f"{report['n']['kept']} remain after the rules that do not use outcomes: the recommended numbers are about them. "
         f"{report['n']['kept_paper']} remain after all primary rules: the numbers as published are about them.",
-        *_missing_answers_lines(report["missing_answers"]),
+        *_missing_answers_lines(report),
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
     if applied:
@@ -361,10 +361,10 @@ def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
             + "; ".join(f"{step['label']} ({step['n_excluded']})" for step in applied)
             + "."
         )
-    for section in report["sections"]:
-        lines.append(
-            f"Section {section['position']} ({section['protocol']}, {section['purpose']}, {apa.format_count(section['m'], 'item')} each) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
-        )
+    lines += [
+        f"The section “{one['name']}”, {PURPOSES[one['purpose']]}, asked {apa.format_count(one['questions'], 'question')}."
+        for one in report["sections"]
+    ]
     for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(

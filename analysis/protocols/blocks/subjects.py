@@ -13,6 +13,13 @@ from studies.protocols import REGISTRY
 
 MAX_QUESTION_LENGTH = 60
 OVERALL = "overall"
+# What the answers of a section are for, after its name.
+PURPOSES = {
+    "live": "which counts in the results",
+    "training": "which trains annotators and never counts in the results",
+    "screening": "which decides who can take part",
+    "attention": "which holds attention checks",
+}
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -40,11 +47,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class SectionWords:
-    """The words for one live section: the topics of its questions by key, and what distinguishes it from like sections."""
+    """The words for one section: the topics of its questions by key, what distinguishes it from like sections, and its name."""
 
     topics: Mapping[str, str]
     circumstance: str
     has_criteria: bool
+    name: str
 
     def subject(self, criterion: str, question: str = "") -> Subject:
         """Return the subject of a comparison. Beside criteria, a question without one is the overall one."""
@@ -62,19 +70,55 @@ def in_parentheses(text: str) -> str:
 
 
 def words_of_section(section: Any) -> SectionWords:
-    """Return the words for a live section among the live sections of its protocol."""
+    """Return the words for a section among the sections of its protocol with the same purpose."""
     if not hasattr(section, "_words"):  # cached, because each comparison asks
         sections = list(
-            section.study.sections.filter(purpose="live", protocol=section.protocol).prefetch_related(
+            section.study.sections.filter(purpose=section.purpose, protocol=section.protocol).prefetch_related(
                 "questions", "arms"
             )
         )
+        circumstance = _circumstances(sections).get(section.pk, "") if len(sections) > 1 else ""
         section._words = SectionWords(
             question_topics(section.questions.all()),
-            _circumstances(sections).get(section.pk, "") if len(sections) > 1 else "",
+            circumstance,
             any(question.criterion for question in section.questions.all()),
+            _name(section, circumstance, [_criteria(one) for one in sections if one.pk != section.pk]),
         )
     return section._words
+
+
+def _name(section: Any, circumstance: str, criteria_of_others: Sequence[set[str]]) -> str:
+    """Return the name of a section, also if its comparisons need no circumstance: "Two choices, with 8 prompts"."""
+    protocol, size, criteria = REGISTRY.get(section.protocol), _size(section), _criteria(section)
+    is_about_its_own = criteria_of_others and "" not in criteria and criteria not in criteria_of_others
+    return join_words(
+        protocol.label.partition(":")[0] if protocol else section.protocol,
+        "" if circumstance.startswith(size) else size,
+        circumstance,
+        f"about {' and '.join(sorted(criteria))}" if criteria and is_about_its_own else "",
+    )
+
+
+def _size(section: Any) -> str:
+    protocol = REGISTRY.get(section.protocol)
+    return protocol.size_in_words(section) if protocol and protocol.has_items else ""
+
+
+def _criteria(section: Any) -> set[str]:
+    return {question.criterion for question in section.questions.all()}
+
+
+def question_labels(questions: Iterable[Any]) -> dict[str, str]:
+    """Return the label of each question by its key, where all are listed: its criterion and pair, else its quoted text."""
+    questions = list(questions)
+    topics = question_topics(questions)
+    labels = {
+        question.key: join_words(question.criterion, f"{question.x.name} > {question.y.name}")
+        if question.x_id
+        else topics.get(question.key) or (_quoted(question.text) if question.text.strip() else question.key)
+        for question in questions
+    }
+    return _distinguished(labels, questions)
 
 
 def question_topics(questions: Iterable[Any]) -> dict[str, str]:
@@ -91,16 +135,21 @@ def question_topics(questions: Iterable[Any]) -> dict[str, str]:
     topics = {
         question.key: question.criterion or (_quoted(question.text) if n_without > 1 else "") for question in asked
     }
+    return _distinguished(topics, asked)
+
+
+def _distinguished(words: dict[str, str], questions: Sequence[Any]) -> dict[str, str]:
+    """Add the text to words that several questions have, and the key if their texts are equal."""
     for distinguish in (
         lambda question: _quoted(question.text),
         lambda question: f"“{' '.join(question.text.split())}”",
         lambda question: question.key,
     ):
-        repeated = {topic for topic, n in Counter(topics.values()).items() if n > 1}
-        for question in asked:
-            if topics[question.key] in repeated:
-                topics[question.key] = join_words(question.criterion, distinguish(question))
-    return topics
+        repeated = {one for one, n in Counter(words.values()).items() if n > 1}
+        for question in questions:
+            if words[question.key] in repeated:
+                words[question.key] = join_words(question.criterion, distinguish(question))
+    return words
 
 
 def _quoted(text: str) -> str:
@@ -113,14 +162,14 @@ def _quoted(text: str) -> str:
 
 def _circumstances(sections: Sequence[Any]) -> dict[int, str]:
     """Return what distinguishes each of several sections: the number of its items, its arms, its questions, else its order."""
-    sizes = {section.pk: REGISTRY[section.protocol].size_in_words(section) for section in sections}
+    sizes = {section.pk: _size(section) for section in sections}
     arms = {section.pk: _arms_in_words(section) for section in sections}
     words = {
         section.pk: join_words(*(found[section.pk] for found in (sizes, arms) if len(set(found.values())) > 1))
         for section in sections
     }
     for alike in _groups(sections, words):
-        criteria = [{question.criterion for question in section.questions.all()} for section in alike]
+        criteria = [_criteria(section) for section in alike]
         if (
             all(criteria)
             and "" not in set().union(*criteria)

@@ -68,10 +68,12 @@ def build_table(
     place: str,
     note: str = "",
     warnings: "Iterable[ResultWarning]" = (),
+    keys: Sequence[str] = (),
 ) -> Table:
     """Build a table. Columns are written as for ``parse_columns``. Every row gets every key.
 
-    ``warnings`` of its results that are not estimates. Those of estimates are in the table of warnings.
+    ``warnings`` of its results that are not estimates. Those of estimates are in the table of warnings. ``keys`` are in the
+    stored rows, and no column shows them, because a reader knows what they stand for by words.
     """
     columns = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
     is_adjusted = any(column["label"].startswith("adj. p") for column in columns)
@@ -82,7 +84,7 @@ def build_table(
         "title": title,
         "place": place,
         "columns": columns,
-        "rows": [{column["key"]: row.get(column["key"]) for column in columns} for row in rows],
+        "rows": [{key: row.get(key) for key in (*keys, *(column["key"] for column in columns))} for row in rows],
         "note": note,
         "warnings": gravest_warnings_with_sentences(warnings),
     }

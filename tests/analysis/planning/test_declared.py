@@ -6,14 +6,16 @@ from django.urls import reverse
 from analysis.planning import results
 from analysis.planning.changes import changed_inputs
 from analysis.planning.checklist import find_plan_problems
+from analysis.planning.declared import claim_labels
 from analysis.planning.forms import DECLARED, OF_PLAN, PlanForm
 from analysis.planning.inputs import InvalidPlanInputs, PlanInputs, inputs_from_draft
 from analysis.planning.numbers import quick_numbers
+from analysis.planning.page import live_context
 from analysis.planning.run import compute_plan
 from analysis.stats import planning
 from analysis.stats.plan_claims import Comparisons
 from studies.models import ComparisonFamily, Contrast, Study
-from tests.builders import add_choice, draft_study, humanlike_draft, user
+from tests.builders import add_choice, add_rating, draft_study, humanlike_draft, user
 from tests.size_plans import choose, planned_size
 
 from .quick import inputs, words
@@ -91,6 +93,7 @@ def test_the_page_shows_each_comparison_before_and_after_the_simulation(draft, c
         "primary: Holm, 2 comparisons 2.5 % " in said
         and "secondary: Hommel, 1 comparison, only if all of primary is shown" in said
     )
+    assert "beta > alpha, naturalness" in said and "section 1" not in said
     plan = compute_plan(draft, draft.owner, inputs_from_draft(draft))
     found = plan.result["comparisons"]
     assert [one["family_size"] for one in found["claims"]] == [2, 2, 1]
@@ -100,7 +103,35 @@ def test_the_page_shows_each_comparison_before_and_after_the_simulation(draft, c
         "With the correction of several comparisons, 2 in primary (Holm), 1 in secondary (Hommel, after primary), at least"
         in said
     )
-    assert "Several comparisons, corrected At least one is shown in" in said and "beta > alpha on naturalness" in said
+    assert "Several comparisons, corrected At least one is shown in" in said
+    assert "beta > alpha, naturalness" in said and "section 1" not in said
+    assert found["claims"][0]["name"] == "beta > alpha on naturalness, section 1, better", "plans keep the key"
+
+
+def test_comparisons_are_shown_in_words_and_stored_by_their_keys():
+    study = draft_study(owner=user("owner"), systems=("alpha", "beta"), prompts=30, target_n=40)
+    add_rating(study, position=1, m=4)
+    add_rating(study, position=2, m=8)
+    add_choice(study, position=3, stopping="none")
+    first = study.contrasts.get()
+    Contrast.objects.create(study=study, x=first.x, y=first.y, estimand="difference", role="secondary")
+    names = [claim.name for claim in inputs_from_draft(study).comparisons.claims]
+    labels = claim_labels(study)
+    assert [labels[name] for name in names] == [
+        "beta > alpha, with 4 prompts",
+        "beta > alpha, with 8 prompts",
+        "beta > alpha, naturalness (Two choices)",
+        "beta > alpha, with 4 prompts (mean rating of x minus mean rating of y)",
+        "beta > alpha, with 8 prompts (mean rating of x minus mean rating of y)",
+    ]
+    assert all(", section " in name for name in names), "a part of the fingerprint"
+
+
+def test_a_comparison_that_the_draft_no_longer_has_keeps_its_name(draft):
+    start = inputs_from_draft(draft)
+    draft.contrasts.all().delete()
+    rows = live_context(start, "USD", labels=claim_labels(draft))["comparisons"]
+    assert [name for row in rows for name in row["names"]] == [claim.name for claim in start.comparisons.claims]
 
 
 def test_a_correction_over_rest_and_on_the_command_line(draft):

@@ -6,8 +6,10 @@ All comparisons of a design get the same numbers, so that only the words can dis
 import ast
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
+from pandas import DataFrame
 
 from analysis.protocols import best_worst, marks, ranking, rating
 from analysis.protocols.best_worst import layouts as best_worst_layouts
@@ -28,12 +30,21 @@ from analysis.protocols.spa.pairs import _phrases as spa_phrases
 from analysis.protocols.spa_and_rating import build_overview
 from analysis.protocols.two_choice import layouts as choice_layouts
 from analysis.protocols.two_choice.preference import _phrases as choice_phrases
-from analysis.report.report_tables import estimates_table
+from analysis.report.report_tables import estimates_table, submitted_answer_counts_table
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 from studies.models import Arm, Contrast, Question, SectionArm, System
 from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
 from tests.analysis.protocols.drawn import overlaps_and_overflows
-from tests.builders import add_humanlike, add_section, draft_study, humanlike_draft
+from tests.builders import (
+    COMMENT,
+    SCREENING,
+    add_humanlike,
+    add_section,
+    add_spa,
+    add_survey,
+    draft_study,
+    humanlike_draft,
+)
 from tests.conftest import ROOT
 from tests.golden_site.hashes import stored
 
@@ -172,6 +183,22 @@ def blocks_of(study, value=0.64):
     return blocks
 
 
+def answers_table(study):
+    """Return the table of answers of a study in which one person gave each answer."""
+    asked = list(Question.objects.filter(section__study=study).values_list("section__position", "key"))
+    rows = [
+        {"assignment": 1, "section": section, "question": key, "choice": "", "chosen_system": None, "value": 1.0,
+         "text": "", "skip_reason": "", "is_erased": False}
+        for section, key in asked
+    ]  # fmt: skip
+    table = submitted_answer_counts_table(
+        SimpleNamespace(responses=DataFrame(rows), submitted=[1], sections=list(study.sections.order_by("position")))
+    )
+    # The position and the key are in the stored rows, and no column shows them.
+    assert {(row["section"], row["question"]) for row in table["rows"]} == set(asked)
+    return table
+
+
 def layouts_of(blocks):
     """Return the tables and figures of the protocols that show these blocks."""
     tables, figures = [estimates_table(blocks)], []
@@ -222,7 +249,7 @@ def each_is_named(study):
         assert twice(one["apa"] for one in sentences if one["apa"]) == []
         said = [one[name] for one in sentences for name in ("claim", "text", "apa")]
         tables, figures = layouts_of(blocks)
-        for table in tables:
+        for table in [*tables, answers_table(study)]:
             shown = [tuple(str(row[column["key"]]) for column in table["columns"]) for row in table["rows"]]
             assert twice(shown) == [], table["name"]
             said += [table["title"], table["note"], *(cell for row in shown for cell in row)]
@@ -269,6 +296,24 @@ def test_protocols_of_one_study_do_not_take_each_others_words():
     for position, protocol in enumerate(others, 3):
         add_questions(add_section(study, protocol, position=position, m=4), QUESTIONS["criteria"])
     assert each_is_named(study) >= 3 * 2 * (2 * 2 * 3 + 2 * 3 + 1 + 1)
+
+
+def test_answers_to_questions_of_every_purpose_and_kind_are_named():
+    study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",), machines=("gpt2",), texts=2)
+    comment = COMMENT | {"key": "q1"}
+    add_survey(study, position=10, purpose="screening", questions=[SCREENING, SCREENING | {"key": "q2"}])
+    add_survey(study, position=11, purpose="attention", questions=[comment])
+    add_survey(study, position=12, questions=[comment, comment | {"key": "q2", "text": ""}])
+    add_spa(study, position=13, m=1)
+    shown = [(row["asked_in"], row["asked"]) for row in answers_table(study)["rows"]]
+    assert twice(shown) == []
+    assert {where for where, _ in shown} == {
+        "Human or machine, with 3 texts, in the arm news gpt2 examples (training)",
+        "Human or machine, with 3 texts, in the arm news gpt2 comparison (training)",
+        "Human or machine, with 5 texts", "Survey", "Survey (screening)", "Survey (attention checks)", "SPA, after 1 example",
+    }  # fmt: skip
+    assert {("Survey", f"“{COMMENT['text']}”"), ("Survey", "q2"), ("SPA, after 1 example", "gpt2 > human")} < set(shown)
+    assert {asked for where, asked in shown if where == "Survey (screening)"} == {"fluent", "q2"}
 
 
 def figures_of_designs():

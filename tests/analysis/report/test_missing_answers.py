@@ -58,7 +58,12 @@ def test_skipped_and_empty_answers_are_counted_by_section():
         f"Of their 40 planned answers (without free texts), 6 (15 %) are missing: {n['skipped']} were skipped with a reason and"
         in words
     )
-    assert "More than 5 % are missing in these sections: 25 % in section 2." in words
+    assert (
+        "More than 5 % are missing in these sections: 25 % in “Rating of each output (Likert or continuous), with 2 prompts”."
+        in words
+    )
+    asked = "The section “SPA, after 2 examples”, which counts in the results, asked 4 questions."
+    assert asked in report["methods"]
     kept, kept_paper = report["n"]["kept"], report["n"]["kept_paper"]
     assert f"{kept} remain after the rules that do not use outcomes: the recommended numbers are about them." in words
     assert f"{kept_paper} remain after all primary rules: the numbers as published are about them." in words
