@@ -29,14 +29,15 @@ def about(estimate):
 def claimed(values, people, prompts, null, weights=None, bounds=(0, 1)):
     """The weighted mean, and the p of t; None where bets on the answers take the place of t.
 
-    On a scale with ends, the standard error is that of answers with the tested mean, if it is larger.
+    On a scale with ends, the standard error is that of answers with the tested mean, if it is larger. With few people or prompts
+    it is larger still near an end.
     """
     mean, se, df, least = claim(values, people, prompts, weights, bounds)
     if df is None:
         return mean, None
     if bounds is not None:
-        room, own = ((m - bounds[0]) * (bounds[1] - m) for m in (null, mean))
-        se = max(se, max(se, least) * (room / own) ** 0.5)
+        room, own, most = ((m - bounds[0]) * (bounds[1] - m) for m in (null, mean, sum(bounds) / 2))
+        se = max(se, max(se, least) * (room / own) ** 0.5 * (1 + 4 * (1 - room / most) / max(2, df)))
     return mean, 2 * stats.t.sf(abs(mean - null) / se, df)
 
 

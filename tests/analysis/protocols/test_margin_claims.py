@@ -197,7 +197,7 @@ def test_fewer_errors_are_better():
         assert estimate.estimate > 0 and estimate.test.null == -1.0 and estimate.test.alternative == "greater"
         assert estimate.detail["verdict"] in ("noninferior", "better")
         assert (
-            "p tests the limit that the margin sets in beta > alpha: -1, by the 95 % interval."
+            "p tests the limit that the margin sets in beta > alpha: -1, by the 97.5 % interval."
             in block(blocks, name).tables[0]["note"]
         )
 
