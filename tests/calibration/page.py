@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests import ROOT
-from tests.calibration import claims, prompt_groups, screening, studies
+from tests.calibration import claims, prompt_groups, screening, shares, studies
 
 RECORD = ROOT / "tests" / "golden" / "calibration.json"
 PAGE = ROOT / "templates" / "docs" / "explanation" / "what-you-may-rely-on.md"
@@ -169,6 +169,8 @@ def _claims_section() -> str:
     missed, bets = (_share(sum(row[key] for row in rows) / total) for key in ("missed", "bets"))
     beyond = claims.broken_cells(rows)
     said = f"Above it: {'; '.join(beyond)}." if beyond else "No design is above it."
+    if any("missed_at_first" in row for row in rows):
+        said += " One above it at first, as a few are by chance, was simulated again, three times as often."
     lines = [
         CLAIMS.format(
             n_cells=len(rows),
@@ -326,6 +328,7 @@ def text() -> str:
         + WARNED
         + _claims_section()
         + _candidates_section()
+        + shares.section()
         + _groups_section()
         + _studies_section()
         + _screening_section()

@@ -23,16 +23,16 @@ from tests.calibration.claims import LEVEL, SETTINGS, ClaimCell, limit, misses, 
 
 RECORD = ROOT / "tests" / "golden" / "shares.json"
 SHARES = (0.75, 0.85, 0.92, 0.97)
-# The sizes of the grid, and four of which readers asked.
-SIZES = (*itertools.product(SETTINGS["people"], SETTINGS["prompts"]), (20, 12), (8, 30), (40, 10), (6, 200))
+# The sizes of the grid, and three of which readers asked.
+SIZES = (*itertools.product(SETTINGS["people"], SETTINGS["prompts"]), (20, 12), (40, 10), (6, 200))
 # How much people and prompts differ, on the latent scale where one answer has a standard deviation of 1.
 SPREADS = ((0.3, 0.3), (0.8, 0.6), (0.3, 1.2))
 T = "two-way t"
 USED = "reports"
 SECTION = """### Clear effects
 
-Near 1, the answers of two choices vary little, and few people or prompts seldom show those that differ. {n_sizes} sizes were simulated with true
-shares of {shares} and three spreads of people and prompts, {studies} times each; every person answers about ten prompts at most. *Missed* is the
+Near 1, the answers of two choices vary little, and few people or prompts often show none that differ. {n_sizes} sizes were simulated with true
+shares of {shares} and three spreads of people and prompts, {studies} times each; every person judges ten prompts at most. *Missed* is the
 largest share of studies of a size whose interval misses the truth; it fails above {limit}. *Found* is the share of studies that claim a difference, for
 people and prompts with standard deviations of .3. Each cell has the reports' number first, and then that of the plain two-way t test, whose claims
 are no measure where it misses the truth. Bets: how many studies of the size use them.

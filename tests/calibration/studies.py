@@ -4,7 +4,7 @@ A study of one protocol is drafted, its answers are simulated and imported as an
 computed. What counts is what its primary sentence claims, and whether the interval beside it contains the truth.
 
 ``python -m tests.calibration.studies --studies N [--cell NAME]`` simulates every cell, or those whose name contains NAME. It
-prints a table and stores the results in tests/golden/studies.json, beside those of the other cells. Then
+prints a table and stores each cell in tests/golden/studies.json when it is finished, so two processes can share the cells. Then
 ``python -m tests.calibration --page-only`` writes the page again.
 """
 
@@ -344,10 +344,10 @@ def main() -> None:
     from django.db import connection
 
     connection.creation.create_test_db(verbosity=0)
-    rows = {row["name"]: row for row in stored_rows()}
     for cell in chosen:
         row = summary(cell, [simulate_study(cell, seed) for seed in range(given.studies)])
-        rows[cell.name] = row
+        # Another process may have stored its cells in the meantime.
+        rows = {row["name"]: row for row in stored_rows()} | {cell.name: row}
         counts = ", ".join(
             f"{name} {row[name]} (limit {most * row['studies']:.1f})" for name, most in limits(row).items()
         )
