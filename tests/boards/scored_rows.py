@@ -24,11 +24,18 @@ def rows_of(rounds, *, leniency=None, truth=TRUTH, prompts=40, people=24, seed=0
             frames.append(
                 pd.DataFrame(
                     {
-                        "criterion": "overall", "value": value, "system": system, "other": None, "is_first": None,
-                        "prompt": [f"p{n}" for n in prompt], "domain": "", "annotator": person + 1000 * number,
+                        "criterion": "overall",
+                        "value": value,
+                        "system": system,
+                        "other": None,
+                        "is_first": None,
+                        "prompt": [f"p{n}" for n in prompt],
+                        "domain": "",
+                        "annotator": person + 1000 * number,
                         "second_sample": [f"p{n}" if group_size == 1 else f"\x1fg{n // group_size}" for n in prompt],
-                        "day": f"2026-11-{number:02}", "round": number,
+                        "day": f"2026-11-{number:02}",
+                        "round": number,
                     }
                 )
-            )  # fmt: skip
+            )
     return pd.concat(frames, ignore_index=True)

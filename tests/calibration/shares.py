@@ -1,7 +1,7 @@
 """Coverage and power of two choices with a true share of .75 to .97, in each size of the grid of claims.
 
 ``python -m tests.calibration.shares`` simulates 2,000 studies of every cell and stores it in tests/golden/shares.json when it is
-finished; with ``--continue`` it keeps the cells of this size. The method of the reports stands beside the plain two-way t test,
+finished; with ``--continue`` it keeps the cells of this size. The method of the reports is compared with the plain two-way t test,
 which has the power that nobody should lose where it is valid.
 """
 

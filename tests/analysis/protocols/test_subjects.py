@@ -186,11 +186,9 @@ def blocks_of(study, value=0.64):
 def answers_table(study):
     """Return the table of answers of a study in which one person gave each answer."""
     asked = list(Question.objects.filter(section__study=study).values_list("section__position", "key"))
-    rows = [
-        {"assignment": 1, "section": section, "question": key, "choice": "", "chosen_system": None, "value": 1.0,
-         "text": "", "skip_reason": "", "is_erased": False}
-        for section, key in asked
-    ]  # fmt: skip
+    row = {"assignment": 1, "value": 1.0, "chosen_system": None, "is_erased": False}
+    row |= dict.fromkeys(("choice", "text", "skip_reason"), "")
+    rows = [row | {"section": section, "question": key} for section, key in asked]
     table = submitted_answer_counts_table(
         SimpleNamespace(responses=DataFrame(rows), submitted=[1], sections=list(study.sections.order_by("position")))
     )
@@ -307,11 +305,14 @@ def test_answers_to_questions_of_every_purpose_and_kind_are_named():
     add_spa(study, position=13, m=1)
     shown = [(row["asked_in"], row["asked"]) for row in answers_table(study)["rows"]]
     assert twice(shown) == []
-    assert {where for where, _ in shown} == {
-        "Human or machine, with 3 texts, in the arm news gpt2 examples (training)",
-        "Human or machine, with 3 texts, in the arm news gpt2 comparison (training)",
-        "Human or machine, with 5 texts", "Survey", "Survey (screening)", "Survey (attention checks)", "SPA, after 1 example",
-    }  # fmt: skip
+    training = "Human or machine, with 3 texts, in the arm news gpt2 {} (training)"
+    surveys = {"Survey", "Survey (screening)", "Survey (attention checks)"}
+    others = {
+        "Human or machine, with 5 texts",
+        "SPA, after 1 example",
+        *map(training.format, ("examples", "comparison")),
+    }
+    assert {where for where, _ in shown} == surveys | others
     assert {("Survey", f"“{COMMENT['text']}”"), ("Survey", "q2"), ("SPA, after 1 example", "gpt2 > human")} < set(shown)
     assert {asked for where, asked in shown if where == "Survey (screening)"} == {"fluent", "q2"}
 

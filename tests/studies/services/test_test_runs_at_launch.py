@@ -71,7 +71,11 @@ def test_a_refused_launch_keeps_the_test_runs(monkeypatch):
         lifecycle.launch(study, study.owner)
     Study.objects.filter(pk=study.pk).update(contact="us@example.org")
     keys = [problem.key for problem in lifecycle.find_design_problems(Study.objects.get(pk=study.pk))]
-    edit = lambda *_, **__: Study.objects.filter(pk=study.pk).update(public_title="Edited meanwhile") and []  # noqa: E731 - it takes the place of a function
+
+    def edit(*_, **__):
+        Study.objects.filter(pk=study.pk).update(public_title="Edited meanwhile")
+        return []
+
     with monkeypatch.context() as patched, pytest.raises(ActionRefused, match="edited during the launch"):
         patched.setattr(lifecycle, "draw_batches", edit)
         lifecycle.launch(study, study.owner, keys)
