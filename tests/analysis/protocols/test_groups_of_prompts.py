@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from django.db import transaction
 
+from analysis.report.build import build_report
+from annotators.participation.simulate import record_simulated_answers
 from studies.models import Prompt
 from studies.protocols import REGISTRY
+from tests.builders import add_section, draft_study, launched
 from tests.calibration.studies import answer_rows, drafted, import_and_report
 from tests.calibration.study_cells import StudyCell
 
@@ -35,7 +38,11 @@ def planned(report):
 
 
 def test_every_protocol_that_compares_systems_is_here():
-    without = {"survey": "compares nothing", "spa": "has tests of its own below", "best_worst": "needs three systems"}
+    without = {
+        "survey": "compares nothing",
+        "spa": "has tests of its own below",
+        "best_worst": "needs three systems, and has a test of its own below",
+    }
     assert set(CELLS) | set(without) == set(REGISTRY)
 
 
@@ -79,3 +86,21 @@ def test_fewer_than_five_groups_give_no_interval_and_the_reason(protocol):
         assert any(other["settings"].get("population") == "people" or other["interval"] for other in one["sensitivity"])
     for sentence in report["conclusions"]:
         assert "4 groups of prompts are too few" in sentence["text"]
+
+
+def test_best_and_worst_count_groups(same_orders):
+    study = draft_study(instructions="", systems=("alpha", "beta", "gamma"), prompts=24, target_n=12)
+    add_section(study, "best_worst", m=8)
+    x, y = study.systems.order_by("name")[:2]
+    study.contrasts.create(x=x, y=y)
+    for position, prompt in enumerate(study.prompts.order_by("pk")):
+        prompt.group = f"d{position // 4}"
+        prompt.save()
+    study = launched(study)
+    record_simulated_answers(study, 12, {"alpha": 0.5, "beta": 0.0, "gamma": 0.0})
+    report = build_report(study, {"resamples": 99, "origins": ["robot"]})
+    assert not report["problems"]
+    own = planned(report)
+    assert own and all((one["detail"]["n_groups"], one["detail"]["n_prompts"]) == (6, 24) for one in own)
+    assert all(one["detail"].get("n_items", 6) == 6 for one in estimates_of(report))
+    assert "n = 12 annotators, n = 6 groups of prompts (24 prompts)" in report["conclusions"][0]["text"]
