@@ -26,7 +26,7 @@ from tests.known_answers import answered
 
 from .api.rest import api_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def live_study(protocol="rating", **options):
@@ -48,6 +48,7 @@ def page_of(client, study, **query):
     return client.get(reverse("study_annotators", args=[study.code]), query)
 
 
+@pytest.mark.postgres
 def test_the_stored_screening_agrees_with_the_rules_of_the_report():
     rules = [("test_question_model", {"cutoff": 0.5}), ("failed_tests", {"failed": 3, "share": None})]
     study = answered("rating", robots=14, noisy=0.6, rules=rules)
@@ -330,6 +331,7 @@ def test_rest_gives_the_numbers_of_the_page_in_pages():
     assert api.get(f"studies/{study.code}/annotators/?origin=test").status_code == 400
 
 
+@pytest.mark.postgres
 def test_the_number_of_queries_does_not_depend_on_the_number_of_annotators():
     def queries(study):
         client = client_of(study)

@@ -18,7 +18,7 @@ from tests.samples import sample_draft
 
 from .exported import export, json_rows
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def rows_of(study: Study) -> list[dict]:

@@ -11,7 +11,7 @@ from studies.protocols.base.fields import TIE
 from studies.protocols.base.test_questions import KnownAnswer
 from tests.known_answers import answered
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("protocol", ["rating", "two_choice", "relative"])
@@ -56,6 +56,7 @@ def test_a_pilot_that_disagrees_leaves_the_question_uncounted():
     assert not pilot_agrees([True] * 8 + [False]) and pilot_agrees([True] * 9 + [False]) and not pilot_agrees([])
 
 
+@pytest.mark.postgres
 def test_verdict_evidence_counts_the_same_answers():
     study = answered("two_choice", noisy=1.0)
     frame = read_test_answers(study, ["robot"])

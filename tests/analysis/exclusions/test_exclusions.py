@@ -14,8 +14,6 @@ from analysis.exclusions.rules.incoherent import TauSettings
 from studies.models.rules import REGISTRY
 from tests.analysis.exclusions.frames import assignments, responses
 
-pytestmark = pytest.mark.postgres
-
 
 def pair(assignment, xy, yx, x="a", y="b"):
     return [
@@ -265,6 +263,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
 
 
 @pytest.mark.django_db
+@pytest.mark.postgres
 def test_each_protocol_knows_the_keys_that_its_answers_store():
     """A rule may name the tie of two choices and the error categories, which are no options of a scale."""
     from studies.models import Section

@@ -24,8 +24,6 @@ from studies.models.rules import REGISTRY
 from tests.analysis.exclusions.frames import assignments, responses
 from tests.known_answers import answered
 
-pytestmark = pytest.mark.postgres
-
 
 def answers(**annotators):
     """Answers to test questions: for each annotator the right and the counted answers, positive and negative."""

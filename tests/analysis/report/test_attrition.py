@@ -10,7 +10,7 @@ from tests.analysis.protocols.answers import answer
 from tests.analysis.report.reported import closed, report, table
 from tests.builders import launched, spa_draft, spa_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def two_arms(lost: dict[str, int], target_n=24):

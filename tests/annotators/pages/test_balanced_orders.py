@@ -26,7 +26,7 @@ from tests.builders import (
 )
 from tests.players import claimed
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 FOUR = ("alpha", "beta", "delta", "gamma")
 
 

@@ -16,8 +16,6 @@ from studies.imports.bundle import (
 from studies.models import Section, Study
 from tests.studies.imports.bundle.bundles import png, read_again
 
-pytestmark = pytest.mark.postgres
-
 
 def _with(change):
     def changed(value):
