@@ -115,6 +115,7 @@ def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
         assert in_sqlite(database) == before
 
 
+@pytest.mark.slow
 def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, migrated_sqlite):
     heval("migrate", "studies", "0001", home=tmp_path)
     heval("migrate", "annotators", "0002", home=tmp_path)

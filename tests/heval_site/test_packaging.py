@@ -119,6 +119,7 @@ def installed(tmp_path):
     return site
 
 
+@pytest.mark.slow  # a release is checked in the same way: tools/release.py
 def test_the_wheel_works_from_any_folder(installed, tmp_path):
     folder = tmp_path / "anywhere"
     folder.mkdir()

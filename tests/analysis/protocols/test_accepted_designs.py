@@ -249,6 +249,7 @@ def played(study, planned):
     return checked_estimate(study, planned)
 
 
+@pytest.mark.slow
 def test_whatever_the_checklist_accepts_gets_a_result():
     """All small designs are looked at; of those that are accepted one is played for each estimand, with and without systems that share no arm, and one for each protocol
     that shows items again."""

@@ -39,7 +39,13 @@ def report_after_import(study: Study, path: Path) -> dict:
     return report
 
 
-@pytest.mark.parametrize("left_out", [(), ("time", "position")], ids=["with times", "without times or positions"])
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        pytest.param((), id="with times", marks=pytest.mark.slow),
+        pytest.param(("time", "position"), id="without times or positions"),
+    ],
+)
 def test_shuffled_rows_give_the_same_report(tmp_path, left_out):
     study = launched(without_marks(target_n=10))
     for n in range(10):

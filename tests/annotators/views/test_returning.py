@@ -132,7 +132,7 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
 
 def some_and_all(rows, columns):
     """Pairs of two lists: every one of each list with some of the other; and, where time does not matter, all of them."""
-    some = [(one, two) for (n, one), (k, two) in product(enumerate(rows), enumerate(columns)) if (n + k) % 4 == 0]
+    some = [(one, two) for (n, one), (k, two) in product(enumerate(rows), enumerate(columns)) if (n + k) % 7 == 0]
     # Nothing of either list is left out.
     assert [one for one in rows if one not in [pair[0] for pair in some]] == []
     assert [two for two in columns if two not in [pair[1] for pair in some]] == []
