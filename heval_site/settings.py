@@ -193,6 +193,8 @@ HAS_COLLECTED_STATIC = STATIC_ROOT is not None
 WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
 WHITENOISE_AUTOREFRESH = DEBUG
 MEDIA_ROOT = Path(env.text("MEDIA_ROOT") or HEVAL_HOME / "media")
+# Who withdrew, for backups that are older. Outside the database, which a restored backup replaces.
+ERASURES_FILE = MEDIA_ROOT.parent / "erasures.jsonl"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

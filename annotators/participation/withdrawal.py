@@ -12,6 +12,8 @@ from annotators.pay.statement import is_annotator_owed_on_withdrawal
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
 
+from .erasures import note_erasure
+
 
 def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
     """Withdraw all assignments of the annotator in this study. Return the number of withdrawn assignments.
@@ -52,6 +54,7 @@ def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
             erase_ids_of_withdrawn_without_open_payments([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, by=None, assignment_code=code)
+        note_erasure(codes)
     return len(codes)
 
 

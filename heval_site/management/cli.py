@@ -20,6 +20,9 @@ COMMANDS = {
     "submit": "submit outputs to a board of this or another site",
     "power": "print the exact power of a classical test, or its people",
     "judge": "say by the exit code whether a judge is good enough",
+    "backup": "write the whole site into one file, while it runs",
+    "restore": "make a site of a backup, or verify that it can be made",
+    "move": "move a site from SQLite to PostgreSQL",
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
 }

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from tests import ROOT
 
+# The columns and rows of each table.
+Rows = dict[str, tuple[list[str], list[tuple]]]
 FOLDER = ROOT / "tests" / "golden" / "site"
 SQLITE, POSTGRES = FOLDER / "sqlite.sql.xz", FOLDER / "postgres.sql.xz"
 SECRETS = {
@@ -78,3 +80,26 @@ def at_site(url: str = "") -> Path:
 
     django.setup()
     return home
+
+
+def in_sqlite(database: Path) -> Rows:
+    with sqlite3.connect(database) as connection:
+        found = {}
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        ):
+            cursor = connection.execute(f'SELECT * FROM "{table}"')
+            found[table] = ([column[0] for column in cursor.description], cursor.fetchall())
+        return found
+
+
+def in_postgres(url: str) -> Rows:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        found = {}
+        for (table,) in tables:
+            cursor = connection.execute(f'SELECT * FROM "{table}"')
+            found[table] = ([column.name for column in cursor.description], cursor.fetchall())
+        return found

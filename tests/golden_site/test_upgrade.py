@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import lacking
 
 from .conftest import heval
-from .stored import into_postgres, into_sqlite, scratch
+from .stored import Rows, in_postgres, in_sqlite, into_postgres, into_sqlite, scratch
 
 # One worker makes each of the databases; two would make both of them twice.
 pytestmark = pytest.mark.xdist_group("upgrade")
@@ -25,7 +25,6 @@ CHANGED: dict[str, str] = {
 GONE: dict[tuple[str, str], str] = {}
 # Values that a later migration gave another name.
 RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
-Rows = dict[str, tuple[list[str], list[tuple]]]
 
 
 def is_kept(before: Rows, after: Rows) -> None:
@@ -49,17 +48,6 @@ def is_kept(before: Rows, after: Rows) -> None:
 
 
 # SQLite
-
-
-def in_sqlite(database: Path) -> Rows:
-    with sqlite3.connect(database) as connection:
-        found = {}
-        for (table,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-        ):
-            cursor = connection.execute(f'SELECT * FROM "{table}"')
-            found[table] = ([column[0] for column in cursor.description], cursor.fetchall())
-        return found
 
 
 def made_in_sqlite(database: Path) -> dict[str, tuple]:
@@ -124,18 +112,6 @@ def test_a_new_database_whose_making_was_interrupted_is_finished(tmp_path, migra
 
 
 # PostgreSQL
-
-
-def in_postgres(url: str) -> Rows:
-    import psycopg
-
-    with psycopg.connect(url) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        found = {}
-        for (table,) in tables:
-            cursor = connection.execute(f'SELECT * FROM "{table}"')
-            found[table] = ([column.name for column in cursor.description], cursor.fetchall())
-        return found
 
 
 def made_in_postgres(url: str) -> str:
