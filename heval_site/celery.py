@@ -5,12 +5,15 @@ Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the peri
 changes nothing, and pickled or unknown messages are refused.
 """
 
+import logging
 import os
+import sys
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 
 import celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
 from django.conf import settings
 
 BEAT_SECONDS = 15
@@ -44,6 +47,15 @@ def _configure_logging(**kwargs):
     from logging.config import dictConfig
 
     dictConfig(settings.LOGGING)
+
+
+@celeryd_init.connect
+def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
+    """Print no banner and no farewell, and log warnings, so that each line of the log is an event."""
+    instance.quiet = True
+    sys.__stdout__ = None  # type: ignore[misc]  # Celery's signal handlers print to it
+    _configure_logging()
+    logging.captureWarnings(True)
 
 
 @app.task(name="heval.run_job")
