@@ -10,12 +10,12 @@ import sys
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost, RequestDataTooBig, TooManyFieldsSent
-from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from annotators.recruitment import channels
 from heval_site.runtime.request_body import IncompleteBody
+from studies.services.database_errors import is_database_unavailable_error
 
 logger = logging.getLogger("heval.site")
 RETRY_SECONDS = 5
@@ -40,15 +40,6 @@ class DatabaseUnavailable:
 
     def process_exception(self, request, exception):
         return database_unavailable_response(request, exception) if is_database_unavailable_error(exception) else None
-
-
-def is_database_unavailable_error(exception: BaseException | None) -> bool:
-    """Return whether the database failed, as opposed to a bug in heval."""
-    while exception is not None:
-        if isinstance(exception, OperationalError | InterfaceError):
-            return True
-        exception = exception.__cause__
-    return False
 
 
 def database_unavailable_response(request, exception: BaseException) -> HttpResponse:

@@ -1,10 +1,13 @@
 """A database that is down or locked is 503 with the truth, never 500; an error of ours shows an id and nothing else."""
 
 import logging
+import re
 import time
+from urllib.parse import quote
 
+import psycopg
 import pytest
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, InternalError, OperationalError, connection
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
@@ -28,6 +31,24 @@ def broken(request, **kwargs):
     raise DatabaseError("relation does not exist; password=hunter2")
 
 
+def refused_by_postgres(request, code, state):
+    """What Django makes of an error of the driver."""
+    error = psycopg.errors.lookup(state)
+    kind = next(
+        kind
+        for kind in (OperationalError, InternalError, DatabaseError)
+        if issubclass(error, getattr(psycopg, kind.__name__))
+    )
+    try:
+        raise error("the server says why")
+    except psycopg.Error as cause:
+        raise kind(str(cause)) from cause
+
+
+def refused_by_sqlite(request, code, message):
+    raise OperationalError(message.replace("-", " "))
+
+
 def well(request, **kwargs):
     return HttpResponse("well")
 
@@ -36,6 +57,8 @@ urlpatterns = [
     path("p/<str:code>/locked/", locked),
     path("p/<str:code>/below/", locked_below),
     path("p/<str:code>/broken/", broken),
+    path("p/<str:code>/postgres/<str:state>/", refused_by_postgres),
+    path("p/<str:code>/sqlite/<str:message>/", refused_by_sqlite),
     path("researchers/locked/", locked),
     path("api/v1/locked/", locked),
     path("well/", well),
@@ -58,6 +81,57 @@ def test_an_answer_that_met_a_locked_database_is_told_unsaved(client, name):
     assert int(response["Retry-After"]) <= 10 and response["Cache-Control"] == "no-store"
     assert "Your answer is not saved yet" in response.content.decode()
     assert not response.cookies and "script" not in response["Content-Security-Policy"]
+
+
+STATES = sorted(state for state in psycopg.errors._sqlcodes if re.fullmatch("25006|(08|53|57|58)...", state))
+SQLITE = (
+    "attempt to write a readonly database",
+    "database is locked",
+    "database or disk is full",
+    "disk I/O error",
+    "unable to open database file",
+)
+
+
+@pytest.mark.parametrize(
+    "address", [f"postgres/{state}" for state in STATES] + [f"sqlite/{quote(message, safe='')}" for message in SQLITE]
+)
+def test_a_database_that_takes_no_answer_keeps_the_text_on_the_page(client, address):
+    response = client.post(f"/p/some-code/{address.replace('%2F', '-')}/", {"s1.q1": "What I wrote"})
+    text = response.content.decode()
+    assert response.status_code == 503 and "Your answer is not saved yet" in text and "What I wrote" in text
+
+
+def test_there_are_states_of_each_class():
+    assert len(STATES) >= 25 and {state[:2] for state in STATES} == {"08", "25", "53", "57", "58"}
+
+
+def read_only(wanted: bool) -> str:
+    if connection.vendor == "sqlite":
+        return f"PRAGMA query_only = {int(wanted)}"
+    return f"SET SESSION CHARACTERISTICS AS TRANSACTION READ {'ONLY' if wanted else 'WRITE'}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_read_only_database_loses_no_text(client):
+    from tests.builders import panel, spa_study
+    from tests.players import open_page, submitted
+
+    study = spa_study(target_n=2)
+    assignment = submitted(study, "w", until="s4")
+    open_page(assignment)
+    door = f"/e/{panel(study).key}/?who=new"
+    with connection.cursor() as cursor:
+        cursor.execute(read_only(True))
+        try:
+            page = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"})
+            entry = client.post(door, {"agree": "1", "start": "1"})
+            api = client.post("/api/v1/studies/", {}, content_type="application/json")
+        finally:
+            cursor.execute(read_only(False))
+    assert page.status_code == 503 and "What I wrote" in page.content.decode()
+    assert entry.status_code == 503 and api.status_code in (401, 503)
+    assert client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"}).status_code == 302
 
 
 def test_reading_is_told_to_wait_and_no_word_of_an_answer(client):
