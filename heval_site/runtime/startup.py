@@ -115,7 +115,7 @@ def serve(home_lock, announcement: str = "") -> NoReturn:
 
     children = [
         supervisor.ChildProcess("The web server", child(_run_gunicorn)),
-        supervisor.ChildProcess("The job runner", child(lambda: call_command("worker"))),
+        supervisor.ChildProcess("The job runner", child(lambda: call_command("worker")), is_essential=False),
     ]
     sys.exit(supervisor.supervise(children))
 
