@@ -63,6 +63,7 @@ def run_one_job_and_trigger_next() -> None:
     """Run one waiting job, then send another message if more jobs wait. If none waits, compute a part of a job that runs."""
     from studies.services import jobs
 
+    jobs.record_runner_heartbeat(jobs.JOBS)
     if not jobs.run_waiting_jobs(limit=1):
         jobs.compute_open_part()
     elif jobs.has_waiting_jobs():

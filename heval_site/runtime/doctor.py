@@ -18,7 +18,7 @@ from django.db import connection
 
 from studies.services import jobs
 
-from . import broker
+from . import broker, readiness
 from .startup import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
@@ -167,7 +167,9 @@ def _site_address() -> CheckFinding:
 
 @register_check("database")
 def _database() -> CheckFinding:
-    """The database answers and has a supported version."""
+    """The database answers, takes writes and has a supported version."""
+    if problem := readiness.database_problem():
+        return CheckFinding(FAILED, problem, "Point DATABASE_URL to the primary server, or let it take writes again.")
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW server_version")
@@ -258,9 +260,9 @@ def _runner() -> CheckFinding:
     """A worker runs jobs and releases expired places."""
     counts = jobs.unfinished_job_counts()
     message = ", ".join(f"{n} {name}" for name, n in counts.items())
-    if not jobs.is_runner_alive():
-        fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
-        return CheckFinding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({message})", fix)
+    if missing := jobs.work_without_runner():
+        finding = f"no process has run {' and '.join(missing)} for {jobs.HEARTBEAT_SECONDS} s ({message})"
+        return CheckFinding(FAILED, finding, readiness.RUNNER_FIX)
     if counts["expired"]:
         return CheckFinding(
             WARNING, message, "Jobs without a living worker are restarted within a minute. Run this check again."
@@ -353,8 +355,7 @@ def _static() -> CheckFinding:
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
-        manifest = Path(settings.STATIC_ROOT or "") / "staticfiles.json"
-        if not manifest.exists():
+        if readiness.static_files_problem():
             return CheckFinding(
                 FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
             )

@@ -7,13 +7,14 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from django.db import DatabaseError, InternalError, OperationalError, connection
+from django.db import DatabaseError, InternalError, OperationalError
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 
 from heval_site.middleware import errors
 from heval_site.runtime import logs
+from tests.read_only import read_only_database
 
 
 def locked(request, **kwargs):
@@ -106,12 +107,6 @@ def test_there_are_states_of_each_class():
     assert len(STATES) >= 25 and {state[:2] for state in STATES} == {"08", "25", "53", "57", "58"}
 
 
-def read_only(wanted: bool) -> str:
-    if connection.vendor == "sqlite":
-        return f"PRAGMA query_only = {int(wanted)}"
-    return f"SET SESSION CHARACTERISTICS AS TRANSACTION READ {'ONLY' if wanted else 'WRITE'}"
-
-
 @pytest.mark.django_db(transaction=True)
 def test_a_read_only_database_loses_no_text(client):
     from tests.builders import panel, spa_study
@@ -121,14 +116,10 @@ def test_a_read_only_database_loses_no_text(client):
     assignment = submitted(study, "w", until="s4")
     open_page(assignment)
     door = f"/e/{panel(study).key}/?who=new"
-    with connection.cursor() as cursor:
-        cursor.execute(read_only(True))
-        try:
-            page = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"})
-            entry = client.post(door, {"agree": "1", "start": "1"})
-            api = client.post("/api/v1/studies/", {}, content_type="application/json")
-        finally:
-            cursor.execute(read_only(False))
+    with read_only_database():
+        page = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"})
+        entry = client.post(door, {"agree": "1", "start": "1"})
+        api = client.post("/api/v1/studies/", {}, content_type="application/json")
     assert page.status_code == 503 and "What I wrote" in page.content.decode()
     assert entry.status_code == 503 and api.status_code in (401, 503)
     assert client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"}).status_code == 302
