@@ -56,6 +56,12 @@ def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
     sys.__stdout__ = None  # type: ignore[misc]  # Celery's signal handlers print to it
     _configure_logging()
     logging.captureWarnings(True)
+    import django
+
+    from .runtime.pseudonym_key import refuse_wrong_key_at_start
+
+    django.setup(set_prefix=False)
+    refuse_wrong_key_at_start()
 
 
 @app.task(name="heval.run_job")

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .runtime import environment as env
 from .runtime import logs
-from .runtime.home import get_or_create_site_secret, home_folder
+from .runtime.home import DATABASE_NAME, get_or_create_site_secret, home_folder
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel, the templates and static files are inside this package.
@@ -129,7 +129,7 @@ if EMBEDDED:
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": HEVAL_HOME / "heval.sqlite3",
+            "NAME": HEVAL_HOME / DATABASE_NAME,
             # Opening a connection for each request would cost as much as the rest of a page, with its settings and
             # final write.
             "CONN_MAX_AGE": None,

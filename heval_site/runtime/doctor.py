@@ -18,7 +18,7 @@ from django.db import connection
 
 from studies.services import jobs
 
-from . import broker, readiness
+from . import broker, pseudonym_key, readiness
 from .startup import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
@@ -224,6 +224,14 @@ def _migrations() -> CheckFinding:
         if is_migrated()
         else CheckFinding(FAILED, "some are not applied", FIXES["migrations"])
     )
+
+
+@register_check("pseudonym key", needs_database=True)
+def _pseudonym_key() -> CheckFinding:
+    """PSEUDONYM_KEY is the one with which the database was prepared."""
+    if pseudonym_key.has_wrong_key():
+        return CheckFinding(FAILED, "another key prepared this database", pseudonym_key.WRONG_KEY)
+    return CheckFinding(OK, "the key of this database")
 
 
 @register_check("cache", needs_database=True)

@@ -19,11 +19,13 @@ TOO_OLD_MESSAGE = (
 )
 
 
-def migrate_and_create_cache_and_media_folder(verbosity: int = 0) -> None:
-    """Apply the migrations, and create the cache table and the media folder.
+def migrate_and_create_cache_and_media_folder(verbosity: int = 0, accept_new_key: bool = False) -> None:
+    """Apply the migrations, create the cache table and the media folder, and compare PSEUDONYM_KEY with the database.
 
-    Raises CommandError for a database that is too old.
+    Raises CommandError for a database that is too old, and ImproperlyConfigured for a wrong key.
     """
+    from .pseudonym_key import store_or_compare_key
+
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -35,6 +37,7 @@ def migrate_and_create_cache_and_media_folder(verbosity: int = 0) -> None:
         if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
+        store_or_compare_key(accept_new_key)
     finally:
         connection.close()  # this also releases the lock
 

@@ -5,6 +5,7 @@ import threading
 from django.core.management.base import BaseCommand
 from django.db import Error, connections
 
+from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
 from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
@@ -19,6 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="run all waiting and due work, then end")
 
     def handle(self, *args, **options):
+        refuse_wrong_key_at_start()
         if options["once"]:
             _tick()
             n = jobs.run_waiting_jobs()
