@@ -14,7 +14,7 @@ from .runtime import environment as env
 from .runtime import logs
 
 _is_embedded = not env.text("DATABASE_URL")
-_listen = env.text("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
+_listen = env.network_address("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
 
 bind = (
     f"[{_listen}]:{env.integer('PORT', 8000, 1, 65535)}"

@@ -14,11 +14,11 @@ from shlex import quote
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection
+from django.db import OperationalError, connection
 
 from studies.services import jobs
 
-from . import broker, pseudonym_key, readiness
+from . import broker, environment, pseudonym_key, readiness
 from .startup import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
@@ -116,6 +116,15 @@ def _settings() -> CheckFinding:
     return CheckFinding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
 
 
+@register_check("variables")
+def _variables() -> CheckFinding:
+    """No variable of the environment looks like a misspelt one of heval."""
+    if misspelt := environment.find_misspelt_names():
+        message = "; ".join(f"{name}: did you mean {meant}?" for name, meant in misspelt.items())
+        return CheckFinding(WARNING, message, "heval does not read these variables. Rename or remove them.")
+    return CheckFinding(OK, "no name looks misspelt")
+
+
 @register_check("secrets")
 def _secrets() -> CheckFinding:
     """Both keys are long and differ.
@@ -168,6 +177,8 @@ def _site_address() -> CheckFinding:
 @register_check("database")
 def _database() -> CheckFinding:
     """The database answers, takes writes and has a supported version."""
+    if connection.vendor == "postgresql":
+        _connect_without_pool()
     if problem := readiness.database_problem():
         return CheckFinding(FAILED, problem, "Point DATABASE_URL to the primary server, or let it take writes again.")
     with connection.cursor() as cursor:
@@ -180,6 +191,18 @@ def _database() -> CheckFinding:
         cursor.execute("SELECT sqlite_version()")
         message = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
     return CheckFinding(OK, f"{message}: suitable for about ten annotators at once; use PostgreSQL for more")
+
+
+def _connect_without_pool() -> None:
+    """Let the server's own reason for a refusal appear. The pool only says that it got no connection in time."""
+    import psycopg
+
+    try:
+        psycopg.connect(**connection.get_connection_params()).close()
+    except psycopg.Error as error:
+        password = settings.DATABASES["default"].get("PASSWORD")
+        message = str(error).replace(password, "***") if password else str(error)
+        raise OperationalError(message) from None
 
 
 @register_check("durability", needs_database=True)

@@ -4,12 +4,15 @@ import io
 import json
 from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import psycopg
 import pytest
+from django.conf import settings as settings_of_django
 from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
 from django.core.cache import cache
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from heval_site.runtime import doctor, readiness
@@ -231,3 +234,33 @@ def test_the_doctor_prints_a_line_a_check_for_people(well, monkeypatch):
         call_command("doctor", stdout=out)
     assert end.value.code == 1
     assert "FAIL durability: fsync = off\n     Set fsync = on.\n" in out.getvalue()
+
+
+REASONS = {
+    "password": ("PASSWORD", "wrong and secret", "password authentication failed"),
+    "port": ("PORT", "1", "Connection refused"),
+    "database": ("NAME", "nowhere", 'database "nowhere" does not exist'),
+    "role": ("USER", "nobody_here", 'role "nobody_here" does not exist'),
+    "host": ("HOST", "no-such-host.invalid", "resolve host"),
+}
+
+
+@pytest.mark.only_on("postgresql")
+@pytest.mark.parametrize("name", REASONS)
+def test_the_doctor_gives_the_servers_own_reason(monkeypatch, name):
+    column, value, words = REASONS[name]
+    if name == "password":
+        # The server of the tests trusts everybody: this is what another one says.
+        message = "connection failed: FATAL: password authentication failed for user x: wrong and secret"
+        monkeypatch.setattr(psycopg, "connect", Mock(side_effect=psycopg.OperationalError(message)))
+    monkeypatch.setitem(connection.settings_dict, column, value)
+    monkeypatch.setitem(settings_of_django.DATABASES["default"], column, value)
+    found = next(result for result in doctor.run_all_checks() if result.name == "database")
+    assert found.status == "failed" and words in found.message and found.fix
+    assert "secret" not in found.message
+
+
+def test_the_doctor_names_a_misspelt_variable(well, monkeypatch):
+    monkeypatch.setenv("SITE_URl", "https://eval.example.org")
+    found = examined()[2]["variables"]
+    assert (found["status"], found["message"]) == ("warning", "SITE_URl: did you mean SITE_URL?")

@@ -130,6 +130,9 @@ LINES = {
     f"{RUNTIME}:integer": [
         ("PORT must be a whole number", "from 1 to 65535, not 'http'", environment(PORT="http")),
     ],
+    f"{RUNTIME}:network_address": [
+        ("LISTEN must be an IP address", "such as 127.0.0.1 or 0.0.0.0", environment(LISTEN="eval.example.org")),
+    ],
     f"{RUNTIME}:choice": [
         ("LOG_FORMAT must be plain or json, not 'xml'", "must be plain or json", environment(LOG_FORMAT="xml")),
     ],
