@@ -58,10 +58,12 @@ def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
     logging.captureWarnings(True)
     import django
 
-    from .runtime.pseudonym_key import refuse_wrong_key_at_start
-
     django.setup(set_prefix=False)
+    from .runtime.pseudonym_key import refuse_wrong_key_at_start
+    from .runtime.startup import close_connections_before_fork
+
     refuse_wrong_key_at_start()
+    close_connections_before_fork()
 
 
 @app.task(name="heval.run_job")

@@ -6,7 +6,7 @@ The audit log holds a keyed digest of a fixed text, from which the key cannot be
 import logging
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error, connection, connections
+from django.db import Error
 
 from annotators.models.crypto import keyed_hash
 from studies.models import audit
@@ -50,8 +50,3 @@ def refuse_wrong_key_at_start() -> None:
         refuse_wrong_key()
     except Error as error:
         logger.warning("PSEUDONYM_KEY was not compared, because the database did not answer (%s)", type(error).__name__)
-    finally:
-        # A web server forks after this: no two processes may share a connection or a pool.
-        connections.close_all()
-        if connection.vendor == "postgresql":
-            connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it

@@ -95,16 +95,20 @@ def lock_home_and_check_port_or_exit() -> TextIO | None:
     return lock
 
 
+def close_connections_before_fork() -> None:
+    """Two processes must not share open connections, and a pool's threads do not survive in a child."""
+    for open_connection in connections.all():
+        open_connection.close()
+        if open_connection.vendor == "postgresql":
+            open_connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
+
+
 def serve(home_lock, announcement: str = "") -> NoReturn:
     """Supervise the web server and the job runner until a signal arrives. Ends the process."""
     from . import supervisor
 
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
-    # Two processes must not share open connections, and a pool's threads do not survive in a child.
-    for open_connection in connections.all():
-        open_connection.close()
-        if open_connection.vendor == "postgresql":
-            open_connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
+    close_connections_before_fork()
     sys.stdout.flush()
     sys.stderr.flush()
 

@@ -36,8 +36,7 @@ STARTS = {
 @pytest.fixture(autouse=True)
 def kept_connection(monkeypatch):
     """A test's transaction lives in its connection."""
-    monkeypatch.setattr(pseudonym_key.connections, "close_all", lambda: None)
-    monkeypatch.setattr(pseudonym_key, "connection", type("Other", (), {"vendor": "other"}))
+    monkeypatch.setattr(startup, "close_connections_before_fork", lambda: None)
 
 
 def events() -> int:
