@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gunicorn.glogging import Logger
 
+from .runtime import buffering_worker, logs
 from .runtime import environment as env
-from .runtime import logs
 
 _is_embedded = not env.text("DATABASE_URL")
 _listen = env.network_address("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
@@ -23,7 +23,8 @@ bind = (
 )
 workers = env.integer("WEB_WORKERS", 2, 1, 64)
 threads = env.integer("WEB_THREADS", 4, 1, 64)
-worker_class = "gthread"
+worker_class = "heval_site.runtime.buffering_worker.BufferingWorker"
+worker_connections = buffering_worker.CONNECTIONS
 preload_app = True
 # Uploads are checked and stored within a request; all longer work is a job.
 timeout = 60
@@ -56,6 +57,7 @@ def post_fork(server, worker) -> None:
     from django.db import connections
 
     connections.close_all()
+    buffering_worker.allow_many_connections()
 
 
 def post_worker_init(worker) -> None:
