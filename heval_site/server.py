@@ -65,8 +65,21 @@ def post_worker_init(worker) -> None:
     vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
 
 
+def refuse_wrong_key() -> None:
+    """Compare PSEUDONYM_KEY with the database before the first worker is forked."""
+    from django.apps import apps
+
+    if apps.ready and apps.is_installed("annotators"):  # a measurement may serve another application
+        from .runtime.pseudonym_key import refuse_wrong_key_at_start
+        from .runtime.startup import close_connections_before_fork
+
+        refuse_wrong_key_at_start()
+        close_connections_before_fork()
+
+
 def when_ready(server) -> None:
     """Print the address once the application is loaded and the address is ours."""
+    refuse_wrong_key()
     # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory. A page
     # creates some thousands of short-lived objects. Collecting after every 700 would be wasted work.
     gc.collect()

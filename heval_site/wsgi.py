@@ -10,12 +10,6 @@ from .runtime.request_lock import RequestLockMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)
-# These use the models, which can be imported only now.
-from .runtime.pseudonym_key import refuse_wrong_key_at_start  # noqa: E402 - see above
-from .runtime.startup import close_connections_before_fork  # noqa: E402 - see above
-
-refuse_wrong_key_at_start()
-close_connections_before_fork()
 
 
 class Request(WSGIRequest):

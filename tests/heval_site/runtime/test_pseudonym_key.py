@@ -1,7 +1,6 @@
 """A database knows the key that prepared it: with another one nothing starts, and no command makes a new one for it."""
 
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import OperationalError
 
+from heval_site import server
 from heval_site.management.cli import COMMANDS
 from heval_site.runtime import doctor, pseudonym_key, startup
 from studies.models import AuditEvent
@@ -29,7 +29,7 @@ STARTS = {
     "prepare": lambda: pseudonym_key.store_or_compare_key(),
     "up --no-migrate": pseudonym_key.refuse_wrong_key_at_start,
     "worker": worker,
-    "wsgi": lambda: runpy.run_module("heval_site.wsgi"),
+    "web server": server.refuse_wrong_key,
 }
 
 
@@ -65,7 +65,7 @@ def test_a_new_key_is_accepted_on_purpose_and_on_record(settings):
     assert ANOTHER not in str(list(AuditEvent.objects.values_list("data", flat=True)))
 
 
-@pytest.mark.parametrize("name", ["up --no-migrate", "worker", "wsgi"])
+@pytest.mark.parametrize("name", ["up --no-migrate", "worker", "web server"])
 def test_a_database_that_is_not_prepared_or_away_stops_no_start(monkeypatch, settings, name):
     STARTS[name]()
 
