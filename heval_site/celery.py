@@ -5,12 +5,15 @@ Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the peri
 changes nothing, and pickled or unknown messages are refused.
 """
 
+import logging
 import os
+import sys
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 
 import celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
 from django.conf import settings
 
 BEAT_SECONDS = 15
@@ -46,11 +49,29 @@ def _configure_logging(**kwargs):
     dictConfig(settings.LOGGING)
 
 
+@celeryd_init.connect
+def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
+    """Print no banner and no farewell, and log warnings, so that each line of the log is an event."""
+    instance.quiet = True
+    sys.__stdout__ = None  # type: ignore[misc]  # Celery's signal handlers print to it
+    _configure_logging()
+    logging.captureWarnings(True)
+    import django
+
+    django.setup(set_prefix=False)
+    from .runtime.pseudonym_key import refuse_wrong_key_at_start
+    from .runtime.startup import close_connections_before_fork
+
+    refuse_wrong_key_at_start()
+    close_connections_before_fork()
+
+
 @app.task(name="heval.run_job")
 def run_one_job_and_trigger_next() -> None:
     """Run one waiting job, then send another message if more jobs wait. If none waits, compute a part of a job that runs."""
     from studies.services import jobs
 
+    jobs.record_runner_heartbeat(jobs.JOBS)
     if not jobs.run_waiting_jobs(limit=1):
         jobs.compute_open_part()
     elif jobs.has_waiting_jobs():

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from gunicorn.glogging import Logger
 
+from .runtime import buffering_worker, logs
 from .runtime import environment as env
-from .runtime import logs
 
 _is_embedded = not env.text("DATABASE_URL")
-_listen = env.text("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
+_listen = env.network_address("LISTEN", "127.0.0.1" if _is_embedded else "0.0.0.0")  # noqa: S104 - as in settings
 
 bind = (
     f"[{_listen}]:{env.integer('PORT', 8000, 1, 65535)}"
@@ -23,7 +23,8 @@ bind = (
 )
 workers = env.integer("WEB_WORKERS", 2, 1, 64)
 threads = env.integer("WEB_THREADS", 4, 1, 64)
-worker_class = "gthread"
+worker_class = "heval_site.runtime.buffering_worker.BufferingWorker"
+worker_connections = buffering_worker.CONNECTIONS
 preload_app = True
 # Uploads are checked and stored within a request; all longer work is a job.
 timeout = 60
@@ -56,6 +57,7 @@ def post_fork(server, worker) -> None:
     from django.db import connections
 
     connections.close_all()
+    buffering_worker.allow_many_connections()
 
 
 def post_worker_init(worker) -> None:
@@ -63,8 +65,21 @@ def post_worker_init(worker) -> None:
     vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
 
 
+def refuse_wrong_key() -> None:
+    """Compare PSEUDONYM_KEY with the database before the first worker is forked."""
+    from django.apps import apps
+
+    if apps.ready and apps.is_installed("annotators"):  # a measurement may serve another application
+        from .runtime.pseudonym_key import refuse_wrong_key_at_start
+        from .runtime.startup import close_connections_before_fork
+
+        refuse_wrong_key_at_start()
+        close_connections_before_fork()
+
+
 def when_ready(server) -> None:
     """Print the address once the application is loaded and the address is ours."""
+    refuse_wrong_key()
     # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory. A page
     # creates some thousands of short-lived objects. Collecting after every 700 would be wasted work.
     gc.collect()

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .runtime import environment as env
 from .runtime import logs
-from .runtime.home import get_or_create_site_secret, home_folder
+from .runtime.home import DATABASE_NAME, get_or_create_site_secret, home_folder
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel, the templates and static files are inside this package.
@@ -47,7 +47,10 @@ if SECRET_KEY == PSEUDONYM_KEY:
     raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY. Generate another one: heval secret")
 
 PORT = env.integer("PORT", 8000, 1, 65535)
-LISTEN = env.text("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy
+# Only the web server uses them. Each command, such as the doctor, refuses a wrong value.
+WEB_WORKERS = env.integer("WEB_WORKERS", 2, 1, 64)
+WEB_THREADS = env.integer("WEB_THREADS", 4, 1, 64)
+LISTEN = env.network_address("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy
 SITE_URL = env.site_origin("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED else "")
 SECURE = SITE_URL.startswith("https://")
 ALLOWED_HOSTS = env.text_list("ALLOWED_HOSTS") or [
@@ -129,7 +132,7 @@ if EMBEDDED:
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": HEVAL_HOME / "heval.sqlite3",
+            "NAME": HEVAL_HOME / DATABASE_NAME,
             # Opening a connection for each request would cost as much as the rest of a page, with its settings and
             # final write.
             "CONN_MAX_AGE": None,
@@ -164,7 +167,7 @@ else:
             **DATABASES["default"].get("OPTIONS", {}),
             "pool": {
                 "min_size": 1,
-                "max_size": env.integer("DATABASE_POOL", env.integer("WEB_THREADS", 4, 1, 64), 1, 100),
+                "max_size": env.integer("DATABASE_POOL", WEB_THREADS, 1, 100),
                 "timeout": 5,
                 "connection_class": connection_pool.PooledConnection,
             },

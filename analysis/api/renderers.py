@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions, status
 from rest_framework.negotiation import BaseContentNegotiation
@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from analysis.data.exports import TooManyExports
 from analysis.data.snapshot import TooManySnapshots
 from studies.models.guards import AppendOnlyViolation, StudyFrozen
+from studies.services.database_errors import is_database_unavailable_error
 from studies.services.lifecycle import ActionRefused, NotReady
 from studies.stimuli import strict_json
 
@@ -180,7 +181,7 @@ def _answer(error: Exception) -> Response | None:
         return problem_response(
             429, "Other exports are running. Try again in 30 seconds.", headers={"Retry-After": "30"}
         )
-    if isinstance(error, OperationalError | InterfaceError) and not transaction.get_connection().in_atomic_block:
+    if is_database_unavailable_error(error) and not transaction.get_connection().in_atomic_block:
         return problem_response(
             503, "The database is not available now. Try again in a few seconds.", headers={"Retry-After": "5"}
         )

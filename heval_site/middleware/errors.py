@@ -9,13 +9,13 @@ import secrets
 import sys
 
 from django.conf import settings
-from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFieldsSent
-from django.db import InterfaceError, OperationalError
+from django.core.exceptions import BadRequest, DisallowedHost, RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from annotators.recruitment import channels
 from heval_site.runtime.request_body import IncompleteBody
+from studies.services.database_errors import is_database_unavailable_error
 
 logger = logging.getLogger("heval.site")
 RETRY_SECONDS = 5
@@ -42,17 +42,10 @@ class DatabaseUnavailable:
         return database_unavailable_response(request, exception) if is_database_unavailable_error(exception) else None
 
 
-def is_database_unavailable_error(exception: BaseException | None) -> bool:
-    """Return whether the database failed, as opposed to a bug in heval."""
-    while exception is not None:
-        if isinstance(exception, OperationalError | InterfaceError):
-            return True
-        exception = exception.__cause__
-    return False
-
-
 def database_unavailable_response(request, exception: BaseException) -> HttpResponse:
-    logger.error("Database unavailable at %s %s: %s", request.method, request.path, _exception_summary(exception))
+    summary = _exception_summary(exception)
+    extra = {"request": request}  # lets the log show the route instead of the address
+    logger.error("Database unavailable at %s %s: %s", request.method, request.path, summary, extra=extra)
     is_answer = request.method == "POST" and request.path_info.startswith(("/p/", "/e/"))
     response = error_response(request, 503, title="Not right now", is_answer=is_answer)
     response["Retry-After"] = str(RETRY_SECONDS)
@@ -109,7 +102,8 @@ def server_error(request, *args) -> HttpResponse:
     if exception is not None and is_database_unavailable_error(exception):
         return database_unavailable_response(request, exception)
     error_id = secrets.token_hex(4)
-    logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception)
+    extra = {"request": request}
+    logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception, extra=extra)
     return error_response(request, 500, title="Something went wrong", error_id=error_id)
 
 
@@ -137,5 +131,8 @@ def bad_request(request, exception=None) -> HttpResponse:
     elif isinstance(exception, IncompleteBody):
         detail = "The connection ended before all data had arrived. Please send it again."
     else:
+        if isinstance(exception, DisallowedHost):
+            host = request.META.get("HTTP_HOST", "")[:100]
+            logger.warning("Refused a request for the host “%s”, which is not among ALLOWED_HOSTS", host)
         return error_response(request, 400, title="This request was not understood")
     return error_response(request, 400, title="This was not taken", detail=detail)

@@ -14,11 +14,11 @@ from shlex import quote
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection
+from django.db import OperationalError, connection
 
 from studies.services import jobs
 
-from . import broker
+from . import broker, environment, pseudonym_key, readiness
 from .startup import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
@@ -116,6 +116,15 @@ def _settings() -> CheckFinding:
     return CheckFinding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
 
 
+@register_check("variables")
+def _variables() -> CheckFinding:
+    """No variable of the environment looks like a misspelt one of heval."""
+    if misspelt := environment.find_misspelt_names():
+        message = "; ".join(f"{name}: did you mean {meant}?" for name, meant in misspelt.items())
+        return CheckFinding(WARNING, message, "heval does not read these variables. Rename or remove them.")
+    return CheckFinding(OK, "no name looks misspelt")
+
+
 @register_check("secrets")
 def _secrets() -> CheckFinding:
     """Both keys are long and differ.
@@ -167,7 +176,11 @@ def _site_address() -> CheckFinding:
 
 @register_check("database")
 def _database() -> CheckFinding:
-    """The database answers and has a supported version."""
+    """The database answers, takes writes and has a supported version."""
+    if connection.vendor == "postgresql":
+        _connect_without_pool()
+    if problem := readiness.database_problem():
+        return CheckFinding(FAILED, problem, "Point DATABASE_URL to the primary server, or let it take writes again.")
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW server_version")
@@ -178,6 +191,18 @@ def _database() -> CheckFinding:
         cursor.execute("SELECT sqlite_version()")
         message = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
     return CheckFinding(OK, f"{message}: suitable for about ten annotators at once; use PostgreSQL for more")
+
+
+def _connect_without_pool() -> None:
+    """Let the server's own reason for a refusal appear. The pool only says that it got no connection in time."""
+    import psycopg
+
+    try:
+        psycopg.connect(**connection.get_connection_params()).close()
+    except psycopg.Error as error:
+        password = settings.DATABASES["default"].get("PASSWORD")
+        message = str(error).replace(password, "***") if password else str(error)
+        raise OperationalError(message) from None
 
 
 @register_check("durability", needs_database=True)
@@ -224,6 +249,14 @@ def _migrations() -> CheckFinding:
     )
 
 
+@register_check("pseudonym key", needs_database=True)
+def _pseudonym_key() -> CheckFinding:
+    """PSEUDONYM_KEY is the one with which the database was prepared."""
+    if pseudonym_key.has_wrong_key():
+        return CheckFinding(FAILED, "another key prepared this database", pseudonym_key.WRONG_KEY)
+    return CheckFinding(OK, "the key of this database")
+
+
 @register_check("cache", needs_database=True)
 def _cache() -> CheckFinding:
     """The cache works and is shared by all processes, because rate limits are counted in it."""
@@ -258,9 +291,9 @@ def _runner() -> CheckFinding:
     """A worker runs jobs and releases expired places."""
     counts = jobs.unfinished_job_counts()
     message = ", ".join(f"{n} {name}" for name, n in counts.items())
-    if not jobs.is_runner_alive():
-        fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
-        return CheckFinding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({message})", fix)
+    if missing := jobs.work_without_runner():
+        finding = f"no process has run {' and '.join(missing)} for {jobs.HEARTBEAT_SECONDS} s ({message})"
+        return CheckFinding(FAILED, finding, readiness.RUNNER_FIX)
     if counts["expired"]:
         return CheckFinding(
             WARNING, message, "Jobs without a living worker are restarted within a minute. Run this check again."
@@ -353,8 +386,7 @@ def _static() -> CheckFinding:
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
-        manifest = Path(settings.STATIC_ROOT or "") / "staticfiles.json"
-        if not manifest.exists():
+        if readiness.static_files_problem():
             return CheckFinding(
                 FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
             )

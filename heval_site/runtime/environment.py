@@ -2,6 +2,8 @@
 
 import os
 import re
+from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +20,15 @@ BOOLEAN_WORDS = {
     "off": False,
 }
 RENAMED = {"TRUSTED_PROXIES": "TRUSTED_PROXY_COUNT"}
+# Every variable that an operator sets.
+NAMES = (
+    *("DATABASE_URL", "HEVAL_HOME", "XDG_DATA_HOME", "MEDIA_ROOT", "STATIC_ROOT", "DATABASE_POOL"),
+    *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "PSEUDONYM_KEY"),
+    *("SITE_URL", "ALLOWED_HOSTS", "PORT", "LISTEN", "TRUSTED_PROXY_COUNT", "PROLIFIC_API"),
+    *("SSL_REDIRECT", "HSTS_SECONDS", "HSTS_SUBDOMAINS"),
+    *("WEB_WORKERS", "WEB_THREADS", "REDIS_URL", "CELERY_BROKER_URL", "EXTERNAL_QUESTION_SITES", "RETURN_SITES"),
+    *("LOG_FORMAT", "DEBUG", "HEVAL_TOKEN"),
+)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # The value becomes part of a header, so only a scheme, a host and a port are allowed.
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", re.ASCII)
@@ -46,6 +57,20 @@ def refuse_old_names() -> None:
             raise ImproperlyConfigured(f"{old} is now {new}. Rename it where you set it, for example in .env.")
 
 
+def find_misspelt_names() -> dict[str, str]:
+    """Return the variables whose names are nearly ours, each with the name that it probably means.
+
+    Short names without an underscore resemble too many of other programs.
+    """
+    known = [name for name in NAMES if "_" in name]
+    found = {}
+    for name in os.environ:
+        bare = name.removesuffix("_FILE")
+        if bare not in NAMES and (close := get_close_matches(bare.upper(), known, 1, cutoff=0.86)):
+            found[name] = close[0]
+    return found
+
+
 def boolean(name: str, default: bool) -> bool:
     value = text(name)
     if not value:
@@ -63,6 +88,17 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int = 2**31) -> 
     if not value.isascii() or not value.isdigit() or len(value) > 12 or not minimum <= int(value) <= maximum:
         raise ImproperlyConfigured(f"{name} must be a whole number from {minimum} to {maximum}, not {value!r}.")
     return int(value)
+
+
+def network_address(name: str, default: str) -> str:
+    """Return an address of this machine to listen on: numbers, or localhost."""
+    value = text(name, default)
+    try:
+        return value if value == "localhost" else str(ip_address(value))
+    except ValueError:
+        raise ImproperlyConfigured(
+            f"{name} must be an IP address such as 127.0.0.1 or 0.0.0.0, not {value!r}."
+        ) from None
 
 
 def text_list(name: str, default: str = "") -> list[str]:
@@ -152,6 +188,7 @@ def url(name: str, *schemes: str, default: str = "") -> str:
         is_valid = False
     if not is_valid:
         raise ImproperlyConfigured(
-            f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a complete address."
+            f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a complete address. "
+            "Write special characters of a password as %XX."
         )
     return value

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+DATABASE_NAME = "heval.sqlite3"
+
 
 def home_folder(create: bool = True) -> Path:
     """Return $HEVAL_HOME, or the user's data folder; create it if missing, readable only by its owner."""
@@ -33,6 +35,11 @@ def get_or_create_site_secret(name: str) -> str:
     path = home_folder() / name
     try:
         if not path.exists():
+            if name == "pseudonym_key" and (path.parent / DATABASE_NAME).exists():
+                raise ImproperlyConfigured(
+                    f"HEVAL_HOME: {path} is missing beside its database. Restore it from your backup, or read “A lost key” "
+                    "in how-to/deploy."
+                )
             _create_secret(path)
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -1,14 +1,18 @@
-"""Logs with one line per event and no credentials: annotators' addresses and query strings can be passwords.
+"""Logs with one line per event and no credentials: addresses of people and query strings can be passwords.
 
-Does not import Django, because the web server's own log uses it too.
+A line about a request names its route, never the values in it. Does not import Django before a request is there, because
+the web server's own log uses this module too.
 """
 
 import json
 import logging
 import re
 import time
+from typing import Any
 
-CODE = re.compile(r"(?<![\w/])(?:https?://[^\s/]+)?/(p|e)/[^\s/?\"'<>]+")
+# The first words of all addresses that have a variable part. What follows can be a code, a key or a token.
+FIRST_WORDS = ("p", "e", "admin", "api", "boards", "docs", "judge-badges", "studies")
+ADDRESS = re.compile(rf"(?<![\w/])(?:https?://[^\s/]+)?/({'|'.join(FIRST_WORDS)})/[^\s?\"'<>]+")
 QUERY = re.compile(r"(?<![^\s?\"'<>])([^\s?\"'<>/]*+/[^\s?\"'<>]*+)\?[^\s\"'<>]+")
 PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
 # Addresses must not contain characters that break a log line or control the reader's terminal.
@@ -16,9 +20,39 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def redact_url_secrets(text: str) -> str:
-    """Return the text without codes of assignments and recruitments, query strings, and passwords in addresses."""
+    """Return the text without the variable parts of addresses, query strings, and passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
-    return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
+    return QUERY.sub(r"\1", ADDRESS.sub(r"/\1/***", text))
+
+
+def redact(record: logging.LogRecord, text: str) -> str:
+    """Return the text without secrets. If the record has a request, its route replaces its address.
+
+    The values in the address are masked everywhere, because messages of exceptions repeat them.
+    """
+    request = getattr(record, "request", None)
+    if hasattr(request, "path_info"):  # the request of Django's development server is a socket
+        for value, mask in _masks(request):
+            text = re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", mask.replace("\\", r"\\"), text)
+    return redact_url_secrets(text)
+
+
+def _masks(request: Any) -> list[tuple[str, str]]:
+    """Return what to mask for this request, the longest first, and what takes its place."""
+    from django.urls import Resolver404, resolve
+
+    path = request.path.strip("/")
+    try:
+        match = request.resolver_match or resolve(request.path_info)
+    except Resolver404:
+        return [(value, "(unknown address)") for value in (request.path, path) if path]
+    masks = {request.path: match.route, path: match.route.strip("/")}
+    for value in match.kwargs.values():
+        if not isinstance(value, int):  # numbers of rows are no secrets
+            masks |= {str(value): "***", str(getattr(value, "hex", value)): "***"}
+    # Django escapes what it logs of an address.
+    masks |= {value.encode("unicode_escape").decode(): mask for value, mask in masks.items()}
+    return sorted(((value, mask) for value, mask in masks.items() if value.strip("/")), key=lambda one: -len(one[0]))
 
 
 def escape_controls(text: str) -> str:
@@ -43,7 +77,7 @@ class PlainFormatter(logging.Formatter):
         return "\n".join(map(escape_controls, super().formatException(ei).split("\n")))
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact_url_secrets(super().format(record))
+        return redact(record, super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -56,10 +90,10 @@ class JsonFormatter(logging.Formatter):
             "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
-            "message": redact_url_secrets(record.getMessage()),
+            "message": redact(record, record.getMessage()),
         }
         if record.exc_info:
-            event["exception"] = redact_url_secrets(self.formatException(record.exc_info))
+            event["exception"] = redact(record, self.formatException(record.exc_info))
         return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(event, ensure_ascii=False))
 
 
@@ -85,6 +119,7 @@ def logging_config(style: str) -> dict:
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
             # Wrong addresses are common on a public site.
             "django.request": {"level": "ERROR"},
+            # heval logs a wrong host without a traceback.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "gunicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},
             "gunicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},

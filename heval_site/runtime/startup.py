@@ -19,11 +19,13 @@ TOO_OLD_MESSAGE = (
 )
 
 
-def migrate_and_create_cache_and_media_folder(verbosity: int = 0) -> None:
-    """Apply the migrations, and create the cache table and the media folder.
+def migrate_and_create_cache_and_media_folder(verbosity: int = 0, accept_new_key: bool = False) -> None:
+    """Apply the migrations, create the cache table and the media folder, and compare PSEUDONYM_KEY with the database.
 
-    Raises CommandError for a database that is too old.
+    Raises CommandError for a database that is too old, and ImproperlyConfigured for a wrong key.
     """
+    from .pseudonym_key import store_or_compare_key
+
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -35,6 +37,7 @@ def migrate_and_create_cache_and_media_folder(verbosity: int = 0) -> None:
         if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
+        store_or_compare_key(accept_new_key)
     finally:
         connection.close()  # this also releases the lock
 
@@ -92,16 +95,20 @@ def lock_home_and_check_port_or_exit() -> TextIO | None:
     return lock
 
 
+def close_connections_before_fork() -> None:
+    """Two processes must not share open connections, and a pool's threads do not survive in a child."""
+    for open_connection in connections.all():
+        open_connection.close()
+        if open_connection.vendor == "postgresql":
+            open_connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
+
+
 def serve(home_lock, announcement: str = "") -> NoReturn:
     """Supervise the web server and the job runner until a signal arrives. Ends the process."""
     from . import supervisor
 
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
-    # Two processes must not share open connections, and a pool's threads do not survive in a child.
-    for open_connection in connections.all():
-        open_connection.close()
-        if open_connection.vendor == "postgresql":
-            open_connection.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
+    close_connections_before_fork()
     sys.stdout.flush()
     sys.stderr.flush()
 
@@ -115,7 +122,7 @@ def serve(home_lock, announcement: str = "") -> NoReturn:
 
     children = [
         supervisor.ChildProcess("The web server", child(_run_gunicorn)),
-        supervisor.ChildProcess("The job runner", child(lambda: call_command("worker"))),
+        supervisor.ChildProcess("The job runner", child(lambda: call_command("worker")), is_essential=False),
     ]
     sys.exit(supervisor.supervise(children))
 

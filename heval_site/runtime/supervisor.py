@@ -1,10 +1,12 @@
 """Supervisor of `heval up`: runs the web server and the job runner as child processes.
 
-Children are forked, so code is loaded once and shared. A child that dies is restarted. If one dies five times in a
-minute, everything ends with a line that names it. SIGTERM and SIGINT end both: running requests are answered, and a
-running job returns to the queue.
+Children are forked, so code is loaded once and shared. A child that dies is restarted, after longer pauses if it dies
+again and again. If the web server dies five times in a minute, everything ends with a line that names it. The web server
+goes on without the job runner, and /readyz says so. SIGTERM and SIGINT end both: running requests are answered, and a
+running job returns to the queue. Children also end if the supervisor is killed.
 """
 
+import ctypes
 import fcntl
 import multiprocessing
 import os
@@ -24,27 +26,34 @@ POLL_SECONDS = 0.5
 MAX_DEATHS = 5
 DEATH_WINDOW_SECONDS = 60
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PR_SET_PDEATHSIG = 1  # of Linux's prctl: the signal that a process gets when its parent ends
 
 _forking = multiprocessing.get_context("fork")
 
 
 class ChildProcess:
-    """One child process that runs ``run``, with the times of its deaths."""
+    """One child process that runs ``run``, with the times of its deaths. The site ends without an essential child."""
 
-    def __init__(self, name: str, run: Callable[[], object]):
+    def __init__(self, name: str, run: Callable[[], object], is_essential: bool = True):
         self.name = name
         self.run = run
+        self.is_essential = is_essential
+        self.restart_at = 0.0
         self.deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self.process: multiprocessing.process.BaseProcess
 
     def start(self) -> None:
         # Block signals until the child has removed our handlers; a signal would be lost before.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        self.process = _forking.Process(target=self._begin, name=self.name)
+        self.process = _forking.Process(target=self._begin, args=(os.getpid(),), name=self.name)
         self.process.start()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    def _begin(self) -> None:
+    def _begin(self, supervisor_pid: int) -> None:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != supervisor_pid:  # it ended before this line
+            return
         # A separate session: Ctrl-C reaches only the supervisor, which then ends its children in order.
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -52,9 +61,13 @@ class ChildProcess:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self.run()
 
-    def record_death_and_check_limit(self) -> bool:
-        self.deaths.append(time.monotonic())
-        return len(self.deaths) == MAX_DEATHS and self.deaths[-1] - self.deaths[0] < DEATH_WINDOW_SECONDS
+    def record_death(self) -> int:
+        """Plan the restart: at once after the first death of a minute, then after 1, 2, 4 and always 8 s. Return the deaths."""
+        now = time.monotonic()
+        self.deaths.append(now)
+        n_deaths = sum(now - death < DEATH_WINDOW_SECONDS for death in self.deaths)
+        self.restart_at = now + (2 ** (n_deaths - 2) if n_deaths > 1 else 0)
+        return n_deaths
 
 
 def print_to_stderr(*parts: str) -> None:
@@ -74,7 +87,12 @@ def supervise(children: list[ChildProcess]) -> int:
         for child in children:
             if child.process.is_alive():
                 continue
-            if child.record_death_and_check_limit():
+            if child.restart_at:
+                if time.monotonic() >= child.restart_at:
+                    child.restart_at = 0.0
+                    child.start()
+                continue
+            if child.record_death() == MAX_DEATHS and child.is_essential:
                 print_to_stderr(
                     f"{child.name} ended {MAX_DEATHS} times within a minute, last with exit code "
                     f"{child.process.exitcode}. Ending. The lines above say why."
@@ -83,7 +101,6 @@ def supervise(children: list[ChildProcess]) -> int:
                 code = 1
                 break
             print_to_stderr(f"{child.name} ended with exit code {child.process.exitcode}; restarting it.")
-            child.start()
     _terminate_children(children)
     return code
 

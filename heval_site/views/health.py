@@ -1,16 +1,17 @@
 """Health checks: /healthz says that the process lives, /readyz that it can work."""
 
 import logging
+from collections.abc import Callable
 
-from django.core.cache import cache
-from django.db import connection
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from heval_site.runtime import readiness
 from heval_site.runtime.startup import is_migrated
-from studies.services import jobs
 
 logger = logging.getLogger("heval.health")
+NO_ANSWER = "This cannot be used now. Run heval doctor for the reason."
+UNKNOWN = "This needs the database."
 
 
 @require_safe
@@ -24,43 +25,38 @@ def liveness_check(request) -> HttpResponse:
 
 @require_safe
 def readiness_check(request) -> JsonResponse:
-    """Return 200 if database, migrations, cache and worker are well; otherwise 503 with the names of the failed checks."""
-    results = {"database": _is_well("database", _database)}
+    """Return 200 if a page can be shown, an answer stored and a job started; otherwise 503 with the problems in words."""
+    problems = {"database": _problem("database", readiness.database_problem)}
     for name, check in CHECKS.items():
         # These also use the database, and would only wait for it.
-        results[name] = results["database"] and _is_well(name, check)
-    status = 200 if all(results.values()) else 503
-    body = {"ready": status == 200, "checks": {name: "ok" if well else "failed" for name, well in results.items()}}
-    return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
+        problems[name] = UNKNOWN if problems["database"] == NO_ANSWER else _problem(name, check)
+    found = {name: problem for name, problem in problems.items() if problem}
+    checks = {name: "failed" if name in found else "ok" for name in problems}
+    body = {"ready": not found, "checks": checks, "problems": found}
+    return JsonResponse(body, status=503 if found else 200, headers={"Cache-Control": "no-store"})
 
 
-def _is_well(name, check) -> bool:
+def _problem(name: str, check: Callable[[], str]) -> str:
     try:
-        return bool(check())
+        return check()
     except Exception as error:
         logger.warning("Not ready: %s (%s)", name, type(error).__name__)
-        return False
-
-
-def _database() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-        return cursor.fetchone() == (1,)
-
-
-def _cache() -> bool:
-    cache.set("heval:readyz", 1, 30)
-    return cache.get("heval:readyz") == 1
+        return NO_ANSWER
 
 
 # Once all migrations were applied, this process does not check them again.
 _was_prepared = False
 
 
-def _migrations() -> bool:
+def _migrations_problem() -> str:
     global _was_prepared
     _was_prepared = _was_prepared or is_migrated()
-    return _was_prepared
+    return "" if _was_prepared else "Some migrations are not applied. Run heval prepare."
 
 
-CHECKS = {"migrations": _migrations, "cache": _cache, "runner": jobs.is_runner_alive}
+CHECKS = {
+    "migrations": _migrations_problem,
+    "cache": readiness.cache_problem,
+    "static files": readiness.static_files_problem,
+    "runner": readiness.runner_problem,
+}

@@ -187,7 +187,9 @@ class Postgres:
 
 
 class Site:
-    """A web server as `heval up` starts it, without the runner of jobs; on SQLite in ``home``, or on ``database_url``."""
+    """A web server as `heval up` starts it, on SQLite in ``home``, or on ``database_url``; the runner of jobs too if ``with_jobs``."""
+
+    with_jobs = False
 
     def __init__(self, home: Path, application: str, settings: str, database_url: str = ""):
         home.mkdir(exist_ok=True)
@@ -215,8 +217,9 @@ class Site:
 
     def start(self, **environment: str) -> None:
         self.log = (self.home / "web.log").open("a")
+        web = ["gunicorn", "-c", "python:heval_site.server", self.application]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "-c", "python:heval_site.server", self.application],
+            [sys.executable, "-m", *(["heval_site.management.cli", "up", "--no-migrate"] if self.with_jobs else web)],
             env=self.environment | environment,
             cwd=ROOT,
             stdout=self.log,
@@ -248,7 +251,19 @@ class Site:
 
     @property
     def workers(self) -> list[int]:
-        return tree(self.pid)[1:]
+        """The processes that answer requests."""
+        return tree(self.web)[1:]
+
+    @property
+    def web(self) -> int:
+        """The web server above its workers. Under `heval up` it is the child that has children."""
+        return next((pid for pid in tree(self.pid)[1:] if tree(pid)[1:]), 0) if self.with_jobs else self.pid
+
+    @property
+    def runner(self) -> int:
+        """The runner of jobs, 0 while there is none: the supervisor's child that has no children."""
+        children = [pid for pid in tree(self.pid)[1:] if int(_stat(pid)[1]) == self.pid]
+        return next((pid for pid in children if pid != self.web), 0) if len(children) > 1 else 0
 
     def stop(self) -> None:
         if self.process is not None:

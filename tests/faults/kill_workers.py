@@ -1,7 +1,9 @@
-"""Kill workers of the web server while annotators answer, and compare what they were told with what is stored.
+"""Kill parts of a site while annotators answer, and compare what they were told with what is stored.
 
-python -m tests.faults.kill_workers [--seconds 60] [--every 1.5] [--clients 16] [--database sqlite|postgres]
-                                    [--victim worker|database] [--sabotage lost|doubled|hasty] [--json]
+python -m tests.faults.kill_workers [--seconds 60] [--every 1.5] [--clients 16] [--database sqlite|postgres] [--away 1]
+                                    [--victim worker|database|jobs|everything] [--sabotage lost|doubled|hasty] [--json]
+
+It also says how many seconds after each kill a page was shown again: after the database has come back, or at once for the rest.
 """
 
 import argparse
@@ -10,19 +12,22 @@ import json
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.bench.machine import ROOT, Postgres, Site, folder
+from tests.bench.machine import ROOT, Postgres, Site, folder, tree
 from tests.robots import Page
 
-ATTEMPTS = 60
+PATIENCE = 120  # seconds until an annotator gives up
 # A database that says "stored" before it is.
 HASTY = ("synchronous_commit=off", "wal_writer_delay=10s")
 
@@ -53,7 +58,8 @@ class Annotator:
         """(status, location, body, when the last attempt was sent)"""
         body = urlencode(data) if data is not None else None
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if body is not None else {}
-        for _ in range(ATTEMPTS):
+        begun = time.monotonic()
+        while time.monotonic() - begun < PATIENCE:
             at = time.time()
             try:
                 if self.connection is None:
@@ -65,7 +71,7 @@ class Annotator:
                 self.told.broken += 1
                 self.connection.close()
                 self.connection = None
-                time.sleep(0.05)
+                time.sleep(0.1)
                 continue
             if response.status == 503:  # the site itself asks to be tried again
                 time.sleep(0.2)
@@ -133,31 +139,88 @@ def a_worker_of(site: Site) -> Callable[[], None]:
     return kill
 
 
-def the_server(postgres: Postgres) -> Callable[[], None]:
+def the_server(postgres: Postgres, away: float) -> Callable[[], None]:
     """Kills the database; it is away for a while, and then mends what it finds."""
 
     def kill():
         postgres.kill()
-        time.sleep(1)
+        time.sleep(away)
         postgres.start()
 
     return kill
 
 
-def kill_sometimes(kill: Callable[[], None], every: float, stop: threading.Event) -> int:
-    kills = 0
+def the_runner_of(site: Site) -> Callable[[], None]:
+    """Kills the runner of jobs, and waits until there is another one."""
+
+    def kill():
+        before = site.runner
+        if before:
+            os.kill(before, signal.SIGKILL)
+        while site.runner in (0, before):
+            time.sleep(0.05)
+
+    return kill
+
+
+def all_of(site: Site, postgres: Postgres | None) -> Callable[[], None]:
+    """Kills the supervisor and the database, and starts both again. What the supervisor had begun must end by itself."""
+
+    def kill():
+        below = tree(site.pid)[1:]
+        if postgres:
+            postgres.kill()
+        os.kill(site.pid, signal.SIGKILL)
+        site.process.wait()
+        while any(map(is_alive, below)):
+            time.sleep(0.05)
+        if postgres:
+            postgres.start()
+        site.start()
+
+    return kill
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def seconds_until_shown(site: Site, path: str, begun: float) -> float:
+    while time.monotonic() - begun < PATIENCE:
+        with suppress(OSError), urllib.request.urlopen(site.address + path, timeout=60):
+            break
+        time.sleep(0.05)
+    return time.monotonic() - begun
+
+
+def kill_sometimes(
+    kill: Callable[[], None], victim: str, every: float, stop: threading.Event, site: Site, path: str
+) -> list[float]:
+    """The seconds after each kill until a page was shown."""
+    recoveries = []
     while not stop.wait(every * random.uniform(0.7, 1.3)):
+        begun = time.monotonic()
         kill()
-        kills += 1
-    return kills
+        # A database is away on purpose; all else has to come back by itself.
+        begun = time.monotonic() if victim == "database" else begun
+        recoveries.append(seconds_until_shown(site, path, begun))
+    return recoveries
 
 
 def killed_under_load(
-    database: str, seconds: float, every: float, clients: int, sabotage: str = "", victim: str = "worker"
+    database: str,
+    seconds: float,
+    every: float,
+    clients: int,
+    sabotage: str = "",
+    victim: str = "worker",
+    away: float = 1,
 ) -> dict:
-    """Everything that was told, broken, lost or doubled, while workers of the web server or the database itself are killed."""
+    """Everything that was told, broken, lost or doubled, while parts of the site are killed, and how soon it was there again."""
     with folder("heval-faults-") as home, ExitStack() as stack:
-        url = ""
+        url, postgres = "", None
         if database == "postgres":
             postgres = Postgres(home / "postgres", *(HASTY if sabotage == "hasty" else ()))
             stack.callback(postgres.stop)
@@ -165,6 +228,7 @@ def killed_under_load(
         is_ours = sabotage in ("lost", "doubled")
         application = "tests.faults.sabotaged:application" if is_ours else "heval_site.wsgi:application"
         site = Site(home / "site", application, "heval_site.settings", url)
+        site.with_jobs = victim in ("jobs", "everything")
         stack.callback(site.stop)
         site.run("heval_site.management.cli", "prepare")
         door = site.run("tests.faults.study", str(max(60, int(seconds * 40)))).strip()
@@ -172,9 +236,16 @@ def killed_under_load(
         told, stop, calm = Told(), threading.Event(), threading.Event()
         people = [Annotator(site.port, n, told, stop) for n in range(clients)]
         threads = [threading.Thread(target=person.run, args=(door,)) for person in people]
-        kills: list[int] = []
-        kill = the_server(postgres) if victim == "database" else a_worker_of(site)
-        killer = threading.Thread(target=lambda: kills.append(kill_sometimes(kill, every, calm)))
+        kill = {
+            "worker": lambda: a_worker_of(site),
+            "database": lambda: the_server(postgres, away),
+            "jobs": lambda: the_runner_of(site),
+            "everything": lambda: all_of(site, postgres),
+        }[victim]()
+        recoveries: list[float] = []
+        killer = threading.Thread(
+            target=lambda: recoveries.extend(kill_sometimes(kill, victim, every, calm, site, f"{door}watch"))
+        )
         for thread in (*threads, killer):
             thread.start()
         time.sleep(seconds)
@@ -195,7 +266,9 @@ def killed_under_load(
         found = json.loads(done.stdout)
     return found | {
         "database": database,
-        "kills": sum(kills),
+        "kills": len(recoveries),
+        "recovery_seconds_median": round(statistics.median(recoveries), 2) if recoveries else None,
+        "recovery_seconds_max": round(max(recoveries), 2) if recoveries else None,
         "broken_connections": told.broken,
         "strange": sorted(set(told.strange)),
         "strange_count": len(told.strange),
@@ -214,12 +287,19 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=1.5)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
-    parser.add_argument("--victim", choices=["worker", "database"], default="worker")
+    parser.add_argument("--victim", choices=["worker", "database", "jobs", "everything"], default="worker")
+    parser.add_argument("--away", type=float, default=1, help="seconds that a killed database is away")
     parser.add_argument("--sabotage", choices=["lost", "doubled", "hasty"], default="")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = killed_under_load(
-        options.database, options.seconds, options.every, options.clients, options.sabotage, options.victim
+        options.database,
+        options.seconds,
+        options.every,
+        options.clients,
+        options.sabotage,
+        options.victim,
+        options.away,
     )
     faults = faults_in(found)
     if options.json:

@@ -34,6 +34,9 @@ def is_kept(before: Rows, after: Rows) -> None:
         columns, rows = before[table]
         assert table in after, table
         known, there = after[table]
+        if table == "studies_auditevent":  # the preparation records the site's key
+            there = [row for row in there if row[known.index("verb")] != "set pseudonym key"]
+            assert len(there) == len(after[table][1]) - 1
         assert {(table, column) for column in columns if column not in known} <= GONE.keys()
         kept = [column for column in columns if column in known]
 

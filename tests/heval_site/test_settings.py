@@ -1,6 +1,7 @@
 """The environment is read strictly: what is not understood stops the start, with one line that says why."""
 
 import os
+import re
 import runpy
 import stat
 import subprocess
@@ -10,9 +11,10 @@ import threading
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from heval_site.runtime import home
+from heval_site.runtime import environment, home
 from heval_site.runtime.connection_pool import PooledConnection
 from tests import ROOT
+from tools.reference.environment import environment_variable_defaults
 
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
 DEPLOYED = {
@@ -24,7 +26,7 @@ DEPLOYED = {
 }
 OURS = (
     *DEPLOYED, "DEBUG", "REDIS_URL", "CELERY_BROKER_URL", "ALLOWED_HOSTS", "PORT", "LISTEN", "STATIC_ROOT", "MEDIA_ROOT",
-    "LOG_FORMAT", "SSL_REDIRECT", "HSTS_SECONDS", "DATABASE_POOL", "SECRET_KEY_FILE", "WEB_THREADS",
+    "LOG_FORMAT", "SSL_REDIRECT", "HSTS_SECONDS", "DATABASE_POOL", "SECRET_KEY_FILE", "WEB_THREADS", "WEB_WORKERS",
 )  # fmt: skip
 
 
@@ -181,3 +183,118 @@ def test_processes_that_start_at_once_agree_on_the_secret(monkeypatch, tmp_path)
             thread.join()
         assert len(set(found)) == 1 and len(found) == 8 and len(found[0]) >= 50
     assert {path.name for path in tmp_path.iterdir()} == {f"key{n}" for n in range(20)}, "nothing is left behind"
+
+
+# Each number that heval reads, with its range.
+NUMBERS = {
+    "PORT": (1, 65535),
+    "WEB_WORKERS": (1, 64),
+    "WEB_THREADS": (1, 64),
+    "DATABASE_POOL": (1, 100),
+    "TRUSTED_PROXY_COUNT": (0, 5),
+    "HSTS_SECONDS": (0, 2**31),
+}
+
+
+def numbers_in_the_code() -> set[str]:
+    text = "".join(path.read_text() for path in (ROOT / "heval_site").glob("*.py"))
+    return set(re.findall(r'env\.integer\(["\'](\w+)', text))
+
+
+def test_every_number_has_its_range_here():
+    assert numbers_in_the_code() == set(NUMBERS)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_out_of_range_is_refused_with_the_range(loaded, name):
+    low, high = NUMBERS[name]
+    for value in (low, high):
+        loaded(**DEPLOYED | {name: str(value)})
+    for value in (low - 1, high + 1, "auto", "1.5", "1e1", "١"):
+        with pytest.raises(ImproperlyConfigured, match=f"{name} must be a whole number from {low} to {high}, not"):
+            loaded(**DEPLOYED | {name: str(value)})
+
+
+@pytest.mark.parametrize("value", ["0.0.0.0", "127.0.0.1", "::", "::1", "localhost"])
+def test_an_address_to_listen_on(loaded, value):
+    assert loaded(**DEPLOYED, LISTEN=value)["LISTEN"] == value
+
+
+@pytest.mark.parametrize("value", ["eval.example.org", "a name", "127.0.0.1:8000", "*", "http://127.0.0.1"])
+def test_no_address_to_listen_on(loaded, value):
+    with pytest.raises(ImproperlyConfigured, match="LISTEN must be an IP address"):
+        loaded(**DEPLOYED, LISTEN=value)
+
+
+def test_the_names_of_variables_are_those_that_the_code_reads():
+    own = {"DJANGO_SETTINGS_MODULE", "HEVAL_ANNOUNCE"}
+    assert set(environment.NAMES) == set(environment_variable_defaults()) - own
+
+
+@pytest.mark.parametrize("name", [name for name in environment.NAMES if "_" in name])
+def test_a_misspelt_name_is_found(monkeypatch, name):
+    """A letter in the wrong case, too few, too many, or two that changed places."""
+    for wrong in {
+        name[:-1] + name[-1].lower(),
+        name[:-1],
+        name + "S",
+        name[:-2] + name[-1] + name[-2],
+        name.lower(),
+    } - {name}:
+        monkeypatch.setattr(os, "environ", {wrong: "x", f"{name}_FILE": "x", name: "x"})
+        found = environment.find_misspelt_names()
+        assert wrong in environment.NAMES or found == {wrong: name}, wrong
+
+
+OTHERS = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "USER",
+    "SHELL",
+    "PWD",
+    "HOSTNAME",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "VIRTUAL_ENV",
+    "DEBUGINFOD_URLS",
+    "POSTGRES_PASSWORD",
+    "POSTGRES_USER",
+    "POSTGRES_DB",
+    "PGHOST",
+    "PGPASSWORD",
+    "REDIS_HOST",
+    "REDIS_PASSWORD",
+    "DJANGO_SECRET",
+    "SECRET_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    "PORTS",
+    "DEBUGGER",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "WEB_CONCURRENCY",
+    "GUNICORN_CMD_ARGS",
+    "HEVAL_TEST_DATABASE_URL",
+    "HEVAL_TEST_REDIS_URL",
+    "HEVAL_REQUIRE",
+    "HEVAL_ANNOUNCE",
+    "DJANGO_SETTINGS_MODULE",
+    "MPLCONFIGDIR",
+]
+
+
+def test_variables_of_other_programs_are_no_misspelt_names(monkeypatch):
+    monkeypatch.setattr(os, "environ", dict.fromkeys(OTHERS, "x"))
+    assert environment.find_misspelt_names() == {}

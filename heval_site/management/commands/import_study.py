@@ -79,6 +79,8 @@ class Command(BaseCommand):
         if not path.is_file():
             raise CommandError(f"There is no file {path}. Correct the path.")
         by = self._get_user(options["owner"])
+        if options["study"] == "new" and by is None and not options["dry_run"]:
+            raise CommandError("A new study needs an owner, or only administrators see it. Add --owner NAME.")
         if options["study"] == "new" and _is_bundle(path):
             self._import_bundle(path, by, options)
             return

@@ -1,5 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
+from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
 from heval_site.runtime.startup import (
     is_migrated,
     lock_home_and_check_port_or_exit,
@@ -24,4 +25,6 @@ class Command(BaseCommand):
             migrate_and_create_cache_and_media_folder()
         elif not is_migrated():
             raise CommandError("Some migrations are not applied. Run: heval prepare")
+        else:
+            refuse_wrong_key_at_start()
         serve(lock)

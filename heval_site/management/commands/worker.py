@@ -5,6 +5,7 @@ import threading
 from django.core.management.base import BaseCommand
 from django.db import Error, connections
 
+from heval_site.runtime.pseudonym_key import refuse_wrong_key_at_start
 from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
@@ -19,8 +20,9 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="run all waiting and due work, then end")
 
     def handle(self, *args, **options):
+        refuse_wrong_key_at_start()
         if options["once"]:
-            jobs.run_due_functions_and_record_heartbeat()
+            _tick()
             n = jobs.run_waiting_jobs()
             self.stdout.write(f"{n} jobs run")
             return
@@ -28,13 +30,19 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: jobs.stop_requested.set())
         # In a separate thread, because places must be released even during an analysis of an hour.
         ticking = threading.Thread(
-            target=lambda: _repeat(jobs.run_due_functions_and_record_heartbeat, TICK_SECONDS),
+            target=lambda: _repeat(_tick, TICK_SECONDS),
             name="heval-tick",
             daemon=True,
         )
         ticking.start()
         _repeat(_run_all_work, POLL_SECONDS)
         ticking.join(5)
+
+
+def _tick() -> None:
+    """This process runs both kinds of work, jobs in its main thread."""
+    jobs.record_runner_heartbeat(jobs.JOBS)
+    jobs.run_due_functions_and_record_heartbeat()
 
 
 def _run_all_work() -> None:

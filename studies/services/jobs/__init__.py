@@ -15,13 +15,18 @@ Each app registers its kinds in its ``tasks`` module. This package imports it wh
 ``tasks`` module must import numpy and similar packages inside its functions.
 """
 
-from .parts import compute_open_part, compute_parts
-from .periodic import (
-    HEARTBEAT_KEY,
+from .heartbeats import (
     HEARTBEAT_SECONDS,
-    PeriodicFunction,
+    JOBS,
+    PERIODIC_WORK,
+    heartbeat_key,
     is_runner_alive,
     record_runner_heartbeat,
+    work_without_runner,
+)
+from .parts import compute_open_part, compute_parts
+from .periodic import (
+    PeriodicFunction,
     register_periodic,
     requeue_or_fail_expired_jobs,
     run_due_functions_and_record_heartbeat,
@@ -47,7 +52,10 @@ __all__ = [
     "compute_open_part",
     "compute_parts",
     "ENDED",
-    "HEARTBEAT_KEY",
+    "JOBS",
+    "PERIODIC_WORK",
+    "heartbeat_key",
+    "work_without_runner",
     "HEARTBEAT_SECONDS",
     "Interrupted",
     "JobKind",

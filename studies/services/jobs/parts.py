@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from studies.models import Job, JobPart
+from studies.services.database_errors import is_database_unavailable_error
 
 from .queue import ENDED, wake_runners
 from .registry import get_job_kind, validate_json_value
@@ -85,9 +85,9 @@ def compute_open_part(holder: str | None = None) -> bool:
         wake_runners()
     try:
         held.compute()
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
+    except Exception as error:
+        if is_database_unavailable_error(error):
+            raise
         logger.exception("The %s could not be computed here; the job tries it itself", held.part)
     return True
 

@@ -12,17 +12,16 @@ from django.db.models.functions import Now
 
 from studies.models import Job
 
+from .heartbeats import PERIODIC_WORK, record_runner_heartbeat
 from .parts import delete_parts_of_ended_jobs
 from .queue import wake_runners
 from .registry import autodiscover_tasks
-from .running import new_holder_id, stop_requested
+from .running import stop_requested
 
 logger = logging.getLogger("heval.jobs")
 State = Job.State
 
 MAX_ATTEMPTS = 3
-HEARTBEAT_KEY = "heval:runner"
-HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no runner is alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def register_periodic(seconds: int) -> Callable[[Callable[[], Any]], Callable[[]
 def run_due_functions_and_record_heartbeat() -> int:
     """Run the periodic functions that are due, and record a heartbeat. Return how many functions ran."""
     autodiscover_tasks()
-    record_runner_heartbeat()
+    record_runner_heartbeat(PERIODIC_WORK)
     n = 0
     for periodic in list(_periodic.values()):
         if stop_requested.is_set():
@@ -93,15 +92,6 @@ def requeue_or_fail_expired_jobs() -> int:
         transaction.on_commit(wake_runners, robust=True)
     delete_parts_of_ended_jobs()
     return n
-
-
-def record_runner_heartbeat() -> None:
-    cache.set(HEARTBEAT_KEY, new_holder_id(), HEARTBEAT_SECONDS)
-
-
-def is_runner_alive() -> bool:
-    """Return whether a process ran periodic functions recently."""
-    return cache.get(HEARTBEAT_KEY) is not None
 
 
 def unfinished_job_counts() -> dict[str, int]:

@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import Any, Protocol
 from zlib import crc32
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections, transaction
+from django.db import Error, close_old_connections, connection, connections, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
 from studies.models import Job
+from studies.services.database_errors import is_database_unavailable_error
 from studies.services.signal_flag import SignalFlag
 
 from .registry import UnknownKind, autodiscover_tasks, get_job_kind, kinds, validate_json_value
@@ -83,7 +84,7 @@ def lease_renewal(held: RenewsLease):
             try:
                 if not held.renew_lease():
                     return
-            except (OperationalError, InterfaceError):
+            except Error:
                 logger.warning("A lease could not be renewed; the database is not there.")
             finally:
                 connections.close_all()  # the connections of this thread
@@ -117,11 +118,12 @@ def claim_and_run_job(job_pk: int, holder: str | None = None) -> bool:
         _put_back(job, holder, attempts=F("attempts") - 1)
     except LeaseLost:
         logger.warning("Job %s %s was taken over by another runner", job.kind, job.code)
-    except (OperationalError, InterfaceError):
-        logger.exception("Job %s %s met a database that is not there; it will be tried again", job.kind, job.code)
-        _give_up_lease(job, holder)
     except Exception as error:
-        _fail(job, holder, error)
+        if is_database_unavailable_error(error):
+            logger.exception("Job %s %s met a database that is not there; it will be tried again", job.kind, job.code)
+            _give_up_lease(job, holder)
+        else:
+            _fail(job, holder, error)
     return True
 
 
@@ -177,7 +179,7 @@ def _give_up_lease(job: Job, holder: str) -> None:
     try:
         close_old_connections()
         _held_job(job, holder).update(leased_until=Now())
-    except (OperationalError, InterfaceError):
+    except Error:
         logger.warning("Job %s %s waits for the end of its lease", job.kind, job.code)
 
 

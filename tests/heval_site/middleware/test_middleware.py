@@ -1,7 +1,12 @@
 """What runs on an annotator's path, and what never leaves there."""
 
+import time
+from threading import Thread
+
 import pytest
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser
 from django.core.files.uploadedfile import SimpleUploadedFile, TemporaryUploadedFile
 from django.http import HttpResponse
 from django.test import Client, RequestFactory, override_settings
@@ -222,3 +227,55 @@ def test_a_large_file_of_somebody_who_is_logged_in_is_read(client, settings, kep
     client.force_login(django_user_model.objects.create_user("ada", is_staff=True))
     response = client.post("/studies/bundle/", {"file": SimpleUploadedFile("a.json", b"0" * 4 * 2**20)})
     assert kept_files == ["a.json"] and "More than 3 MB" not in response.content.decode()
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """How many passwords are hashed, and how many at once at most."""
+    counts = {"all": 0, "now": 0, "most": 0}
+
+    def slow(**kwargs):
+        counts["all"] += 1
+        counts["now"] += 1
+        counts["most"] = max(counts["most"], counts["now"])
+        time.sleep(0.2)
+        counts["now"] -= 1
+
+    monkeypatch.setattr("django.contrib.auth.forms.authenticate", lambda request, **names: slow(**names))
+    return counts
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("proxies", "forges"), [(0, True), (1, True), (1, False)])
+def test_new_names_and_forged_addresses_reach_no_hasher(client, hashed, settings, monkeypatch, proxies, forges):
+    """The last address is the one that our own proxy wrote."""
+    settings.TRUSTED_PROXY_COUNT = proxies
+    monkeypatch.setattr("heval_site.views.admin_site.MAX_LOGINS_PER_MINUTE", 3)
+    statuses = []
+    for n in range(8):
+        forwarded = f"9.9.9.{n}, 1.2.3.4" if forges else "1.2.3.4"
+        data = {"username": f"name{n}", "password": "x"}
+        statuses.append(client.post("/admin/login/", data, headers={"x-forwarded-for": forwarded}))
+    assert [response.status_code for response in statuses] == [200] * 3 + [429] * 5 and hashed["all"] == 3
+    assert "Wait a minute" in statuses[-1].content.decode() and statuses[-1]["Retry-After"] == "60"
+    # Another client is not locked out with it.
+    other = {"headers": {"x-forwarded-for": "5.6.7.8"}} if proxies else {"REMOTE_ADDR": "5.6.7.8"}
+    assert client.post("/admin/login/", {"username": "ada", "password": "x"}, **other).status_code == 200
+
+
+@pytest.mark.django_db
+def test_one_password_is_hashed_at_a_time_and_most_threads_stay_free(hashed, monkeypatch):
+    monkeypatch.setattr("heval_site.views.admin_site.count_and_check_rate_limit", lambda *_: False)
+    statuses = []
+
+    def log_in(n):
+        request = RequestFactory().post("/admin/login/", {"username": f"name{n}", "password": "x"})
+        request.session, request.user, request._dont_enforce_csrf_checks = {}, AnonymousUser(), True
+        statuses.append(admin.site.login(request).status_code)
+
+    threads = [Thread(target=log_in, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert hashed["most"] == 1 and sorted(statuses) == [200] * 2 + [503] * 6

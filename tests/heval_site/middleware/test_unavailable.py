@@ -1,16 +1,20 @@
 """A database that is down or locked is 503 with the truth, never 500; an error of ours shows an id and nothing else."""
 
 import logging
+import re
 import time
+from urllib.parse import quote
 
+import psycopg
 import pytest
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, InternalError, OperationalError
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 
 from heval_site.middleware import errors
 from heval_site.runtime import logs
+from tests.read_only import read_only_database
 
 
 def locked(request, **kwargs):
@@ -28,6 +32,24 @@ def broken(request, **kwargs):
     raise DatabaseError("relation does not exist; password=hunter2")
 
 
+def refused_by_postgres(request, code, state):
+    """What Django makes of an error of the driver."""
+    error = psycopg.errors.lookup(state)
+    kind = next(
+        kind
+        for kind in (OperationalError, InternalError, DatabaseError)
+        if issubclass(error, getattr(psycopg, kind.__name__))
+    )
+    try:
+        raise error("the server says why")
+    except psycopg.Error as cause:
+        raise kind(str(cause)) from cause
+
+
+def refused_by_sqlite(request, code, message):
+    raise OperationalError(message.replace("-", " "))
+
+
 def well(request, **kwargs):
     return HttpResponse("well")
 
@@ -36,6 +58,8 @@ urlpatterns = [
     path("p/<str:code>/locked/", locked),
     path("p/<str:code>/below/", locked_below),
     path("p/<str:code>/broken/", broken),
+    path("p/<str:code>/postgres/<str:state>/", refused_by_postgres),
+    path("p/<str:code>/sqlite/<str:message>/", refused_by_sqlite),
     path("researchers/locked/", locked),
     path("api/v1/locked/", locked),
     path("well/", well),
@@ -58,6 +82,47 @@ def test_an_answer_that_met_a_locked_database_is_told_unsaved(client, name):
     assert int(response["Retry-After"]) <= 10 and response["Cache-Control"] == "no-store"
     assert "Your answer is not saved yet" in response.content.decode()
     assert not response.cookies and "script" not in response["Content-Security-Policy"]
+
+
+STATES = sorted(state for state in psycopg.errors._sqlcodes if re.fullmatch("25006|(08|53|57|58)...", state))
+SQLITE = (
+    "attempt to write a readonly database",
+    "database is locked",
+    "database or disk is full",
+    "disk I/O error",
+    "unable to open database file",
+)
+
+
+@pytest.mark.parametrize(
+    "address", [f"postgres/{state}" for state in STATES] + [f"sqlite/{quote(message, safe='')}" for message in SQLITE]
+)
+def test_a_database_that_takes_no_answer_keeps_the_text_on_the_page(client, address):
+    response = client.post(f"/p/some-code/{address.replace('%2F', '-')}/", {"s1.q1": "What I wrote"})
+    text = response.content.decode()
+    assert response.status_code == 503 and "Your answer is not saved yet" in text and "What I wrote" in text
+
+
+def test_there_are_states_of_each_class():
+    assert len(STATES) >= 25 and {state[:2] for state in STATES} == {"08", "25", "53", "57", "58"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_read_only_database_loses_no_text(client):
+    from tests.builders import panel, spa_study
+    from tests.players import open_page, submitted
+
+    study = spa_study(target_n=2)
+    assignment = submitted(study, "w", until="s4")
+    open_page(assignment)
+    door = f"/e/{panel(study).key}/?who=new"
+    with read_only_database():
+        page = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"})
+        entry = client.post(door, {"agree": "1", "start": "1"})
+        api = client.post("/api/v1/studies/", {}, content_type="application/json")
+    assert page.status_code == 503 and "What I wrote" in page.content.decode()
+    assert entry.status_code == 503 and api.status_code in (401, 503)
+    assert client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "What I wrote"}).status_code == 302
 
 
 def test_reading_is_told_to_wait_and_no_word_of_an_answer(client):
@@ -121,10 +186,10 @@ def record(message, *args):
 @pytest.mark.parametrize(
     ("said", "kept"),
     [
-        ("Not Found: /p/AbC-_123xyz/s1.q1/", "Not Found: /p/***/s1.q1/"),
-        ('"GET /e/0a1b2c/?PROLIFIC_PID=5f&x=1 HTTP/1.1" 200', '"GET /e/***/ HTTP/1.1" 200'),
-        ("http://127.0.0.1/p/AbC123/?x=1", "/p/***/"),
-        ("/api/v1/studies/?token=abc", "/api/v1/studies/"),
+        ("Not Found: /p/AbC-_123xyz/s1.q1/", "Not Found: /p/***"),
+        ('"GET /e/0a1b2c/?PROLIFIC_PID=5f&x=1 HTTP/1.1" 200', '"GET /e/*** HTTP/1.1" 200'),
+        ("http://127.0.0.1/p/AbC123/?x=1", "/p/***"),
+        ("/api/v1/studies/?token=abc", "/api/***"),
         ("postgres://heval:hunter2@db/heval", "postgres://heval:***@db/heval"),
         ("What /why? Nothing", "What /why? Nothing"),
     ],

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from django.db import connection
 from psycopg_pool import ConnectionPool
+from psycopg_pool.base import AttemptWithBackoff
 
 from heval_site.runtime import connection_pool
 from heval_site.runtime.connection_pool import PooledConnection
@@ -72,6 +73,15 @@ def test_a_connection_that_the_server_ended_is_replaced_before_anybody_has_it(po
     assert handed_out(pool) != first
     # By asking the one that was lost; the one that came for it is asked as every new one.
     assert len(asked) == 3
+
+
+def test_the_pool_tries_again_at_short_intervals_however_long_the_server_was_away():
+    """A growing pause would outlast the outage."""
+    attempt, now = AttemptWithBackoff(timeout=300), 1000.0
+    for _ in range(200):
+        attempt.update_delay(now)
+        assert 0 < attempt.delay < 1
+        now += attempt.delay
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,10 @@ import functools, sys
 from heval_site.runtime import supervisor
 supervisor.GRACE_SECONDS = 2
 runs = zip(sys.argv[1::2], sys.argv[2::2])
-sys.exit(supervisor.supervise([supervisor.ChildProcess(name, functools.partial(exec, code, {})) for name, code in runs]))
+children = [
+    supervisor.ChildProcess(name, functools.partial(exec, code, {}), is_essential=name != "The job runner") for name, code in runs
+]
+sys.exit(supervisor.supervise(children))
 """
 
 
@@ -98,6 +102,46 @@ def test_a_child_that_will_not_live_ends_everything_with_a_reason(supervised):
     process = supervised("The web server", DIES, "two", LIVES)
     assert process.wait(20) == 1
     assert "The web server ended 5 times within a minute, last with exit code 3. Ending." in process.stderr.read()
+
+
+def test_the_site_goes_on_while_the_job_runner_will_not_live(supervised):
+    process = supervised("The web server", LIVES, "The job runner", DIES)
+    assert process.stdout.readline() == "child\n"
+    told = [process.stderr.readline() for _ in range(6)]
+    assert all("The job runner ended with exit code 3; restarting it." in line for line in told)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+
+
+def test_pauses_between_restarts_grow_and_a_quiet_minute_ends_them(monkeypatch):
+    child, now = supervisor.ChildProcess("one", print, is_essential=False), 1000.0
+    monkeypatch.setattr(supervisor.time, "monotonic", lambda: now)
+    pauses = []
+    for _ in range(8):
+        child.record_death()
+        pauses.append(child.restart_at - now)
+        now = child.restart_at
+    assert pauses == [0, 1, 2, 4, 8, 8, 8, 8]
+    now += supervisor.DEATH_WINDOW_SECONDS
+    assert child.record_death() == 1 and child.restart_at == now
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell a process that its parent ended")
+def test_children_end_with_a_supervisor_that_is_killed(supervised):
+    says = "import os, signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)"
+    process = supervised("The web server", says, "The job runner", says)
+    children = [int(process.stdout.readline()) for _ in range(2)]
+    process.kill()
+    process.wait(10)
+    assert until(lambda: not any(map(is_running, children)), 5)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_child_that_does_not_end_is_killed(supervised):

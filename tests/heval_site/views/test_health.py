@@ -2,18 +2,31 @@
 
 import io
 import json
+from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import psycopg
 import pytest
+from django.conf import settings as settings_of_django
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
 from django.core.cache import cache
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.utils import timezone
 
-from heval_site.runtime import doctor
+from heval_site.runtime import doctor, readiness
 from heval_site.views import health
+from studies.models import Job
 from studies.services import jobs
+from tests.read_only import read_only_database
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+
+def record_heartbeats():
+    for work in (jobs.JOBS, jobs.PERIODIC_WORK):
+        jobs.record_runner_heartbeat(work)
 
 
 def test_healthz_asks_nothing_of_the_database(client, django_assert_num_queries):
@@ -22,35 +35,88 @@ def test_healthz_asks_nothing_of_the_database(client, django_assert_num_queries)
 
 
 def test_ready_where_all_is_well(client):
-    jobs.record_runner_heartbeat()
+    record_heartbeats()
     response = client.get("/readyz")
     assert (response.status_code, response.json()["ready"]) == (200, True)
 
 
-def test_not_ready_without_a_runner(client):
-    cache.delete(jobs.HEARTBEAT_KEY)
+def refuse(*args):
+    raise OperationalError("postgres://heval:hunter2@db/heval refused")
+
+
+def forgets():
+    return SimpleNamespace(set=lambda *_: None, get=lambda *_: None, get_many=cache.get_many)
+
+
+def no_css(tmp_path):
+    """Files that were never collected."""
+    return ManifestStaticFilesStorage(location=tmp_path)
+
+
+# What fails, how, and words of the problem.
+BROKEN = {
+    "database": (lambda patch, tmp_path: patch.setattr(readiness.connection, "cursor", refuse), "heval doctor"),
+    "migrations": (lambda patch, tmp_path: patch.setattr(health, "is_migrated", lambda: False), "heval prepare"),
+    "cache": (lambda patch, tmp_path: patch.setattr(readiness, "cache", forgets()), "stores nothing"),
+    "static files": (
+        lambda patch, tmp_path: patch.setattr(readiness, "staticfiles_storage", no_css(tmp_path)),
+        "collectstatic",
+    ),
+    "runner": (lambda patch, tmp_path: cache.delete(jobs.heartbeat_key(jobs.JOBS)), "No process has run jobs for 90 s"),
+    "runner ": (
+        lambda patch, tmp_path: cache.delete(jobs.heartbeat_key(jobs.PERIODIC_WORK)),
+        "No process has run periodic work for 90 s",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_fails_is_named_in_words(client, monkeypatch, settings, tmp_path, name):
+    settings.HAS_COLLECTED_STATIC = name == "static files"
+    record_heartbeats()
+    monkeypatch.setattr(health, "_was_prepared", False)
+    breaks, words = BROKEN[name]
+    breaks(monkeypatch, tmp_path)
     response = client.get("/readyz")
-    assert response.status_code == 503
-    assert response.json()["checks"] == {"database": "ok", "migrations": "ok", "cache": "ok", "runner": "failed"}
-
-
-def test_not_ready_without_migrations_cache_or_database(client, monkeypatch):
-    jobs.record_runner_heartbeat()
-    with monkeypatch.context() as patch:
-        patch.setattr(health, "_was_prepared", False)
-        patch.setattr(health, "is_migrated", lambda: False)
-        assert client.get("/readyz").json()["checks"]["migrations"] == "failed"
-    with monkeypatch.context() as patch:
-        patch.setattr(health, "cache", SimpleNamespace(set=lambda *_: None, get=lambda *_: None))
-        assert client.get("/readyz").json()["checks"]["cache"] == "failed"
-
-    def refuse(*args):
-        raise OperationalError("postgres://heval:hunter2@db/heval refused")
-
-    monkeypatch.setattr(health.connection, "cursor", refuse)
-    response = client.get("/readyz")
-    assert response.status_code == 503 and set(response.json()["checks"].values()) == {"failed"}
+    found = response.json()
+    assert response.status_code == 503 and not found["ready"]
+    assert found["checks"][name.strip()] == "failed" and words in found["problems"][name.strip()]
+    assert name == "database" or [check for check, state in found["checks"].items() if state == "failed"] == [
+        name.strip()
+    ]
     assert b"hunter2" not in response.content
+
+
+def test_every_check_can_fail():
+    assert {name.strip() for name in BROKEN} == {"database", *health.CHECKS}
+
+
+def test_a_check_is_cheap(client, django_assert_max_num_queries):
+    record_heartbeats()
+    client.get("/readyz")
+    with django_assert_max_num_queries(10):
+        assert client.get("/readyz").status_code == 200
+
+
+def test_a_worker_with_a_long_job_lives():
+    record_heartbeats()
+    cache.delete(jobs.heartbeat_key(jobs.JOBS))
+    job = jobs.submit("analyse", by=None)
+    assert jobs.work_without_runner() == [jobs.JOBS]
+    Job.objects.filter(pk=job.pk).update(
+        state=Job.State.RUNNING, holder="one", leased_until=timezone.now() + timedelta(seconds=30)
+    )
+    assert jobs.work_without_runner() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_read_only_database_is_not_ready_and_the_doctor_says_so(client):
+    record_heartbeats()
+    with read_only_database():
+        found = client.get("/readyz").json()
+        code, _, checks = examined()
+    assert "read-only" in found["problems"]["database"]
+    assert code == 1 and "read-only" in checks["database"]["message"]
 
 
 def examined(capsys=None):
@@ -67,7 +133,7 @@ def examined(capsys=None):
 @pytest.fixture
 def well(settings):
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
-    jobs.record_runner_heartbeat()
+    record_heartbeats()
 
 
 def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
@@ -80,11 +146,11 @@ def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
 
 
 def broken_cache(patch):
-    patch.setattr(doctor, "cache", SimpleNamespace(set=lambda *_: None, get=lambda *_: None))
+    patch.setattr(doctor, "cache", forgets())
 
 
 AILMENTS = {
-    "runner": lambda patch: cache.delete(jobs.HEARTBEAT_KEY),
+    "runner": lambda patch: cache.delete(jobs.heartbeat_key(jobs.JOBS)),
     "cache": broken_cache,
     "migrations": lambda patch: patch.setattr(doctor, "is_migrated", lambda: False),
     "disk": lambda patch: patch.setattr(doctor.shutil, "disk_usage", lambda _: SimpleNamespace(free=5)),
@@ -168,3 +234,33 @@ def test_the_doctor_prints_a_line_a_check_for_people(well, monkeypatch):
         call_command("doctor", stdout=out)
     assert end.value.code == 1
     assert "FAIL durability: fsync = off\n     Set fsync = on.\n" in out.getvalue()
+
+
+REASONS = {
+    "password": ("PASSWORD", "wrong and secret", "password authentication failed"),
+    "port": ("PORT", "1", "Connection refused"),
+    "database": ("NAME", "nowhere", 'database "nowhere" does not exist'),
+    "role": ("USER", "nobody_here", 'role "nobody_here" does not exist'),
+    "host": ("HOST", "no-such-host.invalid", "resolve host"),
+}
+
+
+@pytest.mark.only_on("postgresql")
+@pytest.mark.parametrize("name", REASONS)
+def test_the_doctor_gives_the_servers_own_reason(monkeypatch, name):
+    column, value, words = REASONS[name]
+    if name == "password":
+        # The server of the tests trusts everybody: this is what another one says.
+        message = "connection failed: FATAL: password authentication failed for user x: wrong and secret"
+        monkeypatch.setattr(psycopg, "connect", Mock(side_effect=psycopg.OperationalError(message)))
+    monkeypatch.setitem(connection.settings_dict, column, value)
+    monkeypatch.setitem(settings_of_django.DATABASES["default"], column, value)
+    found = next(result for result in doctor.run_all_checks() if result.name == "database")
+    assert found.status == "failed" and words in found.message and found.fix
+    assert "secret" not in found.message
+
+
+def test_the_doctor_names_a_misspelt_variable(well, monkeypatch):
+    monkeypatch.setenv("SITE_URl", "https://eval.example.org")
+    found = examined()[2]["variables"]
+    assert (found["status"], found["message"]) == ("warning", "SITE_URl: did you mean SITE_URL?")

@@ -38,6 +38,7 @@ LINES = {
             command("export", "{code}", make=launched),
         ),
         ("There is no file", "Correct the path", command("import_study", "{code}", "{folder}/none.csv")),
+        ("A new study needs an owner", "Add --owner NAME", command("import_study", "new", "{folder}/table.csv")),
         (
             "--column maps columns of answers",
             "Add --answers",

@@ -1,5 +1,6 @@
 """The lines of the environment and of the start."""
 
+import os
 import socket
 import tempfile
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from unittest import mock
 
 from django.test import override_settings
 
-from heval_site.runtime import home, startup, supervisor
+from heval_site.runtime import home, pseudonym_key, startup, supervisor
 from tests.messages.commands.scenarios import KEY, RUNTIME, command, environment, said
 from tests.messages.lines import NOTHING, Shown
 
@@ -58,6 +59,18 @@ def checked():
 def not_stored():
     with mock.patch.object(home, "_create_secret", side_effect=PermissionError(13, "Permission denied")), a_home():
         return said(lambda: home.get_or_create_site_secret("no_such_secret"))
+
+
+def lost_key():
+    with a_home() as folder, mock.patch.dict(os.environ, {"HEVAL_HOME": str(folder)}):
+        (folder / home.DATABASE_NAME).touch()
+        return said(lambda: home.get_or_create_site_secret("pseudonym_key"))
+
+
+def with_another_key():
+    pseudonym_key.store_or_compare_key()
+    with override_settings(PSEUDONYM_KEY="another" * 10):
+        return said(pseudonym_key.refuse_wrong_key)
 
 
 def supervised(code=3):
@@ -117,6 +130,9 @@ LINES = {
     f"{RUNTIME}:integer": [
         ("PORT must be a whole number", "from 1 to 65535, not 'http'", environment(PORT="http")),
     ],
+    f"{RUNTIME}:network_address": [
+        ("LISTEN must be an IP address", "such as 127.0.0.1 or 0.0.0.0", environment(LISTEN="eval.example.org")),
+    ],
     f"{RUNTIME}:choice": [
         ("LOG_FORMAT must be plain or json, not 'xml'", "must be plain or json", environment(LOG_FORMAT="xml")),
     ],
@@ -166,6 +182,10 @@ LINES = {
     ],
     f"{RUNTIME}:get_or_create_site_secret": [
         ("no_such_secret cannot be stored (Permission denied)", "Make the folder writable", not_stored),
+        ("pseudonym_key is missing beside its database", "Restore it from your backup", lost_key),
+    ],
+    f"{RUNTIME}:refuse_wrong_key": [
+        ("PSEUDONYM_KEY is not the key of this database", "Restore it from your backup", with_another_key),
     ],
     f"{RUNTIME}:migrate_and_create_cache_and_media_folder": [
         ("This database is from a version before 0.1.0", "run “heval prepare” there", prepared),

@@ -34,7 +34,7 @@ def test_the_command_looks_and_writes(study, table):
 
 def test_the_command_makes_a_new_study_only_if_something_is_in_it(db, table):
     with pytest.raises(SystemExit):
-        run("new", str(table))
+        run("new", str(table), "--owner", user("bob").username)
     assert "Nothing was stored" in run("new", str(table), "--create-systems", "--dry-run")
     assert not Study.objects.exists()
     user("ada")
@@ -60,10 +60,11 @@ def test_the_command_reads_a_bundle(db, tmp_path):
     file = tmp_path / "study.json"
     file.write_text(bundle_text(spa_draft(prompts=6)))
     assert "Nothing was stored" in run("new", str(file), "--dry-run") and Study.objects.count() == 1
-    assert "is a new draft" in run("new", str(file)) and Study.objects.count() == 2
+    user("ada")
+    assert "is a new draft" in run("new", str(file), "--owner", "ada") and Study.objects.count() == 2
     file.write_text('{\n "schema": "heval.bundle/2"}')
     with pytest.raises(CommandError, match="schema: must be"):
-        run("new", str(file))
+        run("new", str(file), "--owner", "ada")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ def test_the_command_reads_a_bundle(db, tmp_path):
         (["x", "{table}"], "no study x"),
         (["new", "nowhere.csv"], "no file"),
         (["new", "{table}", "--owner", "nobody"], "no user"),
+        (["new", "{table}"], "needs an owner"),
     ],
 )
 def test_the_command_says_what_it_cannot_find(db, table, arguments, said):

@@ -1,0 +1,115 @@
+"""What an annotator waits while slow and idle clients hold connections, straight to the server without a proxy.
+
+python -m tests.faults.slow_clients [--idle 1000] [--dripping 200] [--requests 200] [--database sqlite|postgres] [--json]
+
+Prints the seconds (median, 95 %, most) of an annotator's landing page: alone, beside connections that send nothing, beside heads and
+beside forms that arrive at one byte a second.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+import time
+from contextlib import ExitStack, suppress
+
+from tests.bench.machine import Postgres, Site, folder
+from tests.faults.spike import asked
+
+PATIENCE = 60
+
+
+async def hold(port: int, kind: str) -> None:
+    """A connection that is held as long as the server lets it be, and then opened again."""
+    head = f"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+    if kind == "forms":
+        head += "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9000\r\n\r\n"
+    while True:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                if kind == "idle":
+                    await reader.read()
+                    continue
+                if kind == "forms":
+                    writer.write(head.encode())
+                for byte in (head + "X-Slow: " if kind == "heads" else "").encode() + b"x" * 9000:
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(1)
+            finally:
+                writer.close()
+        await asyncio.sleep(1)
+
+
+async def waits(port: int, path: str, requests: int) -> list[float]:
+    seconds = []
+    for _ in range(requests):
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                status, _ = await asked(port, "GET", path)
+                assert status == 200, status
+        except (TimeoutError, OSError):
+            pass
+        seconds.append(time.monotonic() - begun)
+        if sum(seconds) > 3 * PATIENCE:
+            break
+    return sorted(seconds)
+
+
+async def measured(port: int, path: str, requests: int, counts: dict[str, int]) -> dict[str, list[float]]:
+    await waits(port, path, 20)
+    found = {"alone": await waits(port, path, requests)}
+    for kind, count in counts.items():
+        held = [asyncio.create_task(hold(port, kind)) for _ in range(count)]
+        await asyncio.sleep(4)
+        found[f"{count} {kind}"] = await waits(port, path, requests)
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        await asyncio.sleep(2)
+    return found
+
+
+def slow_clients(database: str, idle: int, dripping: int, requests: int) -> dict[str, dict[str, float]]:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with folder("heval-slow-") as home, ExitStack() as stack:
+        url = ""
+        if database == "postgres":
+            postgres = Postgres(home / "postgres")
+            stack.callback(postgres.stop)
+            url = postgres.create("heval")
+        site = Site(home / "site", "heval_site.wsgi:application", "heval_site.settings", url)
+        stack.callback(site.stop)
+        site.run("heval_site.management.cli", "prepare")
+        door = site.run("tests.faults.study", "60").strip()
+        site.start()
+        counts = {"idle": idle, "heads": dripping, "forms": dripping}
+        found = asyncio.run(measured(site.port, f"{door}s1", requests, counts))
+    return {
+        name: {"median": s[len(s) // 2], "p95": s[int(0.95 * len(s))], "most": s[-1]} for name, s in found.items() if s
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--idle", type=int, default=1000)
+    parser.add_argument("--dripping", type=int, default=200)
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = slow_clients(options.database, options.idle, options.dripping, options.requests)
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        for name, seconds in found.items():
+            print(f"{name:12} " + "  ".join(f"{what} {value:.3f} s" for what, value in seconds.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
