@@ -135,9 +135,14 @@ def opened(path: Path) -> Iterator[tuple[ZipFile, dict[str, Any]]]:
 
     Raises BackupRefused for everything else, before anything is restored.
     """
-    damaged = f"{path} is damaged or cut off: {{}}. Use another copy of this backup."
     try:
-        with ZipFile(path) as archive:
+        archive = ZipFile(path)
+    except FileNotFoundError:
+        raise BackupRefused(f"There is no file {path}.") from None
+    except (BadZipFile, OSError) as error:
+        raise _damaged(path, error) from error
+    with archive:
+        try:
             manifest = json.loads(archive.read("manifest.json"))
             if manifest.get("format") != FORMAT:
                 raise BackupRefused(f"{path} has the format {manifest.get('format')}, and this heval reads {FORMAT}.")
@@ -146,12 +151,14 @@ def opened(path: Path) -> Iterator[tuple[ZipFile, dict[str, Any]]]:
             for name, digest in expected.items():
                 with archive.open(name) as member:
                     if _copy(member, None) != digest:
-                        raise BackupRefused(damaged.format(f"{name} has changed"))
-            yield archive, manifest
-    except FileNotFoundError:
-        raise BackupRefused(f"There is no file {path}.") from None
-    except (BadZipFile, ZlibError, EOFError, KeyError, ValueError) as error:
-        raise BackupRefused(damaged.format(error)) from error
+                        raise _damaged(path, f"{name} has changed")
+        except (BadZipFile, ZlibError, EOFError, KeyError, ValueError) as error:
+            raise _damaged(path, error) from error
+        yield archive, manifest
+
+
+def _damaged(path: Path, reason: object) -> BackupRefused:
+    return BackupRefused(f"{path} is damaged or cut off: {reason}. Use another copy of this backup.")
 
 
 def restore_files(archive: ZipFile, names: list[str]) -> None:

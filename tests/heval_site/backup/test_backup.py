@@ -11,8 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from django.db.migrations.loader import MigrationLoader
 
 from heval_site.backup.archive import BackupRefused, opened
+from heval_site.backup.rows import columns_of, tables_of
 from tests import ROOT
 from tests.golden_site.conftest import heval, upgraded
 from tests.golden_site.stored import SECRETS, in_postgres, in_sqlite, scratch
@@ -77,12 +79,12 @@ def manifest_of(backup: Path) -> dict:
         return json.loads(archive.read("manifest.json"))
 
 
-def with_rows(backup: Path, to: Path, manifest: dict, label: str, stored: list[list]) -> Path:
-    """A whole backup with other rows of a table."""
+def with_rows(manifest: dict, label: str, stored: list[list]) -> dict[str, bytes]:
+    """The part of a backup with other rows of a table. The manifest says so."""
     data = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in stored)
     ordered = b"".join(json.dumps(row, separators=(",", ":"), sort_keys=True).encode() + b"\n" for row in stored)
     manifest["tables"][label] |= {"sha256": sha256(data).hexdigest(), "rows_sha256": sha256(ordered).hexdigest()}
-    return changed(backup, to, {f"rows/{label}.jsonl": data, "manifest.json": json.dumps(manifest).encode()})
+    return {f"rows/{label}.jsonl": data}
 
 
 def rows_of(backup: Path, label: str) -> list[list]:
@@ -158,7 +160,8 @@ def test_rows_that_a_database_does_not_give_back_are_noticed(backup, tmp_path):
     stored, manifest = rows_of(backup, "studies.system"), manifest_of(backup)
     place = manifest["tables"]["studies.system"]["columns"].index("study_id")
     stored[0][place] = str(stored[0][place])
-    odd = with_rows(backup, tmp_path / "odd.zip", manifest, "studies.system", stored)
+    parts = with_rows(manifest, "studies.system", stored) | {"manifest.json": json.dumps(manifest).encode()}
+    odd = changed(backup, tmp_path / "odd.zip", parts)
     said = heval("restore", str(odd), home=tmp_path / "home", fails=True)
     assert "The restored rows of studies.system differ" in said
     with sqlite3.connect(tmp_path / "home" / "heval.sqlite3") as connection:
@@ -166,19 +169,39 @@ def test_rows_that_a_database_does_not_give_back_are_noticed(backup, tmp_path):
     heval("restore", str(backup), home=tmp_path / "home")  # the home can still be used
 
 
+def older_backup(backup: Path, to: Path, last: tuple[str, str]) -> Path:
+    """The backup that a version without this migration, and those that need it, would have made."""
+    loader, manifest = MigrationLoader(None), manifest_of(backup)
+    gone = set(loader.graph.backwards_plan(last))
+    assert last in gone
+    manifest["migrations"] = {
+        app: [name for name in names if (app, name) not in gone] for app, names in manifest["migrations"].items()
+    }
+    kept = [(app, name) for app, names in manifest["migrations"].items() for name in names]
+    tables = tables_of(loader.project_state(kept).apps)
+    parts, n_columns = {}, 0
+    for label, part in list(manifest["tables"].items()):
+        if label not in tables:
+            del manifest["tables"][label]
+            continue
+        places = [place for place, name in enumerate(part["columns"]) if name in columns_of(tables[label])]
+        n_columns += len(part["columns"]) - len(places)
+        stored = [[row[place] for place in places] for row in rows_of(backup, label)]
+        part["columns"] = [part["columns"][place] for place in places]
+        parts |= with_rows(manifest, label, stored)
+    assert n_columns
+    return changed(backup, to, parts | {"manifest.json": json.dumps(manifest).encode()})
+
+
 @pytest.mark.slow
 def test_an_older_backup_is_restored_and_migrated(backup, tmp_path):
-    """The newest migration of the studies had not been made: its column is not there."""
-    stored, manifest = rows_of(backup, "studies.study"), manifest_of(backup)
-    assert manifest["migrations"]["studies"].pop() == "0021_studies_know_which_answers_count"
-    place = manifest["tables"]["studies.study"]["columns"].index("counting_version")
-    del manifest["tables"]["studies.study"]["columns"][place]
-    stored = [row[:place] + row[place + 1 :] for row in stored]
-    older = with_rows(backup, tmp_path / "older.zip", manifest, "studies.study", stored)
+    last = ("annotators", "0011_claims_are_judged_when_a_stopping_rule_passes_them")
+    older = older_backup(backup, tmp_path / "older.zip", last)
     heval("restore", str(older), home=tmp_path / "home")
     heval("migrate", "--check", home=tmp_path / "home")
     with sqlite3.connect(tmp_path / "home" / "heval.sqlite3") as connection:
-        assert connection.execute("SELECT count(*) FROM studies_study").fetchone() == (len(stored),)
+        counted = connection.execute("SELECT count(*), count(judged_at) FROM annotators_assignment").fetchone()
+    assert counted == (len(rows_of(backup, "annotators.assignment")), 0) and counted[0]
     # A database that has the newer tables already cannot take it.
     heval("prepare", home=tmp_path / "prepared")
     said = heval("restore", str(older), home=tmp_path / "prepared", fails=True)
