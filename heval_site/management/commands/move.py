@@ -20,15 +20,21 @@ class Command(BaseCommand):
         parser.add_argument("url", help="The new database: postgres://user:password@host:5432/name")
 
     def handle(self, *, url, **options):
+        try:
+            self._move(url)
+        except BackupRefused as error:
+            raise CommandError(str(error)) from error
+
+    def _move(self, url: str) -> None:
         if not settings.EMBEDDED:
-            raise CommandError(
+            raise BackupRefused(
                 "This site uses DATABASE_URL already. Between two servers use heval backup and heval restore."
             )
         if not is_migrated():
-            raise CommandError("Some migrations are not applied. Run: heval prepare")
+            raise BackupRefused("Some migrations are not applied. Run: heval prepare")
         lock = try_lock_home(settings.HEVAL_HOME)
         if lock is None:
-            raise CommandError("heval up is running. End it first: answers that arrive during the move would be lost.")
+            raise BackupRefused("heval up is running. End it first: answers that arrive during the move would be lost.")
         with lock, tempfile.TemporaryDirectory(dir=settings.HEVAL_HOME) as folder:
             file = Path(folder) / "site.zip"
             environment = os.environ | {
@@ -38,11 +44,8 @@ class Command(BaseCommand):
                 "MEDIA_ROOT": str(settings.MEDIA_ROOT),
                 "SITE_URL": os.environ.get("SITE_URL") or settings.SITE_URL,
             }
-            try:
-                write_backup(file, self.stdout.write)
-                said = restore_elsewhere(file, environment)
-            except BackupRefused as error:
-                raise CommandError(str(error)) from error
+            write_backup(file, self.stdout.write)
+            said = restore_elsewhere(file, environment)
         self.stdout.write(said.rpartition("\n")[0])
         self.stdout.write(
             f"Set DATABASE_URL, MEDIA_ROOT={settings.MEDIA_ROOT}, and SECRET_KEY and PSEUDONYM_KEY to the contents of the files of these names in "

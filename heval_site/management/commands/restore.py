@@ -31,10 +31,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, file, verify, erasures, **options):
-        if missing := [path for path in erasures if not path.is_file()]:
-            raise CommandError(f"There is no file {missing[0]}.")
         own = settings.ERASURES_FILE
         try:
+            if missing := [path for path in erasures if not path.is_file()]:
+                raise BackupRefused(f"There is no file {missing[0]}. Correct the path.")
             if verify:
                 self._verify(file, erasures)
                 return

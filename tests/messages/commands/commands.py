@@ -38,7 +38,7 @@ LINES = {
             command("export", "{code}", make=launched),
         ),
         ("There is no file", "Correct the path", command("import_study", "{code}", "{folder}/none.csv")),
-        ("A new study needs an owner", "Add --owner NAME", command("import_study", "new", "{folder}/table.csv")),
+        ("A new study needs an owner", "Add --owner NAME", command("import_study", "new", "{folder}/rows.csv")),
         (
             "--column maps columns of answers",
             "Add --answers",
@@ -129,6 +129,7 @@ LINES = {
                 "import_study",
                 "new",
                 "{folder}/b.json",
+                "--dry-run",
                 **{"heval_site.management.commands.import_study.MAX_BUNDLE_BYTES": 3},
             ),
         ),
