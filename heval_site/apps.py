@@ -18,3 +18,11 @@ class HevalSiteConfig(AppConfig):
 
         broker.connect_worker_wakeup()
         register(startup.check_schema_age, Tags.database)
+
+    def prepare_before_fork(self) -> None:
+        """Refuse a wrong pseudonym key and close connections, in a process that is about to fork its workers."""
+        from .runtime.pseudonym_key import refuse_wrong_key_at_start
+        from .runtime.startup import close_connections_before_fork
+
+        refuse_wrong_key_at_start()
+        close_connections_before_fork()

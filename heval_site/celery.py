@@ -1,7 +1,6 @@
-"""Celery, if a broker is set: `celery -A heval_site.celery worker` and `...
+"""Celery, if a broker is set: `celery -A heval_site.celery worker` and the same with `beat`.
 
-beat`.
-Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the periodic work. A lost or doubled message
+Its two tasks carry no content. `look` runs one waiting job, `tick` the periodic work. A lost or doubled message
 changes nothing, and pickled or unknown messages are refused.
 """
 
@@ -59,11 +58,10 @@ def _print_no_banner(instance: Any = None, **kwargs: object) -> None:
     import django
 
     django.setup(set_prefix=False)
-    from .runtime.pseudonym_key import refuse_wrong_key_at_start
-    from .runtime.startup import close_connections_before_fork
+    from django.apps import apps
 
-    refuse_wrong_key_at_start()
-    close_connections_before_fork()
+    site: Any = apps.get_app_config("heval_site")
+    site.prepare_before_fork()
 
 
 @app.task(name="heval.run_job")

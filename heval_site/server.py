@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from gunicorn.glogging import Logger
 
@@ -69,12 +70,9 @@ def refuse_wrong_key() -> None:
     """Compare PSEUDONYM_KEY with the database before the first worker is forked."""
     from django.apps import apps
 
-    if apps.ready and apps.is_installed("annotators"):  # a measurement may serve another application
-        from .runtime.pseudonym_key import refuse_wrong_key_at_start
-        from .runtime.startup import close_connections_before_fork
-
-        refuse_wrong_key_at_start()
-        close_connections_before_fork()
+    if apps.ready and apps.is_installed("heval_site"):  # a measurement may serve another application
+        site: Any = apps.get_app_config("heval_site")
+        site.prepare_before_fork()
 
 
 def when_ready(server) -> None:

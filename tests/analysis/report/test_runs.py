@@ -183,6 +183,8 @@ def test_two_processes_give_the_same_bytes(tmp_path, migrated_sqlite):
     shutil.copyfile(migrated_sqlite, tmp_path / "heval.sqlite3")
     environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"} | {
         "HEVAL_HOME": str(tmp_path),
+        # A home with a database and without its key does not start.
+        "PSEUDONYM_KEY": "a key of this test alone " * 3,
         "DJANGO_SETTINGS_MODULE": "heval_site.settings",
     }
 
