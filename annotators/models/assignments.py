@@ -61,6 +61,7 @@ class Assignment(models.Model):
     """An annotator with a batch. ``Batch.claimed`` counts the batch's assignments that are not released."""
 
     class Trust(models.TextChoices):
+        NONE = "none", "none: the link names nobody"
         CLAIMED = "claimed", "claimed: the link named the person"
         KEYED = "keyed", "keyed: the link contained a secret"
         VERIFIED = "verified", "verified: the panel confirmed the person on arrival"

@@ -6,9 +6,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from annotators.models import Assignment, Inquiry
 from annotators.models.identity import get_person_id, restored_external_ids
 from annotators.pages.presentation import render_cached_markdown
-from annotators.participation import withdrawal as withdrawal
+from annotators.participation import inquiries, withdrawal
 from annotators.participation.parts import get_remaining_parts, parts_overview_context
 from annotators.pay.statement import pay_statement, reason_id_retained_on_withdrawal
+from annotators.pay.verdicts.appeals import has_open_appeal
 from annotators.pay.verdicts.status import barring_status, failed_checks_status, work_status
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
@@ -84,7 +85,9 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
     study_words = wording_of(assignment.study, assignment.design_id).study
     remaining_parts = get_remaining_parts(assignment) if outcome == "complete" else None
     status = work_status(assignment)
-    barring = barring_status(assignment.study, assignment.annotator_id) if outcome == "complete" else None
+    barring = (
+        barring_status(assignment.study, assignment.annotator_id) if outcome in ("complete", "withdrawn") else None
+    )
     context = {
         "study": study_words,
         "outcome": outcome,
@@ -108,6 +111,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
+        "appeal_stays": outcome == "withdrawn" and has_open_appeal(assignment),
         "id_stays": outcome == "withdrawn" and get_person_id(assignment.annotator) is not None,
         "pay": pay_statement(assignment),
         "offer": _arm_offer_context(assignment) if outcome == "complete" else None,
@@ -175,6 +179,7 @@ def withdrawal_page(request, code) -> HttpResponse:
         # If the place was already released, the pay of that release applies; withdrawing does not change it.
         "pay": pay_statement(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
+        "appeal_stays": has_open_appeal(assignment),
         "id_stays": reason_id_retained_on_withdrawal(assignment),
         "keeps_visit": bool(assignment.external_ids.get("session")),
         "study_days": assignment.study.erase_after_days,
@@ -236,10 +241,11 @@ def inquiry_page(request, code) -> HttpResponse:
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
-            Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
-            return render_without_context_processors(
-                request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True)
-            )
+            if inquiries.create_inquiry(assignment, kind, text, page_key):
+                return render_without_context_processors(
+                    request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True)
+                )
+            error = "You have left this study, so this page stores no message. Please write to the address at the foot."
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # Show a refused message again, so that it can be corrected.
     typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
