@@ -163,6 +163,10 @@ class Channel:
         """Return what is missing before annotators may use this link."""
         return []
 
+    def warnings(self, recruitment) -> list[str]:
+        """Return what the link allows that a researcher should know. It hinders nobody."""
+        return []
+
     # What a rehearsal needs to simulate the panel.
 
     def rehearsal_entry(self, recruitment, base: str, number: int) -> tuple[str, str]:
