@@ -162,8 +162,16 @@ class Assignment(models.Model):
         # No index contains ``reserved_until``, which every page changes. So PostgreSQL writes only the row.
         indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]
 
+    # The address by which this request came, if it shows no stored answers. It is no column.
+    limited_address = ""
+
     def __str__(self):
         return self.code[:8]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the pages, as this request opened them."""
+        return f"/p/{self.limited_address or self.code}/"
 
 
 class PageVisit(models.Model):

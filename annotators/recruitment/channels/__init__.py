@@ -87,6 +87,8 @@ class Channel:
     settings_form: type | None = None
     # False on an open link: people can return only by the address of their own page. The report says so.
     identifies_people = True
+    # Whether only the person and the panel know the link, so that it leads back to stored answers. False: anybody may guess an id.
+    link_is_personal = False
     # False if the panel has closed its service. Existing links continue.
     takes_new_links = True
     # Names and labels of the secrets that ``service`` needs. They are stored apart from settings and never shown.

@@ -13,7 +13,7 @@ from annotators.places.qualifications import count_qualification_results
 from annotators.recruitment.panels import rounds
 from studies.models import Qualification, Study
 from tests import builders
-from tests.annotators.pages.test_qualification import attempt, fresh, quiz_study
+from tests.annotators.pages.quizzes import attempt, fresh, quiz_study
 from tests.annotators.views.visitors import undone
 from tests.players import answered, claimed, open_page
 
