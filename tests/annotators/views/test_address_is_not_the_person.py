@@ -2,6 +2,7 @@
 
 import random
 import re
+from html import unescape
 from urllib.parse import urlencode
 
 import pytest
@@ -17,7 +18,7 @@ from studies.models import Batch
 from studies.protocols.base.robots import Robot
 from tests.annotators.views.looking import DRAFT, WORDS, Look
 from tests.annotators.views.visitors import DOORS, START, Person, Released, door_of, undone
-from tests.builders import add_rating, add_survey, draft_study, humanlike_draft, launched, panel, user
+from tests.builders import add_rating, add_survey, draft_study, humanlike_draft, launched, panel, spa_study, user
 from tests.players import answered, claimed, open_page
 
 pytestmark = pytest.mark.django_db
@@ -305,6 +306,22 @@ def test_nothing_can_be_left_objected_to_or_begun_here(here):
         assert rows() == before and not Appeal.objects.exists(), route
     assert Client().get(f"/p/{address[:-1]}/").status_code == 404
     assert Client().get(f"/p/{'x' * 120}/s1/").status_code == 404 and Client().get(f"/p/{'ü' * 40}/").status_code == 404
+
+
+def test_another_part_begins_by_the_link_and_not_at_the_end_that_it_shows():
+    """Several parts: the link may begin the next one, whose pages show no answers either."""
+    study = spa_study(target_n=4, prompts=24, batches_per_annotator=2, with_surveys=False)
+    channel, door = REGISTRY["generic"], panel(study)
+    first = works_up_to(Person(channel, door), Person(channel, door).starts(), None)
+    address = new_limited_address(first)
+    end = Client().get(f"/p/{address}/done/").content.decode()
+    assert "open the panel's link again" in unescape(end) and "another/" not in end
+    before = rows()
+    assert Client().post(f"/p/{address}/another/")["Location"] == f"/p/{address}/" and rows() == before
+    second = Person(channel, door)
+    second.post(second.link, START)
+    assert "Leave the study" not in second.html and len(second.path.split("/")[2]) > 32
+    assert Assignment.objects.count() == 2
 
 
 def test_the_first_form_leads_to_the_own_pages_however_often_it_is_pressed(study):
