@@ -8,6 +8,7 @@ from studies.services.lifecycle import ActionRefused
 
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
 from .pay import id_retention
+from .pay.verdicts import appeals
 from .places import assign, monitor, top_ups
 from .places.open_places import can_places_become_free_or_be_added
 from .recruitment.panels import incremental_sync, reconcile
@@ -77,6 +78,12 @@ def erase_due_person_and_panel_ids() -> int:
         .exclude(annotator__in=shown_annotators)
     )
     return erasable.exclude(annotator__in=owed_people).update(ciphertext=None, purge_at=None)
+
+
+@jobs.register_periodic(3600)
+def erase_closed_appeals_of_withdrawn() -> int:
+    """Erase the objections of people who left, if a lifted barring or the panel has closed them."""
+    return appeals.erase_closed_appeals_of_withdrawn()
 
 
 @jobs.register_periodic(3600)

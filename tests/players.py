@@ -10,6 +10,7 @@ from annotators.pages.record import full_page_state, record_page_answers, restor
 from annotators.pages.sequence import page_snapshot
 from annotators.participation.simulate import robot_refusal_message
 from annotators.places import assign
+from annotators.places.addresses import assignment_code
 from studies.models import Exposure, Item
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.robots import Robot
@@ -64,8 +65,8 @@ def plausible(assignment: Assignment, key: str | None = None, rng=None, comment=
 
 def sent_from(path: str, rng=None) -> dict[str, str] | None:
     """What a browser sends from the page at this address; None where nothing is asked any more."""
-    code, key = path.split("/")[2:4]
-    assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
+    address, key = path.split("/")[2:4]
+    assignment = Assignment.objects.select_related("study", "recruitment").get(code=assignment_code(address))
     return {"go": "1"} | plausible(assignment, key, rng) if key in full_page_state(assignment).steps else None
 
 

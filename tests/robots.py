@@ -136,7 +136,8 @@ class Robot:
         form = next((form for form in page.forms if "start" in dict(form.buttons) or "agree" in form.fields), None)
         if form is None:
             return page
-        data = {name: "1" for name in form.fields if name == "agree"}
+        hidden = {name: form.fields[name][0] for name, kind in form.kinds.items() if kind == "hidden"}
+        data = hidden | {name: "1" for name in form.fields if name == "agree"}
         return Page(self.post(urljoin(self.address, form.action), data).content.decode())
 
     def play(self, until=None) -> str:

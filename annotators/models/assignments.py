@@ -61,6 +61,7 @@ class Assignment(models.Model):
     """An annotator with a batch. ``Batch.claimed`` counts the batch's assignments that are not released."""
 
     class Trust(models.TextChoices):
+        NONE = "none", "none: the link names nobody"
         CLAIMED = "claimed", "claimed: the link named the person"
         KEYED = "keyed", "keyed: the link contained a secret"
         VERIFIED = "verified", "verified: the panel confirmed the person on arrival"
@@ -161,8 +162,16 @@ class Assignment(models.Model):
         # No index contains ``reserved_until``, which every page changes. So PostgreSQL writes only the row.
         indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]
 
+    # The address by which this request came, if it shows no stored answers. It is no column.
+    limited_address = ""
+
     def __str__(self):
         return self.code[:8]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the pages, as this request opened them."""
+        return f"/p/{self.limited_address or self.code}/"
 
 
 class PageVisit(models.Model):

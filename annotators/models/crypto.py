@@ -26,6 +26,7 @@ class Purpose(StrEnum):
 
     IDENTITY = "panel identity"
     CREDENTIAL = "panel secret"
+    ADDRESS = "address without stored answers"
 
 
 def encrypt(purpose: Purpose, text: str) -> bytes:

@@ -95,7 +95,7 @@ class Appeal(models.Model):
     barring = models.OneToOneField(Barring, models.PROTECT, related_name="appeal", null=True, blank=True)
     assignment = optional_protected_foreign_key("annotators.Assignment")
     rejected_by = optional_protected_foreign_key(settings.AUTH_USER_MODEL)
-    text = models.TextField()
+    text = models.TextField(blank=True)
     at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField()
     answer = models.TextField(blank=True)
@@ -117,7 +117,10 @@ class Appeal(models.Model):
                 condition=Q(verdict=None, barring=None),
                 name="appeal_about_failed_checks_once_per_assignment",
             ),
-            CheckConstraint(name="appeal_says_something", condition=~Q(text="")),
+            # After the answer, the words of a person who withdrew are erased.
+            CheckConstraint(
+                name="appeal_says_something_until_it_is_answered", condition=~Q(text="") | Q(answered_at__isnull=False)
+            ),
             CheckConstraint(name="appeal_is_due_after_it_was_made", condition=Q(due_at__gt=F("at"))),
             CheckConstraint(
                 name="appeal_is_answered_whole_or_not_at_all",

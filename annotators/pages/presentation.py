@@ -259,7 +259,7 @@ def build_shown_page(
         items=_items(assignment, page, fields_by_subject, typed),
         fields=tuple(fields_by_subject.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
-        said=page.said,
+        said="" if assignment.limited_address else page.said,
     )
 
 
@@ -335,7 +335,7 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
         return ShownImage(name, bool(typed.get(UNSEEN_PREFIX + name)))
 
     def output(item, label: str, exposure: int) -> ShownOutput:
-        url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
+        url = f"{assignment.path}m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
         return _output(*texts[exposure], url, image(item.position, label))
 
     # The first of two sections with the same items may ask about outputs before annotators read the document.
@@ -345,7 +345,7 @@ def _items(assignment: Assignment, page: Page, fields_by_subject, typed: Mapping
         text, source, media, language = prompts[item.id]
         if hides_source:
             source = ""
-        url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, item.id, 'prompt')}" if media else ""
+        url = f"{assignment.path}m/{opaque_media_id(assignment.code, item.id, 'prompt')}" if media else ""
         exposures = tuple(
             ShownExposure(label, output(item, label, exposure), tuple(fields_by_subject.get((item.id, exposure), ())))
             for label, exposure in item.exposures

@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, Now
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit, QualificationAttempt, Response
+from annotators.models.crypto import keyed_hash
 from annotators.places.assign import (
     FINAL_RELEASE_REASONS,
     mark_started_and_extend_deadline,
@@ -43,6 +44,8 @@ from .sequence import PageSequence, Step, build_page_sequence, get_section_itine
 
 # The limits of a draft: the characters of all names and values, and the number of names and values.
 MAX_DRAFT_CHARACTERS, MAX_DRAFT_TEXTS = 200_000, 2_000
+# The name under which a draft says at which address it was typed, if not at the personal one.
+DRAFT_MARK = "typed_at"
 
 
 class PageNotStored(Exception):
@@ -66,7 +69,7 @@ class AssignmentClosed(PageNotStored):
 
 
 class AlreadyStored(PageNotStored):
-    """A draft of a recorded page that contains nothing new."""
+    """A draft of a recorded page that contains nothing new, or a stored page at an address that shows no stored answers."""
 
 
 class DraftTooLong(PageNotStored):
@@ -323,12 +326,25 @@ def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField],
     visit = state.visits.get(step.page.key)
     if visit is None or not visit.recorded_at:
         raise AssignmentClosed
+    if state.assignment.limited_address:
+        raise AlreadyStored  # a comparison would tell what is stored
     responses = Response.objects.filter(assignment=state.assignment, slot__in=list(asks))
     stored = {_answer_key(response) for response in responses}
     new_responses = build_new_responses(state.assignment.pk, asks, form) if form.is_valid else []
     if not form.is_valid or {_answer_key(response) for response in new_responses} != stored:
         raise ConflictingAnswers
     return RecordResult(state.next_key)
+
+
+def _draft_mark(assignment: Assignment) -> str:
+    return keyed_hash("draft", assignment.limited_address)[:16] if assignment.limited_address else ""
+
+
+def get_visible_draft(assignment: Assignment, visit: PageVisit | None) -> dict[str, Any] | None:
+    """Return the draft of a page. An address that shows no stored answers shows only what was typed there."""
+    draft = visit.draft if visit else None
+    is_hidden = draft and assignment.limited_address and draft.get(DRAFT_MARK) != [_draft_mark(assignment)]
+    return None if is_hidden else draft
 
 
 def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, data: QueryDict) -> None:
@@ -338,6 +354,8 @@ def save_page_draft_and_extend_deadline(assignment: Assignment, page_key: str, d
         for name, values in data.lists()
         if name not in CONTROL_NAMES
     }
+    if mark := _draft_mark(assignment):
+        draft[DRAFT_MARK] = [mark]
     sizes = [len(text) for name, values in draft.items() for text in (name, *values)]
     fits = sum(sizes) <= MAX_DRAFT_CHARACTERS and len(sizes) <= MAX_DRAFT_TEXTS
     # No join, so that the database checks these conditions again after a wait for the row.

@@ -6,9 +6,10 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
+from annotators.models import Annotator, Assignment, Inquiry, PageVisit, Response, SampleValue, Verdict
 from annotators.pay.id_retention import erase_ids_of_withdrawn_without_open_payments
 from annotators.pay.statement import is_annotator_owed_on_withdrawal
+from annotators.pay.verdicts.appeals import erase_closed_appeals_of_withdrawn
 from studies.models import Batch, audit
 from studies.models.guards import allowing_erasure
 
@@ -18,9 +19,9 @@ from .erasures import note_erasure
 def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
     """Withdraw all assignments of the annotator in this study. Return the number of withdrawn assignments.
 
-    Texts are erased at once, ratings only if the study declared so. The place is released unless the work was
-    submitted. The keyed hash of the person stays, to prevent a second start. Their panel id is erased, unless they are
-    owed pay or take part in another study.
+    Texts are erased at once, ratings only if the study declared so. An open objection keeps its text until it is
+    closed. The place is released unless the work was submitted. The keyed hash of the person stays, to prevent a second
+    start. Their panel id is erased, unless they are owed pay or take part in another study.
     """
     study, is_owed = assignment.study, is_annotator_owed_on_withdrawal(assignment)
     with allowing_erasure():
@@ -49,11 +50,13 @@ def withdraw_annotator_and_erase_texts(assignment: Assignment) -> int:
                 Verdict.objects.filter(pk=verdict.pk).update(evidence=_erase_evidence_answers(verdict.evidence))
         blanked = {"unseen": ""} if study.withdrawal_blanks_ratings else {}
         PageVisit.objects.filter(assignment__in=held_assignments).update(draft=None, **blanked)
+        Inquiry.objects.filter(assignment__in=own_assignments).delete()
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not is_owed:
             erase_ids_of_withdrawn_without_open_payments([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, by=None, assignment_code=code)
+        erase_closed_appeals_of_withdrawn()
         note_erasure(codes)
     return len(codes)
 

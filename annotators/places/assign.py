@@ -66,13 +66,14 @@ def claim_batch(
     external_ids=None,
     trust: str = Assignment.Trust.CLAIMED,
     is_consented: bool = False,
+    code: str = "",
 ) -> ClaimResult:
     """Give the annotator a batch, or return their live assignment.
 
     Never FULL while a place is free or may become free for them.
 
     ``external_ids``: the ids from the address. The person's own id is stored encrypted, and only together with a new
-    assignment: nothing is stored about people who get no assignment.
+    assignment: nothing is stored about people who get no assignment. ``code``: of a new assignment.
     """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
@@ -107,17 +108,13 @@ def claim_batch(
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
                 return ClaimResult(WAIT)
-            return ClaimResult(
-                "claimed",
-                update_external_ids(
-                    Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk), external_ids
-                ),
-            )
+            revived = Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk)
+            return ClaimResult("claimed", update_external_ids(revived, external_ids))
         if batch is not None:
             return ClaimResult(
                 "claimed",
                 _create_assignment(
-                    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
+                    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented, code
                 ),
             )
         if is_kept_out:
@@ -192,12 +189,13 @@ def _newest_design(study: Study) -> Design | None:
 
 
 def _create_assignment(
-    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented
+    study, annotator, batch, history, recruitment, origin, external_ids, trust, is_consented, code
 ) -> Assignment:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     design = _newest_design(study)
     ordinals = {row.ordinal for row in history if not row.released_at}
     assignment = Assignment.objects.create(
+        code=code if code and code not in {row.code for row in history} else new_code(),
         study=study,
         batch=batch,
         annotator=annotator,

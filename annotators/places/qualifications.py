@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from annotators.counting import Use, select
 from annotators.models import Annotator, Assignment, QualificationAttempt
 from studies.design.wording import frozen_wording
 from studies.models import Design, Study
@@ -26,16 +27,21 @@ def find_valid_pass(study: Study, annotator: Annotator, design: Design | None) -
 
 
 def count_qualification_results(study: Study) -> dict[str, int | str | None] | None:
-    """Return how many annotators passed, failed and skipped the test of a study, or None without a test."""
+    """Return how many annotators passed, failed and skipped the test of a study, or None without a test.
+
+    People who withdrew are not counted.
+    """
     test = study.sections.filter(pass_mark__isnull=False).select_related("qualification").first()
     if test is None:
         return None
-    attempts = QualificationAttempt.objects.filter(section=test, assignment__origin=Assignment.Origin.LIVE)
+    attempts = select(
+        Use.ROWS, QualificationAttempt.objects.filter(section=test), [Assignment.Origin.LIVE], path="assignment"
+    )
     counts = attempts.aggregate(
         passed=Count("assignment__annotator", filter=Q(is_passed=True), distinct=True),
         failed=Count("assignment__annotator", filter=Q(is_passed=False, number=2), distinct=True),
     )
-    skipped = study.assignments.filter(qualified_by__isnull=False, origin=Assignment.Origin.LIVE)
+    skipped = select(Use.ROWS, study.assignments.filter(qualified_by__isnull=False), [Assignment.Origin.LIVE])
     return {
         "section": test.position,
         "pass_mark": test.pass_mark,

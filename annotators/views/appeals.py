@@ -17,7 +17,6 @@ from annotators.pay.verdicts.status import (
     failed_checks_status,
     work_status,
 )
-from studies.design.wording import wording_of
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import is_blank
 
@@ -27,7 +26,7 @@ from .http_responses import (
     newest_study_wording,
     render_without_context_processors,
 )
-from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended
+from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, page_frame
 
 Subject = Appeal.Subject
 # Where the end page shows the objection and its answer.
@@ -54,16 +53,13 @@ def _objection_status(assignment, subject: str) -> RejectionStatus | BarringStat
 def appeal_page(request, code) -> HttpResponse:
     """Object once to a rejection, to failed checks or to getting no further batch. A person who did not decide answers."""
     assignment = get_assignment_or_404_and_allow_framing(request, code)
+    if assignment.limited_address:
+        return HttpResponseRedirect(f"/p/{code}/done/")  # the page would tell what the person wrote
     asked = request.POST.get("about", "")
     subject = Subject(asked) if asked in Subject.values else Subject.REJECTION
     objection = _objection_status(assignment, subject)
     error, text = "", request.POST.get("text", "")
-    context = {
-        "study": wording_of(assignment.study, assignment.design_id).study,
-        "assignment_path": f"/p/{code}/",
-        "outcome": has_assignment_ended(assignment),
-        "has_agreed": assignment.consented_at is not None,
-    }
+    context = page_frame(assignment) | {"outcome": has_assignment_ended(assignment)}
     if objection is None or not objection.may_appeal:
         is_about = Q(verdict__assignment=assignment) | Q(assignment__annotator=assignment.annotator_id)
         if is_blank(text) or Appeal.objects.filter(is_about, text=text.strip()).exists():

@@ -6,9 +6,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from annotators.models import Assignment, Inquiry
 from annotators.models.identity import get_person_id, restored_external_ids
 from annotators.pages.presentation import render_cached_markdown
-from annotators.participation import withdrawal as withdrawal
+from annotators.participation import inquiries, withdrawal
 from annotators.participation.parts import get_remaining_parts, parts_overview_context
 from annotators.pay.statement import pay_statement, reason_id_retained_on_withdrawal
+from annotators.pay.verdicts.appeals import has_open_appeal
 from annotators.pay.verdicts.status import barring_status, failed_checks_status, work_status
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
@@ -26,7 +27,13 @@ from .http_responses import (
     render_notice,
     render_without_context_processors,
 )
-from .lookup import get_assignment_or_404_and_allow_framing, has_assignment_ended, has_parts_overview, may_withdraw
+from .lookup import (
+    get_assignment_or_404_and_allow_framing,
+    has_assignment_ended,
+    has_parts_overview,
+    may_withdraw,
+    page_frame,
+)
 from .pages import arm_offer_context
 
 Released = Assignment.Released
@@ -81,16 +88,19 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         way_back = REGISTRY[assignment.recruitment.channel].way_back_if_already_credited(assignment.recruitment)
     else:
         way_back = get_panel_way_back(assignment.recruitment, ended, ids, receipt)
-    study_words = wording_of(assignment.study, assignment.design_id).study
+    frame = page_frame(assignment)
+    study_words, is_limited = frame["study"], frame["is_limited"]
     remaining_parts = get_remaining_parts(assignment) if outcome == "complete" else None
-    status = work_status(assignment)
-    barring = barring_status(assignment.study, assignment.annotator_id) if outcome == "complete" else None
-    context = {
-        "study": study_words,
+    status, barring, checks = work_status(assignment), None, failed_checks_status(assignment)
+    if outcome in ("complete", "withdrawn"):
+        barring = barring_status(assignment.study, assignment.annotator_id)
+    if is_limited:
+        status = barring = checks = None  # they tell what the person answered and wrote
+    context = frame | {
         "outcome": outcome,
         "work_status": status,
         "barring": barring,
-        "failed_checks": failed_checks_status(assignment),
+        "failed_checks": checks,
         "receipt": receipt,
         "way_back": way_back,
         "credit": credit,
@@ -106,15 +116,14 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         else "",
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
-        "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
+        "appeal_stays": outcome == "withdrawn" and has_open_appeal(assignment),
         "id_stays": outcome == "withdrawn" and get_person_id(assignment.annotator) is not None,
         "pay": pay_statement(assignment),
         "offer": _arm_offer_context(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_parts_overview(assignment),
         "remaining_parts": remaining_parts,
         "has_ended_before": ended not in ("complete", "withdrawn"),
-        "has_agreed": assignment.consented_at is not None,
     }
     allow_form_target(request, way_back)
     return render_without_context_processors(request, "annotate/done.html", context)
@@ -167,14 +176,12 @@ def withdrawal_page(request, code) -> HttpResponse:
             # use them.
             return _render_done_page(request, get_assignment_or_404_and_allow_framing(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
-    context = {
-        "study": wording_of(assignment.study, assignment.design_id).study,
-        "assignment_path": f"/p/{code}/",
-        "has_agreed": assignment.consented_at is not None,
+    context = page_frame(assignment) | {
         "is_submitted": assignment.submitted_at is not None,
         # If the place was already released, the pay of that release applies; withdrawing does not change it.
         "pay": pay_statement(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
+        "appeal_stays": has_open_appeal(assignment),
         "id_stays": reason_id_retained_on_withdrawal(assignment),
         "keeps_visit": bool(assignment.external_ids.get("session")),
         "study_days": assignment.study.erase_after_days,
@@ -188,7 +195,7 @@ def start_another_part(request, code) -> HttpResponse:
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = get_assignment_or_404_and_allow_framing(request, code)
-    if assignment.submitted_at is None:
+    if assignment.submitted_at is None or assignment.limited_address:
         return HttpResponseRedirect(f"/p/{code}/")
     recruitment = assignment.recruitment
     arms = list(recruitment.arms.values_list("pk", flat=True)) if recruitment else []
@@ -236,21 +243,16 @@ def inquiry_page(request, code) -> HttpResponse:
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
-            Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
-            return render_without_context_processors(
-                request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True)
-            )
+            if inquiries.create_inquiry(assignment, kind, text, page_key):
+                return render_without_context_processors(
+                    request, "annotate/inquiry.html", page_frame(assignment) | {"is_sent": True}
+                )
+            error = "You have left this study, so this page stores no message. Please write to the address at the foot."
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
     # Show a refused message again, so that it can be corrected.
     typed_values = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
-    context = _inquiry_context(assignment, error=error, **typed_values)
+    context = page_frame(assignment) | {"error": error} | typed_values
     return render_without_context_processors(request, "annotate/inquiry.html", context, status=422 if error else 200)
-
-
-def _inquiry_context(assignment, **options):
-    study_wording = wording_of(assignment.study, assignment.design_id).study
-    has_agreed = assignment.consented_at is not None
-    return {"study": study_wording, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | options
 
 
 @add_annotator_headers
@@ -258,13 +260,10 @@ def _inquiry_context(assignment, **options):
 def consent_text_page(request, code) -> HttpResponse:
     """Show the consent text again, to read or to save."""
     assignment = get_assignment_or_404_and_allow_framing(request, code)
-    study_wording = wording_of(assignment.study, assignment.design_id).study
-    context = {
-        "study": study_wording,
-        "consent": render_cached_markdown(study_wording["consent"]),
+    frame = page_frame(assignment)
+    context = frame | {
+        "consent": render_cached_markdown(frame["study"]["consent"]),
         "consented_at": assignment.consented_at,
         "version": assignment.consent_version,
-        "assignment_path": f"/p/{code}/",
-        "has_agreed": assignment.consented_at is not None,
     }
     return render_without_context_processors(request, "annotate/consent.html", context)

@@ -12,6 +12,7 @@ from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
 from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
 from annotators.places import assign
+from annotators.places.addresses import code_for_form, new_form_token, new_limited_address
 from annotators.places.barrings import is_barred
 from annotators.places.offers import offer_range
 from annotators.places.receipts import compute_receipt
@@ -76,30 +77,39 @@ def entry_page(request, key) -> HttpResponse:
         ),
         None,
     )
-    if request.method != "POST" and returning is not None and has_parts_overview(returning):
+    # Anybody could have written this link. A place that this copy of the form has claimed is theirs all the same.
+    is_limited = bool(arrival.person) and not channel.link_is_personal
+    form_code = code_for_form(recruitment.key, arrival.person, request.POST.get("form", "")) if is_limited else ""
+
+    def path(assignment: Assignment) -> str:
+        shows_all = not is_limited or assignment.code == form_code
+        return f"/p/{assignment.code if shows_all else new_limited_address(assignment)}/"
+
+    if request.method != "POST" and returning is not None and not is_limited and has_parts_overview(returning):
         return render_parts_overview(request, returning)
     finished = returning if returning is not None and has_assignment_ended(returning) else None
     remaining_parts = (
         get_remaining_parts(finished) if finished and not finished.withdrawn_at and finished.submitted_at else None
     )
     if finished and not (remaining_parts and remaining_parts.is_any_left):
-        return _handle_return_after_end(request, recruitment, finished, arrival, wording)
+        return _handle_return_after_end(request, recruitment, finished, arrival, wording, path(finished))
     if request.method != "POST":
         if returning is None and state is not LinkState.OPEN:
             if turned_away is not None:
-                return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+                return HttpResponseRedirect(f"{path(turned_away)}done/")
             kind = "paused" if state is LinkState.PAUSED else "closed"
             return render_notice(
                 request, study_wording, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
             )
-        path = f"/p/{returning.code}/" if returning is not None else ""
         return render_entry_page(
             request,
             recruitment,
             wording,
             is_returning=returning is not None,
             remaining_parts=remaining_parts,
-            own_path=path,
+            own_path=path(returning) if returning else "",
+            is_limited=is_limited,
+            form_token=new_form_token() if is_limited and not returning else "",
         )
     if "decline" in request.POST:
         if returning is not None:
@@ -107,20 +117,25 @@ def entry_page(request, key) -> HttpResponse:
             # is deleted.
             return HttpResponseRedirect(request.get_full_path())
         if turned_away is not None:
-            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+            return HttpResponseRedirect(f"{path(turned_away)}done/")
         return render_notice(
             request, study_wording, "no_consent", get_panel_way_back(recruitment, "no_consent", arrival.ids)
         )
     if "leave" in request.POST:
         leaving = _turn_away_waiting_person(request, recruitment, arrival)
-        return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
+        return HttpResponseRedirect(path(leaving) if leaving else request.get_full_path())
     if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
         if turned_away is not None:
-            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+            return HttpResponseRedirect(f"{path(turned_away)}done/")
         return render_notice(request, study_wording, "closed", get_panel_way_back(recruitment, "closed", arrival.ids))
     if returning is None and study_wording["consent"] and request.POST.get("agree") != "1":
         return render_entry_page(
-            request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
+            request,
+            recruitment,
+            wording,
+            error="Please tick the box if you agree to take part.",
+            status=422,
+            form_token=new_form_token() if is_limited else "",
         )
     arms = list(recruitment.arms.values_list("pk", flat=True))
     # One transaction, so that the request waits for the disk only once.
@@ -134,17 +149,18 @@ def entry_page(request, key) -> HttpResponse:
             external_ids=dict(arrival.ids),
             trust=arrival.trust,
             is_consented=bool(study_wording["consent"]),
+            code="" if returning else form_code,
         )
     if claim.outcome == "claimed" and claim.assignment:
-        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+        return HttpResponseRedirect(path(claim.assignment))
     if remaining_parts is not None and finished:
-        return _handle_return_after_end(request, recruitment, finished, arrival, wording)
+        return _handle_return_after_end(request, recruitment, finished, arrival, wording, path(finished))
     if returning is not None:
         # No place is free for this person. Their own pages say so, and explain what happens to answers sent now.
         assign.update_external_ids(returning, dict(arrival.ids))
-        return HttpResponseRedirect(f"/p/{returning.code}/")
+        return HttpResponseRedirect(path(returning))
     if claim.outcome in ("closed", "paused") and turned_away is not None:
-        return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+        return HttpResponseRedirect(f"{path(turned_away)}done/")
     kind = claim.outcome
     if kind == "wait" and _should_record_leaving(recruitment, arrival):
         waiting_token = _wait_signer(recruitment).sign(str(annotator.code))
@@ -204,7 +220,9 @@ def _past_assignments(recruitment: Recruitment, arrival) -> list[Assignment]:
     )
 
 
-def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording):
+def _handle_return_after_end(
+    request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording, path: str
+):
     """Send a person whose part has ended to its end page, which shows the only code that they ever get for it."""
     channel = REGISTRY[recruitment.channel]
     retaken = channel.is_retaken_task(ended.external_ids, arrival.ids)
@@ -221,7 +239,7 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
         if request.method != "POST":
             return render_entry_page(request, recruitment, wording, is_returning=True, has_ended=True)
         assign.update_external_ids(ended, dict(arrival.ids))
-    return HttpResponseRedirect(f"/p/{ended.code}/done/")
+    return HttpResponseRedirect(f"{path}done/")
 
 
 def render_entry_page(request, recruitment, wording: Wording, status=200, **options) -> HttpResponse:

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
+from django.conf import settings
 from django.db.models import FilteredRelation, Q
 from django.http import Http404
 from django.utils import timezone
@@ -13,17 +15,30 @@ from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
 from annotators.pages.sequence import previous_fixed_page_key
 from annotators.pay.statement import pay_statement
 from annotators.places import assign, leases
+from annotators.places.addresses import assignment_code
 from annotators.places.deadlines import PlaceStatus, is_closed_before_first_answer, place_status
+from studies.design.wording import wording_of
 from studies.models import Study
 
 from .http_responses import allow_framing
 
 
-def get_assignment_or_404_and_allow_framing(request, code: str) -> Assignment:
+def _code_or_404(address: str) -> tuple[str, str]:
+    """Return the code that an address names, and the address if it shows no stored answers."""
+    try:
+        code = assignment_code(address)
+    except LookupError:
+        raise Http404 from None
+    return code, "" if code == address else address
+
+
+def get_assignment_or_404_and_allow_framing(request, address: str) -> Assignment:
+    code, limited_address = _code_or_404(address)
     try:
         assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
     except Assignment.DoesNotExist:
         raise Http404 from None
+    assignment.limited_address = limited_address
     if assignment.recruitment is not None:
         assignment.recruitment.study = assignment.study
         allow_framing(request, assignment.recruitment.channel)
@@ -62,11 +77,12 @@ _select_page_row = CompiledSelect(
 )
 
 
-def get_page_assignment_or_404_and_allow_framing(request, code: str, page_key: str = "") -> Assignment:
+def get_page_assignment_or_404_and_allow_framing(request, address: str, page_key: str = "") -> Assignment:
     """Return the assignment with the columns that its pages read, and the visits of this page and the one before it.
 
     Other columns are loaded on access. Raises Http404.
     """
+    code, limited_address = _code_or_404(address)
     page_keys = (previous_fixed_page_key(code, page_key) if page_key else "", page_key)
     rows = _select_page_row(code, *page_keys)
     if not rows:
@@ -82,12 +98,25 @@ def get_page_assignment_or_404_and_allow_framing(request, code: str, page_key: s
         )
     )
     Assignment.study.field.set_cached_value(assignment, study)
+    assignment.limited_address = limited_address
     allow_framing(request, next(row))
     assignment.preloaded_visits = (
         page_keys,
         {visit.key: visit for visit in (previous_visit, page_visit) if visit.pk is not None},
     )
     return assignment
+
+
+def page_frame(assignment: Assignment) -> dict[str, Any]:
+    """Return what the head and the foot of each page of an assignment show."""
+    return {
+        "study": wording_of(assignment.study, assignment.design_id).study,
+        "assignment_path": assignment.path,
+        "own_address": f"{settings.SITE_URL}{assignment.path}",
+        "is_limited": bool(assignment.limited_address),
+        "has_left": assignment.withdrawn_at is not None,
+        "has_agreed": assignment.consented_at is not None,
+    }
 
 
 def has_assignment_ended(assignment: Assignment) -> bool:
@@ -104,6 +133,7 @@ def may_withdraw(assignment) -> bool:
     until = assignment.study.withdrawal_until
     return (
         not assignment.withdrawn_at
+        and not assignment.limited_address
         and assignment.batch_id is not None
         and (until is None or timezone.now().date() <= until)
     )
@@ -113,6 +143,7 @@ def has_parts_overview(assignment) -> bool:
     """Return whether the person has a list of parts: the link keeps places for days, and they may still take part."""
     return (
         leases.channel_min_reserved_seconds(assignment.recruitment) > 0
+        and not assignment.limited_address
         and assignment.batch_id is not None
         and assignment.withdrawn_at is None
         and assignment.released_reason not in assign.FINAL_RELEASE_REASONS

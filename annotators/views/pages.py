@@ -26,6 +26,7 @@ from annotators.pages.record import (
     Step,
     build_new_visit,
     full_page_state,
+    get_visible_draft,
     partial_page_state,
     record_page_answers,
     restore_shown_step,
@@ -38,7 +39,6 @@ from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
 from annotators.places.deadlines import extend_or_revive_place, release_place_if_study_closed
 from annotators.places.offers import Offer
-from studies.design.wording import wording_of
 from studies.models import Study
 from studies.protocols import PageField
 
@@ -48,6 +48,7 @@ from .lookup import (
     get_assignment_or_404_and_allow_framing,
     get_page_assignment_or_404_and_allow_framing,
     has_assignment_ended,
+    page_frame,
     place_status_with_pay,
 )
 
@@ -71,12 +72,14 @@ def annotation_page(request, code, key) -> HttpResponse:
         return _handle_post(request, code, key)
     assignment = get_page_assignment_or_404_and_allow_framing(request, code, key)
     # Annotators can look at the answers that they sent until the answers are deleted.
-    if has_assignment_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
+    may_look = assignment.submitted_at and not assignment.withdrawn_at and not assignment.limited_address
+    if has_assignment_ended(assignment) and not may_look:
         return redirect_to_page(code, None)
     release_place_if_study_closed(assignment)
     state = partial_page_state(assignment, key)
     visit = state.visits.get(key)
-    if key not in state.steps or (visit is None and not state.is_next(key)):
+    is_hidden = bool(assignment.limited_address) and state.is_recorded(key)
+    if key not in state.steps or (visit is None and not state.is_next(key)) or is_hidden:
         return redirect_to_page(code, state.next_key)
     step = state.steps[key]
     if visit is None and request.method == "GET":
@@ -157,6 +160,8 @@ NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
 
 
 def _not_stored_message(refusal: PageNotStored, assignment: Assignment) -> str:
+    if isinstance(refusal, AlreadyStored) and assignment.limited_address:
+        return "This page is already stored, and this address shows no stored answers. If you sent it twice, all is well. Please go on."
     if not isinstance(refusal, AssignmentClosed):
         return NOT_STORED_MESSAGES[type(refusal)]
     if assignment.withdrawn_at:
@@ -182,7 +187,8 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         step = restore_shown_step(step, visit)
         asks = step.page_fields()
     submitted_values = describe_posted_answers(asks, request.POST)
-    if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
+    is_stored = isinstance(refusal, AlreadyStored)
+    if is_stored and not assignment.limited_address and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
     if isinstance(refusal, ConflictingAnswers) and state and step:
         return render_page_response(
@@ -197,9 +203,8 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
         return _correction_response(request, state, step, visit, form)
     if not submitted_values and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
-    context = {
-        "study": wording_of(assignment.study, assignment.design_id).study,
-        "assignment_path": f"/p/{code}/",
+    context = page_frame(assignment) | {
+        "title": "This page is already stored" if is_stored else "",
         "outcome": has_assignment_ended(assignment),
         "reason": _not_stored_message(refusal, assignment),
         "submitted_values": submitted_values,
@@ -218,19 +223,21 @@ def render_page_response(
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
         stored = responses_as_form_data(asks, step.page, responses) | unseen_images_as_form_data(visit.unseen)
     shown_page = build_shown_page(
-        assignment, step.page, asks, stored_form_data=stored, draft_form_data=visit.draft if visit else None, form=form
+        assignment,
+        step.page,
+        asks,
+        stored_form_data=stored,
+        draft_form_data=get_visible_draft(assignment, visit),
+        form=form,
     )
     plan = get_batch_plan(assignment)
     pages = len(state.sequence.keys)
     page_number = state.sequence.places[step.page.key] + 1
-    wording = wording_of(assignment.study, assignment.design_id)
     layout = (visit.layout if visit else "") or next(
         (v.layout for v in reversed(list(state.visits.values())) if v.layout), ""
     )
-    context = {
-        "study": wording.study,
+    context = page_frame(assignment) | {
         "page": shown_page,
-        "assignment_path": f"/p/{assignment.code}/",
         "is_recorded": stored is not None,
         "next_key": state.sequence.after(step.page.key) or "done" if stored is not None else "",
         "place": page_number,
@@ -239,8 +246,7 @@ def render_page_response(
         "layout": layout or step.page.section.settings.get("layout", "side"),
         "place_status": place_status_with_pay(assignment) if stored is None else None,
         "key": step.page.key,
-        "has_agreed": assignment.consented_at is not None,
-        "previous": state.sequence.before(step.page.key),
+        "previous": "" if assignment.limited_address else state.sequence.before(step.page.key),
         "general_errors": form.non_field_errors if form else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
         "feedback": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),

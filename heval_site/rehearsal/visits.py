@@ -18,6 +18,7 @@ from annotators.participation.simulate import (
     default_system_strengths,
     visit_page_and_draw_robot_answers,
 )
+from annotators.places.addresses import assignment_code
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES
 from annotators.recruitment.panels.stand_in import ShownWayBack
@@ -85,7 +86,8 @@ class VisitPlayer:
             person.last_heading, person.way_back = page.heading, page.way_back
             if form is None or n == until:
                 return page
-            _, _, code, key, *_ = browser.url[len(settings.SITE_URL) :].split("/")
+            _, _, address, key, *_ = browser.url[len(settings.SITE_URL) :].split("/")
+            code = assignment_code(address)
             assignment = Assignment.objects.select_related("study", "recruitment", "batch").get(code=code)
             person.code = code
             if robot is None:

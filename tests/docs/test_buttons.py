@@ -11,7 +11,7 @@ from tests.docs.pages import PAGES
 # Words with stress in how-to pages that name nothing on a page of ours: what is stressed, and what others' pages say.
 STRESSED = {
     "not coded", "how it stops", "help", "budget is exhausted", "superuser", "staff status", "the one person of that country",
-    "they came by a panel or an invitation", "they came by an open link", "a draft is frozen by its first answers", "mid-rank", "explanation",
+    "they came by an invitation, prolific or an external question", "they came by another panel", "they came by an open link", "a draft is frozen by its first answers", "mid-rank", "explanation",
     "exclusion group", "a contact and a consent text", "partial completes", "external question",
     "pool", "repeats", "it is never sent an answer", "download csv", "variant", "currency", "url parameters",
     "questions with a known answer were not answered as expected",

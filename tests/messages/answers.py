@@ -14,6 +14,7 @@ from annotators.models import Assignment, Inquiry
 from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator_and_erase_texts
 from annotators.places import assign
+from annotators.places.addresses import new_limited_address
 from studies.models import Question
 from tests import builders, players
 from tests.messages.forms.scenarios import me, said
@@ -135,6 +136,20 @@ def asks_again(text, n=0):
     return scenario
 
 
+def leaves_and_asks():
+    one = players.claimed(survey(), "somebody")
+    withdrawn(one, "", {})
+    return page_says(Client().post(f"/p/{one.code}/question/", {"text": "Why?"}))
+
+
+def sent_again_elsewhere():
+    """At the address that shows no stored answers."""
+    one = players.claimed(survey(), "somebody")
+    page = full_page_state(one).next_key
+    players.answered(one, page)
+    return page_says(Client().post(f"/p/{new_limited_address(one)}/{page}/", {"s1.q1": "a", "save": "auto"}))
+
+
 def entered(query="", **data):
     def scenario():
         link = builders.recruitment(survey())
@@ -213,6 +228,7 @@ LINES = {
     ],
     f"{VIEWS}:inquiry_page": [
         ("You have sent 50 messages", "Please wait for an answer", asks_again("Why?", 50)),
+        ("You have left this study, so", "Please write to the address", leaves_and_asks),
         asked("Please write a few words.", asks_again(" ")),
         asked("Please use at most 2000 characters.", asks_again("x" * 2001)),
     ],
@@ -222,6 +238,7 @@ LINES = {
     ],
     f"{VIEWS}:_not_stored_message": [
         ("This page is already stored", "Reload it", sent(survey, before=stored, save="auto")),
+        ("and this address shows no stored answers", "Please go on", sent_again_elsewhere),
         (
             "You must answer another page before this one",
             "Please copy what you want to keep",

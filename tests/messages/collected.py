@@ -107,6 +107,7 @@ RETURNS_OF_FORMS = {
     "_find_lowered_promises",
     "_describe_fault",
     "problems",
+    "warnings",
     "publishing_obstacles",
 }
 RETURNS_OF_BOARDS = {"find_opening_problems", "_find_problems_of_kind", "find_scoring_problem", "find_problem"}

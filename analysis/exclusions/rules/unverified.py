@@ -11,6 +11,6 @@ def flag_unverified_identity(rule_input: RuleInput) -> AssignmentFlags:
     flags = AssignmentFlags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
     for assignment, trust, is_identified in zip(rows["assignment"], rows["trust"], rows["is_identified"], strict=True):
-        is_loose = trust == "claimed" or not is_identified
+        is_loose = trust in ("none", "claimed") or not is_identified
         flags.add(assignment, FAIL if is_loose else PASS, f"identity {trust}" if is_loose else "")
     return flags

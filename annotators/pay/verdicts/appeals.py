@@ -18,6 +18,7 @@ from annotators.places.assign import change_failed_checks_to_fault
 from annotators.places.barrings import active_barrings, lift_barring
 from studies.access import Action, allowed_active_member_users, check_permission_or_404
 from studies.models import Study, audit
+from studies.models.guards import allowing_erasure
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
@@ -32,6 +33,13 @@ from .decisions import (
 
 Subject, Released = Appeal.Subject, Assignment.Released
 ANSWER_DEADLINE = timedelta(days=14)
+# Answered, or without need of an answer: the barring is lifted, or the rejection was taken back or overtaken by the panel.
+_CLOSED = (
+    Q(answered_at__isnull=False)
+    | Q(barring__lifted_at__isnull=False)
+    | Q(verdict__submission__state=APPROVED)
+    | Q(verdict__reversed_by__isnull=False)
+)
 
 
 def create_appeal(assignment: Assignment, text: str, subject: str = Subject.REJECTION) -> Appeal:
@@ -141,6 +149,7 @@ def answer_appeal(
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=answer_text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
             raise ActionRefused("This appeal is already answered. You need not do anything.")
+        erase_closed_appeals_of_withdrawn()
         denial = {"says_another": True} if is_by_unknown_person else {}
         audit.record(
             "answer appeal", study=study, by=by, assignment_code=appeal.work.code, is_upheld=is_upheld, **denial
@@ -153,6 +162,24 @@ def answer_appeal(
         if is_upheld and verdict is not None and not Verdict.objects.filter(reverses=verdict).exists():
             return create_rejection_reversal(verdict, by, answer_text)
     return None
+
+
+def erase_closed_appeals_of_withdrawn() -> int:
+    """Erase what people who left a study wrote in appeals that are closed. Return the number of these appeals.
+
+    The answer stays, for the person to read. An appeal without an answer is deleted.
+    """
+    left = Q(assignment__withdrawn_at__isnull=False) | Q(verdict__assignment__withdrawn_at__isnull=False)
+    closed = Appeal.objects.filter(pk__in=Appeal.objects.filter(left & _CLOSED).exclude(text="").values("pk"))
+    with allowing_erasure():
+        n_deleted, _ = closed.filter(answered_at=None).delete()
+        return n_deleted + closed.filter(answered_at__isnull=False).update(text="")
+
+
+def has_open_appeal(assignment: Assignment) -> bool:
+    """Return whether an objection of this person in this study still waits for an answer."""
+    own = Assignment.objects.filter(study=assignment.study_id, annotator=assignment.annotator_id)
+    return Appeal.objects.filter(Q(assignment__in=own) | Q(verdict__assignment__in=own)).exclude(_CLOSED).exists()
 
 
 def is_appeal_settled(appeal: Appeal) -> bool:

@@ -87,6 +87,8 @@ class Channel:
     settings_form: type | None = None
     # False on an open link: people can return only by the address of their own page. The report says so.
     identifies_people = True
+    # Whether only the person and the panel know the link, so that it leads back to stored answers. False: anybody may guess an id.
+    link_is_personal = False
     # False if the panel has closed its service. Existing links continue.
     takes_new_links = True
     # Names and labels of the secrets that ``service`` needs. They are stored apart from settings and never shown.
@@ -161,6 +163,10 @@ class Channel:
 
     def problems(self, recruitment) -> list[str]:
         """Return what is missing before annotators may use this link."""
+        return []
+
+    def warnings(self, recruitment) -> list[str]:
+        """Return what the link allows that a researcher should know. It hinders nobody."""
         return []
 
     # What a rehearsal needs to simulate the panel.

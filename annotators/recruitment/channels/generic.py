@@ -174,6 +174,14 @@ class Generic(Channel):
                 )
         return problems
 
+    def warnings(self, recruitment):
+        if recruitment.settings.get("key_parameter"):
+            return []
+        return [
+            "The link has no secret parameter, so anybody who guesses an id can take or continue that person's place. "
+            "Add one in the link's settings."
+        ]
+
     def can_read_export_file(self, recruitment):
         return exported_file.has_file_column_settings(recruitment.settings)
 

@@ -53,6 +53,7 @@ class Invitation(Channel):
         "the invitation."
     )
     settings_form = InvitationSettings
+    link_is_personal = True
 
     def read_arrival(self, recruitment, parameters):
         code = parameters.get("i", "")

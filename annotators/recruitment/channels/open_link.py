@@ -11,4 +11,4 @@ class OpenLink(Channel):
     identifies_people = False
 
     def read_arrival(self, recruitment, parameters):
-        return Arrival()
+        return Arrival(trust="none")

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotators.models import Assignment, QualificationAttempt
+from annotators.models import QualificationAttempt
 from annotators.pages.record import full_page_state
 from annotators.pay.owed_amounts import compute_amount_owed
 from annotators.pay.promises import get_pay_terms
@@ -19,6 +19,7 @@ from studies.models import Qualification, Section, Study
 from studies.services.copying import clone_study
 from tests import builders
 from tests.admin_pages import changed, form_of, logged_in
+from tests.annotators.pages.quizzes import WORDS, attempt, fresh, quiz_study
 from tests.attention import instructed
 from tests.leaks import all_bytes
 from tests.players import answered, claimed, open_page
@@ -26,16 +27,6 @@ from tests.robots import Robot
 from tests.samples import blocking
 
 pytestmark = pytest.mark.django_db
-WORDS = ("Agree", "Disagree", "Strongly agree", "Strongly disagree")
-
-
-def quiz_study(words=WORDS, m=2, pass_mark=2, qualification=None, **columns):
-    """A rating study with a quiz before it: m of the questions in each attempt."""
-    study = builders.draft_study(owner=columns.pop("owner", None) or builders.user(), target_n=4, **columns)
-    section = builders.add_survey(study, position=1, purpose="screening", questions=[instructed(w) for w in words])
-    Section.objects.filter(pk=section.pk).update(m=m, pass_mark=pass_mark, qualification=qualification)
-    builders.add_rating(study, position=2, m=2)
-    return builders.launched(study)
 
 
 def practice_study(m, pass_mark):
@@ -45,23 +36,8 @@ def practice_study(m, pass_mark):
     return builders.launched(study)
 
 
-def fresh(assignment) -> Assignment:
-    return Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-
-
 def pages(assignment) -> list[str]:
     return list(full_page_state(fresh(assignment)).steps)
-
-
-def attempt(assignment, n_wrong: int):
-    """Answer all pages of one attempt at the quiz, the first ``n_wrong`` questions wrongly."""
-    step, _, asks = open_page(fresh(assignment))
-    assert step.attempt
-    right = {slot: next(o.key for o in ask.field.options if o.is_right) for slot, ask in asks.items()}
-    wrong = {slot: next(o.key for o in ask.field.options if not o.is_right) for slot, ask in asks.items()}
-    answers = {slot: (wrong if number < n_wrong else right)[slot] for number, slot in enumerate(asks)}
-    answered(fresh(assignment), **answers)
-    return {ask.question_id for ask in asks.values()}
 
 
 def test_a_person_who_passes_goes_on_and_one_who_fails_twice_is_screened_out_and_paid():

@@ -28,6 +28,7 @@ from annotators.models import (
     Verdict,
 )
 from annotators.pages.record import full_page_state
+from annotators.places.addresses import assignment_code
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
@@ -126,7 +127,7 @@ class Follower:
             answer.status_code,
             answer.content[-2000:],
         )
-        return Assignment.objects.select_related("study", "recruitment", "annotator").get(code=answer.url.split("/")[2])
+        return fresh(Assignment.objects.get(code=assignment_code(answer.url.split("/")[2])))
 
     def works(self, assignment: Assignment, pages: int | None = None) -> Assignment:
         while (key := full_page_state(fresh(assignment)).next_key) and pages != 0:

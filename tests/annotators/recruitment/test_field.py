@@ -219,7 +219,11 @@ def test_refresh_back_and_a_second_tab_at_every_step_change_nothing():
         for again in {robot.url, link, *(address for address, _ in sent)}:
             assert other.get(again).status_code in (200, 302, 303), again
         for address, old in sent:
-            assert other.post(address, old).status_code in (200, 302, 303), address
+            reply = other.post(address, old)
+            # The robot came again by the link, so it goes on at an address that shows no stored answers.
+            assert reply.status_code in (200, 302, 303) or b"If you sent it twice, all is well" in reply.content, (
+                address
+            )
         assert everything() == before, url
         return response
 

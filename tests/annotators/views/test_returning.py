@@ -100,8 +100,8 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
             send()
             look(f"link {what}")
             has_list = leases.channel_min_reserved_seconds(person.door) and "Your work" in person.heading
-            if person.path != end and not open_again and not has_list:
-                wrong.append(f"link {what}: leads to {person.path}")
+            if person.at != end and not open_again and not has_list:
+                wrong.append(f"link {what}: leads to {person.at}")
     keys = tuple(f"/{key}/" for key in full_page_state(mine).sequence.keys) if mine.batch_id else ("/s1/",)
     for path in addresses(mine) if is_everywhere else ():
         person.get(path)
@@ -125,7 +125,7 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
             wrong.append(f"the end is headed {person.heading!r}, not {HEADINGS[shown]!r}")
         if person.ways_back != expected:
             wrong.append(f"the end shows {person.ways_back}, not {expected}")
-    elif person.path == end:
+    elif person.at == end:
         wrong.append("led to an end, although there is none")
     return wrong
 
@@ -195,8 +195,8 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study, ca
                 if "Welcome back" not in person.words and "Continue part 1" not in person.words:
                     wrong.append(f"{name}: {words}: {person.words[:90]}")
                 person.post(person.link, sent)
-                if sent is START and not person.path.startswith(f"/p/{mine.code}/s"):
-                    wrong.append(f"{name}: {words}: Continue leads to {person.path}")
+                if sent is START and not person.at.startswith(f"/p/{mine.code}/s"):
+                    wrong.append(f"{name}: {words}: Continue leads to {person.at}")
             if person.ways_back or Assignment.objects.filter(annotator=mine.annotator).count() != 1:
                 wrong.append(f"{name}: {words}: {person.ways_back}, or a second assignment")
             # The one code of the one end.
@@ -233,11 +233,11 @@ def test_another_part_is_offered_where_one_is_left_and_nowhere_else():
         Batch.objects.update(claimed=F("wanted"))
         for path in (f"/p/{first.code}/done/", person.link):
             person.get(path)
-            assert person.path == f"/p/{first.code}/done/", path
+            assert person.at == f"/p/{first.code}/done/", path
             assert "There is no other part for you right now" in person.words and "Do another part" not in person.words
     with undone():
         close(study)
-        assert "Do another part" not in person.get(person.link).words and person.path == f"/p/{first.code}/done/"
+        assert "Do another part" not in person.get(person.link).words and person.at == f"/p/{first.code}/done/"
     second = person.starts()
     assert second.pk != first.pk
     assert "You have begun another part" in person.get(f"/p/{first.code}/done/").words
@@ -247,7 +247,7 @@ def test_another_part_is_offered_where_one_is_left_and_nowhere_else():
         assert "You have done all parts" in person.words and "Do another part" not in person.words
     for send in (lambda: person.get(person.link), lambda: person.post(person.link, START)):
         send()
-        assert person.path == f"/p/{second.code}/done/" and person.heading == "Thank you"
+        assert person.at == f"/p/{second.code}/done/" and person.heading == "Thank you"
     assert Assignment.objects.count() == 2
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from annotators.models import Assignment
 from annotators.pages.record import full_page_state
 from annotators.places import assign
+from annotators.places.addresses import assignment_code
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Batch, Study
 from studies.services import lifecycle
@@ -42,6 +43,10 @@ def door_of(study, name):
     channel = REGISTRY[name.partition(",")[0]]
     made = recruitment(study, channel.slug, settings=settings_of(channel, **DOORS[name]), currency="USD")
     return channel, promised(made, screened_out="0.30", full="0.10", withdrawn="share", fault="all")
+
+
+def of_code(path: str) -> str:
+    return re.sub(r"^/p/([^/]+)/", lambda found: f"/p/{assignment_code(found[1])}/", path)
 
 
 class Person:
@@ -78,6 +83,11 @@ class Person:
         return self.seen(self.client.post(path, data))
 
     @property
+    def at(self) -> str:
+        """The path, with the assignment's code in place of an address that shows no stored answers."""
+        return of_code(self.path)
+
+    @property
     def heading(self) -> str:
         return (re.search(r"<h1[^>]*>(.*?)</h1>", self.html) or ["", ""])[1]
 
@@ -87,7 +97,7 @@ class Person:
 
     def starts(self) -> Assignment:
         self.post(self.link, START)
-        code = re.match(r"/p/([^/]+)/", self.path)[1]
+        code = assignment_code(re.match(r"/p/([^/]+)/", self.path)[1])
         self.get(f"/p/{code}/")
         return self.row(code)
 

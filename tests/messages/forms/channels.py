@@ -151,6 +151,9 @@ LINES = {
     f"{CHANNELS}:clean_digits": [
         ("This is not a number", "Copy the number", link_saved("sona", settings={"experiment_id": "a1"}))
     ],
+    f"{CHANNELS}:warnings": [
+        ("The link has no secret parameter", "Add one in the link's settings", troubles("generic")),
+    ],
     f"{CHANNELS}:problems": [
         ("There is no redirect address or code", "Add it in the link's settings", troubles("connect")),
         ("There is no code or address for people who complete", "Add it in the link's settings", troubles("generic")),

@@ -323,7 +323,7 @@ CASES = {
     "barring_is_lifted_after_it_was_made": lambda w: barring(
         w, lifted_at=NOW - timedelta(days=1), lifted_by=w["researcher"], lift_reason="Enough."
     ),
-    "appeal_says_something": lambda w: appeal(w, text=""),
+    "appeal_says_something_until_it_is_answered": lambda w: appeal(w, text=""),
     "appeal_is_due_after_it_was_made": lambda w: appeal(w, due_at=NOW - timedelta(days=1)),
     "appeal_is_answered_whole_or_not_at_all": lambda w: appeal(w, answer="Yes."),
     "appeal_is_answered_by_another_than_who_rejected": lambda w: appeal(

@@ -68,6 +68,7 @@ class ExternalQuestion(Channel):
     label = "External question (Mechanical Turk's interface)"
     help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
     settings_form: type[forms.Form] = ExternalQuestionSettings
+    link_is_personal = True
     preview_words = "Accept the task to start. Nothing is stored before."
 
     @property

@@ -79,6 +79,7 @@ class Prolific(Channel):
     settings_form = ProlificSettings
     secrets: ClassVar = {"token": "API token"}
     person_column = "Participant id"
+    link_is_personal = True
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
     sends_webhooks = shows_active_submissions = has_blocklist = True

@@ -1,0 +1,51 @@
+"""In Chromium: somebody opens the panel's link again, goes on here, and finds the address of these pages to copy."""
+
+import pytest
+
+from annotators.models import Assignment
+from tests.annotators.views.visit import Visit
+from tests.browsing import look_at, shot
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_the_link_offers_two_ways_and_the_pages_their_address(visit):
+    first, wrong = visit(), []
+    own = first.play("s3.p1").url
+    own_code = Assignment.objects.get().code
+    again: Visit = visit()
+    page = again.page
+    page.goto(again.door)
+    look_at(page, "two ways", wrong)
+    shot(page, "two-ways")
+    # A double click sends the form once with the page's script; the second press would be safe.
+    with page.expect_navigation():
+        page.get_by_role("button", name="Go on here").dblclick()
+    page.wait_for_url("**/s3.p1/")
+    assert own_code not in page.url and page.get_by_role("link", name="Leave the study").count() == 0
+    page.locator("summary", has_text="The address of these pages").click()
+    look_at(page, "page here", wrong)
+    shot(page, "page-here")
+    address = page.locator("#own-address")
+    assert address.inner_text() and page.url.split("/")[4] in address.inner_text()
+    page.locator("[data-copies=own-address]").click()
+    assert page.locator("[data-copies=own-address]").inner_text() == "Copied"
+    again.rate()
+    again.go("s4")
+    # The browser's back button leads to the next page, and not to what was sent.
+    page.go_back()
+    page.wait_for_url("**/s4/")
+    page.locator("textarea").fill("Fine.")
+    again.go("done")
+    look_at(page, "end here", wrong)
+    shot(page, "end-here")
+    page.goto(again.door)
+    assert page.url.endswith("/done/") and own_code not in page.content()
+    # The own pages name their address, and show what was sent.
+    first.page.goto(own)
+    first.page.locator("summary", has_text="Your personal address").click()
+    look_at(first.page, "own page", wrong)
+    shot(first.page, "own-page")
+    assert own_code in first.page.locator("#own-address").inner_text()
+    assert not wrong, "\n".join(wrong)
+    assert not again.cookies and not again.complaints and not first.complaints
