@@ -15,6 +15,7 @@ from studies.imports.bundle import (
     parse_bundle_json,
     serialize_bundle,
 )
+from studies.models import new_seed
 
 from .boards import create_board
 
@@ -39,7 +40,10 @@ def serialize_board(board: Board) -> dict[str, Any]:
     """Return a board's settings and its template as plain values. Submissions, rounds, teams and members are not included."""
     settings = {name: getattr(board, name) for name in FIELDS}
     plain = {name: str(value) if isinstance(value, Decimal) else value for name, value in settings.items()}
-    return {"schema": SCHEMA, "board": plain, "template": serialize_bundle(board.template)}
+    template = serialize_bundle(board.template)
+    # Who sees the board need not have a role in its template, whose own seed determines no round.
+    template["study"]["seed"] = new_seed()
+    return {"schema": SCHEMA, "board": plain, "template": template}
 
 
 def create_board_from_bundle(data: bytes | dict[str, Any], by, *, slug: str = "") -> Board:

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 import zipfile
 
 from annotators.models import Recruitment
@@ -174,6 +175,12 @@ def finish(study, strengths=STRENGTHS, *, crowd=None, seed=1):
     study.refresh_from_db()
     lifecycle.start_closing(study, None, "the robots have finished")
     lifecycle.end_grace_period(study, None)
+
+
+def without_draws(page: bytes) -> bytes:
+    """A page or file without what it says of the draws of rounds, running ones included."""
+    page = re.sub(rb"<details><summary>How rounds are drawn.*?</details>", b"", page, flags=re.DOTALL)
+    return re.sub(rb' "draws": \[.*?\n \],\n', b"", page, flags=re.DOTALL)
 
 
 def add_link(template):
