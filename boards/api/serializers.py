@@ -161,8 +161,8 @@ class SubmissionFormSerializer(SubmissionFieldsSerializer):
         ["true", "false"], default="false", help_text="true: hide the name until it is published."
     )
     file = serializers.FileField(
-        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty. On a board of images: a ZIP. "
-        "A large one is answered with 202 and a check."
+        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty. On a board of images: a ZIP, "
+        "answered with 202 and a check."
     )
 
 
@@ -217,7 +217,7 @@ class CheckErrorSerializer(serializers.Serializer):
 
 
 class SubmissionCheckSerializer(serializers.Serializer):
-    """The check of a large ZIP of images, which a job runs. It ends with a submission or with errors."""
+    """The check of a ZIP of images, which a job runs. It ends with a submission or with errors."""
 
     check = serializers.UUIDField()
     state = serializers.ChoiceField(Job.State.choices)

@@ -146,7 +146,7 @@ def _max_file_bytes(team: Team) -> int:
 
 @team_page_view("GET", "HEAD")
 def check_page(request: HttpRequest, team: Team, key: str, job: uuid.UUID) -> HttpResponse:
-    """The progress of the check of a large file; at its end, the submission or what is wrong with the file."""
+    """The progress of the check of a file; at its end, the submission or what is wrong with the file."""
     found = images.find_check(team.board, team, job)
     if found is None:
         return notice(*NO_SUCH, status=404)

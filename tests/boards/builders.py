@@ -10,10 +10,10 @@ from annotators.models import Recruitment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from boards import access
 from boards.models import Board, BoardMember
-from boards.services import boards, rounds, submissions
+from boards.services import boards, images, rounds, submissions
 from studies.models import Question, Section
 from studies.protocols import REGISTRY
-from studies.services import lifecycle
+from studies.services import jobs, lifecycle
 from tests.builders import add_section, draft_study, user
 
 STRENGTHS = {"human": 1.5, "weak": -1.5, "good": 1.0, "middle": 0.0}
@@ -144,6 +144,18 @@ def zipped(members: dict[str, bytes]) -> bytes:
 def images_zip(board: Board, first: int = 1) -> bytes:
     """An archive with one image for each prompt. Another ``first`` gives other images."""
     return zipped({f"{key}.png": png(first + 20 * place) for place, key in enumerate(board.sample_keys)})
+
+
+def checked_images(board: Board, team, data: bytes, name="good", **options):
+    """Send a ZIP, and let the job check it. Return the submission, or what is wrong with its rows."""
+    job, is_new = images.submit_images(board, team, name, "a.zip", [data], **options)
+    assert is_new
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert job.result, job.error
+    if "problems" in job.result:
+        return [(row, text) for row, _, text in job.result["problems"]]
+    return board.submissions.get(number=job.result["submission"])
 
 
 def team_of(board: Board, name="Team A"):
