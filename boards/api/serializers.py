@@ -28,7 +28,7 @@ PUBLIC_COLUMNS = (
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.
 MEMBER_COLUMNS = (
-    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone", "design_sha256",
 )  # fmt: skip
 READ_ONLY = ("state", "created_at", "opened_at", "closed_at", "design_sha256")

@@ -23,7 +23,7 @@ SCHEMA = "heval.board-bundle/1"
 MAX_BYTES = MAX_BUNDLE_BYTES
 FIELDS = (
     "slug", "title", "description", "visibility", "output_kind", "population", "controls_style", "balances_pairs", "shows_examples", "seed", "sample_size", "labels_per_output",
-    "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "double_label_share", "anchor_share", "max_submissions_per_round", "max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone",
 )  # fmt: skip
 

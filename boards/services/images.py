@@ -20,6 +20,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.images import ImageRefused
 
+from .limits import refuse_over_limits
 from .samples import keys_to_answer
 from .submissions import (
     AnsweredPrompts,
@@ -65,6 +66,7 @@ def submit_images(
     try:
         if same := find_same_submission(board, team, str(fields["name"]), file.sha256):
             return same, False
+        refuse_over_limits(board, team, file.size)
         with _opened(filename, file.path) as archive:
             if archive.problems:
                 raise SubmissionRefused(archive.problems)
@@ -158,7 +160,7 @@ def _check_and_store(
     progress: Progress,
 ) -> tuple[Submission, bool]:
     with _opened(filename, path) as archive, ImportedImages(archive, stores=True) as images:
-        read = SubmittedFile(filename[:200], sha256, keys_to_answer(board))
+        read = SubmittedFile(filename[:200], sha256, path.stat().st_size, keys_to_answer(board))
         read.images = _read_images(archive, images, read.keys, progress)
         with images.storing_used_images():
             return store_submission(board, team, fields, read, request_token)

@@ -14,6 +14,7 @@ from annotators.places.monitor import progress_by_study
 from annotators.recruitment.link_copies import copy_links
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardRound, RoundEntry, Submission, SubmittedOutput
+from boards.models.names import lookalike_key, numbered_name
 from studies.access import replace_member_roles
 from studies.models import ArmSystem, Job, Output, Study, System, audit
 from studies.services import drafts, jobs, lifecycle
@@ -81,7 +82,13 @@ def _add_members(board: Board, study: Study) -> None:
 def _add_entries(board_round: BoardRound, study: Study, submissions, anchors) -> None:
     """Add the systems of submissions with their outputs to the draft. Systems of the template are there already."""
     sent = [*submissions, *(anchor for anchor in anchors if anchor.team_id is not None)]
-    systems = [System(study=study, name=one.name, is_human=one.is_human) for one in sent]
+    # Hidden names of different teams may be alike, and a study's systems differ.
+    taken = {lookalike_key(name) for name in study.systems.values_list("name", flat=True)}
+    systems = []
+    for one in sent:
+        name = numbered_name(one) if lookalike_key(one.name) in taken else one.name
+        taken.add(lookalike_key(name))
+        systems.append(System(study=study, name=name, is_human=one.is_human))
     System.objects.bulk_create(systems)
     # An arm that names systems shows only those.
     arms = set(ArmSystem.objects.filter(arm__study=study).values_list("arm", flat=True))

@@ -62,7 +62,7 @@ def team(board):
 def test_names_of_files_are_the_keys_of_prompts(board, team, media):
     data = builders.images_zip(board)
     one = builders.checked_images(board, team, data)
-    assert one.n_outputs == 3 and one.outputs.exclude(media="").count() == 3
+    assert one.n_bytes == len(data) and one.n_outputs == 3 and one.outputs.exclude(media="").count() == 3
     assert sorted(one.outputs.values_list("media", flat=True)) == files(media)
     assert images.submit_images(board, team, "good", "b.zip", [data]) == (one, False)
     assert not list((media.parent / "uploads").glob("*.data"))

@@ -120,6 +120,17 @@ def with_many_pixels():
         return check_of(*send_images(board, builders.images_zip(board)))
 
 
+def over_limit(**columns):
+    """A second submission of a team, where one is allowed."""
+
+    def before(board, api):
+        one = builders.submit(board, api.team, "first")
+        one.board.submissions.filter(pk=one.pk).update(n_bytes=2**20)
+        Board.objects.filter(pk=board.pk).update(**columns)
+
+    return team_sends("submissions/", body, before=before)
+
+
 def images_sent(row):
     """An archive with two images and a table of one row."""
 
@@ -291,6 +302,11 @@ LINES = {
     f"{SERVICES}:_read_images": [
         ("No row names the image “b.png”", "Add a row, or remove", images_sent("p000,a.png,")),
         ("pixels together", "Make them smaller", with_many_pixels),
+    ],
+    f"{SERVICES}:refuse_over_limits": [
+        ("waiting submissions, and the board allows 1", "Wait until a round", over_limit(max_waiting_per_team=1)),
+        ("and the board allows 1 MB", "Ask the board's owner", over_limit(max_megabytes_per_team=1)),
+        ("within 24 hours, as many as the board allows", "Send the next one after", over_limit(max_daily_per_team=1)),
     ],
     f"{SERVICES}:_rows_of_table": [
         ("There is no image", "write “yes” in the column “empty”", images_sent("p000,,")),
