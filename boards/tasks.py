@@ -18,7 +18,7 @@ def open_round_job(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 @jobs.register(images.KIND, user_facing_errors=(ActionRefused,))
 def check_images_job(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Read the images of a large submission, and store it or list what is wrong."""
+    """Read the images of a submission, and store it or list what is wrong."""
     return images.run_check(job, progress)
 
 

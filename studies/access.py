@@ -66,7 +66,7 @@ PERMISSIONS: Mapping[Action, Permission] = {
     ),
     Action.VIEW: Permission(
         "study",
-        "See its design, stimuli, progress, log, pay and analyses; take it as a bundle.",
+        "See its design, stimuli, progress, log, pay and analyses; take it as a bundle. Until it is closed, only owners and editors read seeds, drawn batches, items, the frozen design, the bundle and the archive.",
         VIEWERS,
         changes=False,
     ),
@@ -131,6 +131,20 @@ def is_allowed(
     if study is None:
         return any(role in permitted for role in own_roles.values())
     return own_roles.get(_pk(study)) in permitted
+
+
+def may_read_draw(user, study: Study) -> bool:
+    """Return whether the user may read what determines the batches of a study that they see. Before it is closed, only editors may."""
+    return user is None or study.state == Study.State.CLOSED or is_allowed(user, Action.EDIT, study)
+
+
+def check_draw_is_readable(user, study: Study) -> None:
+    """Raise PermissionDenied if what is asked for would let the user compute the batches of a study that is not closed."""
+    if not may_read_draw(user, study):
+        raise PermissionDenied(
+            "This shows how batches are drawn. Until the study is closed, only its owners and editors read it. "
+            "Ask one of them, or wait."
+        )
 
 
 def filter_allowed(user, queryset: QuerySet, action: Action = Action.VIEW, *, token=None) -> QuerySet:

@@ -168,6 +168,9 @@ def _answer(error: Exception) -> Response | None:
             [row_error(None, p.field, p.text) for p in error.problems],
         )
     if isinstance(error, ActionRefused):
+        # Boards refuse a submission like this if only time decides when the same request succeeds.
+        if wait := getattr(error, "retry_after", None):
+            return problem_response(429, str(error), headers={"Retry-After": str(wait)})
         return problem_response(409, str(error))
     if isinstance(error, StudyFrozen):
         return problem_response(

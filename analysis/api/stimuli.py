@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
+from studies.access import check_draw_is_readable
 from studies.models import Batch, Output, Prompt, System
 
 from . import bulk
@@ -115,6 +116,7 @@ class BatchesView(StudyView):
         tag="answers",
     )
     def get(self, request, code):
+        check_draw_is_readable(request.user, self.study)
         batches = Batch.objects.filter(study=self.study).select_related("arm", "copy_of")
         if self.values["arm"] is not None:
             batches = batches.filter(arm__name=self.values["arm"])

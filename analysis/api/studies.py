@@ -81,6 +81,8 @@ class StudyDetailView(StudyView):
 def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
     """Return a study as JSON. Blind coders get only the public title, because the internal title can reveal hypotheses."""
     fields = shapes.StudySerializer(study).data
+    if not access.may_read_draw(user, study):
+        del fields["seed"]
     if access.is_allowed(user, Action.VIEW, study, roles):
         return fields
     return fields | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
@@ -97,6 +99,7 @@ class StudyDesignView(StudyView):
 
     @document_operation("The design as hashed JSON text", shapes.DesignSerializer, parameters=parameters)
     def get(self, request, code):
+        access.check_draw_is_readable(request.user, self.study)
         designs = Design.objects.filter(study=self.study).order_by("-version")
         if self.values["version"] is not None:
             designs = designs.filter(version=self.values["version"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from studies.access import Action, check_permission_or_404
+from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -25,6 +25,8 @@ def build_permitted_selection(
     check_permission_or_404(by, Action.EXPORT, study)
     if table in OUTCOME_TABLES:
         check_outcomes_visible(study, origins)
+    if table == "items":  # their numbers follow the order in which batches were drawn
+        check_draw_is_readable(by, study)
     return Selection(study, tuple(origins), include_withdrawn)
 
 

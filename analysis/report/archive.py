@@ -18,7 +18,7 @@ from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
 from analysis.models import AnalysisRun, Figure
-from studies.access import Action, check_permission_or_404
+from studies.access import Action, check_draw_is_readable, check_permission_or_404
 from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
@@ -58,6 +58,7 @@ def archive_stream(study: Study, *, by) -> ExportStream:
     """Return the archive as a stream from one snapshot of the database. Raises PermissionDenied while outcomes are hidden."""
     check_permission_or_404(by, Action.EXPORT, study)
     check_outcomes_visible(study, COUNTED_ORIGINS)
+    check_draw_is_readable(by, study)
     return ExportStream(lambda: archive_blocks(study))
 
 

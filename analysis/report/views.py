@@ -20,7 +20,7 @@ from analysis.protocols.blocks import figures, tables
 from analysis.protocols.blocks.warning_sentences import SEVERITY_LABELS
 from annotators.counting import Use, select, simulated_words
 from annotators.models import Assignment
-from studies.access import Action, get_study, is_allowed
+from studies.access import Action, get_study, is_allowed, may_read_draw
 from studies.models import Job, Study
 from studies.services import jobs
 
@@ -114,6 +114,7 @@ def share_page(request, code) -> HttpResponse:
     has_robots = select(Use.RECORD, assignments, ["robot"]).exists()
     is_played = has_robots and not select(Use.RECORD, assignments, COUNTED_ORIGINS).exists()
     context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
+    context["may_read_draw"] = may_read_draw(request.user, study)
     return render(request, "report/share.html", context)
 
 

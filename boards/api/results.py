@@ -11,20 +11,21 @@ from analysis.api.serializers import JobSerializer
 from boards.access import BoardAction
 from boards.models import BoardRound, BoardSnapshot, RoundEntry
 from boards.services import metric_tables, planning, rounds, snapshots
-from studies.models import Job, Study
+from boards.services.status import scored_withdrawals
+from studies.models import Job
 
 from . import serializers as shapes
 from .base import BoardView, accepted_job_response, hashed_idempotency_key
 
 TAG = "boards"
-# What a result says of studies and of rows is sent beside it, as the caller may see it.
-LEFT_OUT_OF_RESULT = ("rows", "rounds")
 # What pages need to know whether they are still current.
 LEFT_OUT_OF_ROWS = ("is_named", "changed_at")
+# What others than members know of the state of a round that is not closed.
+RUNNING = "running"
 
 
 class RoundsView(BoardView):
-    """The rounds of a board, and for members the plan of the next one. Others see only closed rounds."""
+    """The rounds of a board, and for members the plan of the next one. Others see launched rounds, and submissions of closed ones."""
 
     write_action = BoardAction.RUN
     parameters = page_parameters()
@@ -38,7 +39,7 @@ class RoundsView(BoardView):
     def get(self, request, slug):
         found = BoardRound.objects.filter(board=self.board, number__gt=self.values["cursor"][0])
         if not self.is_member:
-            found = found.filter(launched_at__isnull=False, study__state=Study.State.CLOSED)
+            found = found.filter(launched_at__isnull=False)
         page = list(found.select_related("study").order_by("number")[: self.values["page_size"] + 1])
         entries: dict[int, list[int]] = {}
         for one, number in RoundEntry.objects.filter(round__in=page).values_list("round", "submission__number"):
@@ -54,12 +55,14 @@ class RoundsView(BoardView):
 
 
 def round_json(one: BoardRound, submissions: list[int], is_member: bool) -> dict[str, Any]:
+    is_public = is_member or one.is_closed
     fields = {
         "number": one.number,
-        "state": "cancelled" if one.cancelled_at else one.study.state,
+        "state": "cancelled" if one.cancelled_at else one.study.state if is_public else RUNNING,
         "launched_at": one.launched_at,
         "closed_at": one.study.closed_at,
-        "submissions": submissions,
+        "submissions": submissions if is_public else None,
+        **one.public_draw,
     }
     if is_member:
         fields |= {
@@ -152,16 +155,13 @@ class SnapshotDetailView(BoardView):
         one = found.select_related("board").first()
         if one is None:
             raise Http404
-        result = {name: value for name, value in one.result.items() if name not in LEFT_OUT_OF_RESULT}
-        result["rounds"] = [
-            {name: value for name, value in facts.items() if self.is_member or name != "study"}
-            for facts in one.result["rounds"]
-        ]
+        result = {name: value for name, value in snapshots.public_result(one.result).items() if name != "rows"}
         rows = [
             {name: value for name, value in row.items() if name not in LEFT_OUT_OF_ROWS}
             for row in snapshots.display_rows(one)
         ]
-        return Response({**snapshot_json(one), "rows": rows, "result": result})
+        withdrawn = len(scored_withdrawals(self.board))
+        return Response({**snapshot_json(one), "withdrawn_scored": withdrawn, "rows": rows, "result": result})
 
 
 class NewestSnapshotView(SnapshotDetailView):

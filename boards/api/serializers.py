@@ -28,7 +28,7 @@ PUBLIC_COLUMNS = (
 )  # fmt: skip
 # What only members see: money, the template, and when rounds open.
 MEMBER_COLUMNS = (
-    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "sample_size", "double_label_share", "anchor_share", "max_submissions_per_round", "max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone", "design_sha256",
 )  # fmt: skip
 READ_ONLY = ("state", "created_at", "opened_at", "closed_at", "design_sha256")
@@ -161,8 +161,8 @@ class SubmissionFormSerializer(SubmissionFieldsSerializer):
         ["true", "false"], default="false", help_text="true: hide the name until it is published."
     )
     file = serializers.FileField(
-        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty. On a board of images: a ZIP. "
-        "A large one is answered with 202 and a check."
+        help_text="CSV (.csv, .tsv) or JSON lines (.jsonl), with prompt, output and optionally empty. On a board of images: a ZIP, "
+        "answered with 202 and a check."
     )
 
 
@@ -217,7 +217,7 @@ class CheckErrorSerializer(serializers.Serializer):
 
 
 class SubmissionCheckSerializer(serializers.Serializer):
-    """The check of a large ZIP of images, which a job runs. It ends with a submission or with errors."""
+    """The check of a ZIP of images, which a job runs. It ends with a submission or with errors."""
 
     check = serializers.UUIDField()
     state = serializers.ChoiceField(Job.State.choices)
@@ -253,13 +253,23 @@ class ComparisonSerializer(serializers.Serializer):
 
 
 class RoundSerializer(serializers.Serializer):
-    """A round. Only members see rounds that are not closed, and the fields after ``submissions``."""
+    """A round. Only members see rounds that are not launched, and the fields after ``seed``."""
 
     number = serializers.IntegerField()
-    state = serializers.CharField()
+    state = serializers.CharField(help_text="For others than members, “running” until it is closed.")
     launched_at = serializers.DateTimeField(allow_null=True)
     closed_at = serializers.DateTimeField(allow_null=True)
-    submissions = serializers.ListField(child=serializers.IntegerField())
+    submissions = serializers.ListField(
+        child=serializers.IntegerField(), allow_null=True, help_text="Null for others than members until it is closed."
+    )
+    commitment = serializers.CharField(
+        allow_blank=True,
+        help_text="SHA-256 of nonce, colon and seed. Empty: the round is from before 2026-11-29, and its seed follows from the board's.",
+    )
+    nonce = serializers.CharField(allow_null=True, allow_blank=True, help_text="Null until the round is closed.")
+    seed = serializers.CharField(
+        allow_null=True, help_text="The decimal digits of the seed of the round's study; null until it is closed."
+    )
     study = serializers.UUIDField(required=False)
     expected_cost = serializers.CharField(required=False)
     currency = serializers.CharField(required=False)
@@ -293,6 +303,9 @@ class SnapshotSerializer(serializers.Serializer):
 class SnapshotResultSerializer(SnapshotSerializer):
     """A snapshot with its results. ``rows`` are in the order of the overall score, with the names that everybody may see now."""
 
+    withdrawn_scored = serializers.IntegerField(
+        help_text="Submissions of the board that were withdrawn after their round had closed."
+    )
     rows = serializers.ListField(child=serializers.DictField())
     result = serializers.DictField(help_text="Criteria, tables, rounds, sample and population of the snapshot.")
 

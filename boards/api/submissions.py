@@ -257,7 +257,7 @@ def check_json(job: Job) -> dict[str, Any]:
 
 
 class SubmissionCheckView(BoardView):
-    """The progress of the check of a large submission of images, and its result."""
+    """The progress of the check of a submission of images, and its result."""
 
     readers = "submitters"
 

@@ -134,6 +134,24 @@ class Board(models.Model):
     max_submissions_per_round = models.PositiveSmallIntegerField(
         "most submissions per round", default=10, validators=[MinValueValidator(1), MaxValueValidator(100)]
     )
+    max_waiting_per_team = models.PositiveSmallIntegerField(
+        "waiting submissions per team",
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+        help_text="A team that has so many sends another when a round has scored one.",
+    )
+    max_daily_per_team = models.PositiveSmallIntegerField(
+        "submissions per team and day",
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+        help_text="In any 24 hours, withdrawn ones included.",
+    )
+    max_megabytes_per_team = models.PositiveIntegerField(
+        "megabytes per team",
+        default=2000,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text="All files of a team together, withdrawn ones included.",
+    )
     budget_per_submission = models.DecimalField(
         "budget per submission",
         max_digits=9,

@@ -1,5 +1,8 @@
 """Rounds: studies that score submissions."""
 
+from hashlib import sha256
+from typing import Any
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -22,6 +25,8 @@ class BoardRound(models.Model):
     """A round of a board. Its study is a clone of the template with the outputs of new submissions and of anchors.
 
     ``sample``: the prompts that it scores. The first round of a renewed sample also scores those of the sample before.
+    ``nonce``: random hexadecimal digits. At the launch everybody may read the hash of it and of the study's seed, and both when the round
+    is closed. Empty for rounds from before there was a hash: their seeds follow from the board's.
     ``problem``: why the round could not be launched. ``expected_cost``: the cost by the plan, without panels' fees.
     """
 
@@ -30,6 +35,7 @@ class BoardRound(models.Model):
     study = models.OneToOneField(Study, models.PROTECT, related_name="board_round")
     sample = models.ForeignKey(BoardSample, models.PROTECT, related_name="rounds")
     expected_cost = models.DecimalField(max_digits=11, decimal_places=2, validators=NONNEGATIVE_VALIDATORS)
+    nonce = models.CharField(max_length=64, blank=True, default="", editable=False)
     problem = models.TextField(blank=True)
     planned_at = models.DateTimeField(db_default=Now(), editable=False)
     launched_at = optional_noneditable_datetime_field()
@@ -48,6 +54,24 @@ class BoardRound(models.Model):
 
     def __str__(self):
         return f"round {self.number}"
+
+    @property
+    def commitment(self) -> str:
+        """Return the hash by which the seed is fixed before anybody may know it, or ''."""
+        return sha256(f"{self.nonce}:{self.study.seed}".encode()).hexdigest() if self.nonce else ""
+
+    @property
+    def is_closed(self) -> bool:
+        return self.study.state == Study.State.CLOSED
+
+    @property
+    def public_draw(self) -> dict[str, Any]:
+        """Return what everybody may know of the draw of a launched round: nonce and seed only when it is closed."""
+        return {
+            "commitment": self.commitment,
+            "nonce": self.nonce if self.is_closed else None,
+            "seed": str(self.study.seed) if self.is_closed else None,
+        }
 
     def clean(self):
         # PostgreSQL has a trigger in addition.

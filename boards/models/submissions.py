@@ -8,6 +8,7 @@ from studies.models.fields import optional_noneditable_datetime_field, optional_
 from studies.models.guards import AppendOnlyModel
 
 from .board import Board, Team
+from .names import LookalikeKeyField
 
 
 class Submission(models.Model):
@@ -21,6 +22,7 @@ class Submission(models.Model):
     number = models.PositiveIntegerField()
     team = optional_protected_foreign_key(Team, "submissions")
     name = models.CharField(max_length=100)
+    name_key = LookalikeKeyField(help_text="Equal for names that look alike.")
     description = models.TextField(blank=True)
     url = models.URLField("web address", blank=True)
     is_anonymous = models.BooleanField("anonymous until published", default=False)
@@ -28,6 +30,9 @@ class Submission(models.Model):
     is_human = models.BooleanField(default=False)
     filename = models.CharField(max_length=200, blank=True)
     sha256 = models.CharField(max_length=64, blank=True)
+    n_bytes = models.PositiveBigIntegerField(
+        "bytes", default=0, help_text="Size of the file that was sent. 0: it came before sizes were stored."
+    )
     n_outputs = models.PositiveIntegerField(default=0)
     request_token = models.CharField(max_length=64, null=True, blank=True)
     received_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -38,7 +43,13 @@ class Submission(models.Model):
         ordering = ["number"]
         constraints = [
             UniqueConstraint(fields=["board", "number"], name="submission_number_once_per_board"),
-            UniqueConstraint(fields=["board", "name"], name="submission_name_once_per_board"),
+            UniqueConstraint(fields=["team", "name"], name="submission_name_once_per_team"),
+            # A hidden name has no part in it: a refusal would reveal it.
+            UniqueConstraint(
+                fields=["board", "name_key"],
+                condition=Q(is_anonymous=False, withdrawn_at=None),
+                name="submission_shown_names_look_different",
+            ),
             UniqueConstraint(fields=["team", "request_token"], name="submission_request_once_per_team"),
             CheckConstraint(name="submission_has_a_name", condition=~Q(name="")),
             CheckConstraint(

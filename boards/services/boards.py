@@ -26,8 +26,8 @@ MAX_IMAGES = ZipLimits().members - 1
 # What may change after the board is opened: nothing that a score depends on.
 CHANGEABLE_WHEN_OPEN = frozenset(
     {
-        "title", "description", "visibility", "shows_examples", "max_submissions_per_round", "budget_per_submission",
-        "budget_per_month", "opens_by_itself", "launch_weekdays", "launch_hour", "time_zone", "anchor_share",
+        "title", "description", "visibility", "shows_examples", "max_submissions_per_round", "max_waiting_per_team",
+        "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself", "launch_weekdays", "launch_hour", "time_zone", "anchor_share",
     }
 )  # fmt: skip
 

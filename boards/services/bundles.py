@@ -15,6 +15,7 @@ from studies.imports.bundle import (
     parse_bundle_json,
     serialize_bundle,
 )
+from studies.models import new_seed
 
 from .boards import create_board
 
@@ -22,7 +23,7 @@ SCHEMA = "heval.board-bundle/1"
 MAX_BYTES = MAX_BUNDLE_BYTES
 FIELDS = (
     "slug", "title", "description", "visibility", "output_kind", "population", "controls_style", "balances_pairs", "shows_examples", "seed", "sample_size", "labels_per_output",
-    "double_label_share", "anchor_share", "max_submissions_per_round", "budget_per_submission", "budget_per_month", "opens_by_itself",
+    "double_label_share", "anchor_share", "max_submissions_per_round", "max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team", "budget_per_submission", "budget_per_month", "opens_by_itself",
     "launch_weekdays", "launch_hour", "time_zone",
 )  # fmt: skip
 
@@ -39,7 +40,10 @@ def serialize_board(board: Board) -> dict[str, Any]:
     """Return a board's settings and its template as plain values. Submissions, rounds, teams and members are not included."""
     settings = {name: getattr(board, name) for name in FIELDS}
     plain = {name: str(value) if isinstance(value, Decimal) else value for name, value in settings.items()}
-    return {"schema": SCHEMA, "board": plain, "template": serialize_bundle(board.template)}
+    template = serialize_bundle(board.template)
+    # Who sees the board need not have a role in its template, whose own seed determines no round.
+    template["study"]["seed"] = new_seed()
+    return {"schema": SCHEMA, "board": plain, "template": template}
 
 
 def create_board_from_bundle(data: bytes | dict[str, Any], by, *, slug: str = "") -> Board:

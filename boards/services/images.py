@@ -1,4 +1,4 @@
-"""Submissions of images: one ZIP, read by the same rules as an import of a study, at once if it is small and otherwise by a job."""
+"""Submissions of images: one ZIP, read by a job by the same rules as an import of a study."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +20,7 @@ from studies.services.lifecycle import ActionRefused
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.images import ImageRefused
 
+from .limits import refuse_over_limits
 from .samples import keys_to_answer
 from .submissions import (
     AnsweredPrompts,
@@ -34,9 +35,10 @@ from .submissions import (
 
 KIND = "board_submission"
 COLUMNS = ("prompt", "image", "empty")
-# What a request reads itself. The largest allowed image takes about 1.5 seconds.
-AT_ONCE_BYTES = 2 * 1024 * 1024
-AT_ONCE_IMAGES = 20
+# Decoding costs by pixels, and few bytes can hold many: the largest allowed image takes a second. So no request decodes any,
+# and a job decodes as many as 32 of the largest, or 2048 x 2048 for each prompt.
+MIN_PIXELS_ALLOWED = 32 * 4096 * 4096
+PIXELS_PER_PROMPT = 2048 * 2048
 Progress = Callable[[int, int, str], object]
 
 
@@ -52,7 +54,7 @@ def submit_images(
     is_anonymous: bool = False,
     request_token: str | None = None,
 ) -> tuple[Submission | Job, bool]:
-    """Store a ZIP of images as a submission, or return the job that checks it. Return also whether it is new.
+    """Return the job that checks a ZIP of images and stores it, or the submission of a repeated request; and whether it is new.
 
     Raise as ``submissions.submit_outputs``. The job's result has the submission's number, or the problems.
     """
@@ -64,12 +66,10 @@ def submit_images(
     try:
         if same := find_same_submission(board, team, str(fields["name"]), file.sha256):
             return same, False
+        refuse_over_limits(board, team, file.size)
         with _opened(filename, file.path) as archive:
             if archive.problems:
                 raise SubmissionRefused(archive.problems)
-            is_small = file.size <= AT_ONCE_BYTES and len(archive.images) <= AT_ONCE_IMAGES
-        if is_small:
-            return _check_and_store(board, team, fields, filename, file.path, file.sha256, request_token)
         job, is_kept = _find_or_submit_job(board, team, fields, filename, file, request_token)
         return job, is_kept
     finally:
@@ -157,10 +157,10 @@ def _check_and_store(
     path: Path,
     sha256: str,
     request_token: str | None,
-    progress: Progress = lambda *_: None,
+    progress: Progress,
 ) -> tuple[Submission, bool]:
     with _opened(filename, path) as archive, ImportedImages(archive, stores=True) as images:
-        read = SubmittedFile(filename[:200], sha256, keys_to_answer(board))
+        read = SubmittedFile(filename[:200], sha256, path.stat().st_size, keys_to_answer(board))
         read.images = _read_images(archive, images, read.keys, progress)
         with images.storing_used_images():
             return store_submission(board, team, fields, read, request_token)
@@ -188,6 +188,10 @@ def _read_images(archive: Archive, images: ImportedImages, keys: list[str], prog
         except ImageRefused as refused:
             problems.add(entry.row, "image" if entry.row else None, str(refused))
         progress(number, len(entries), "Reading images")
+        if images.n_pixels > (allowed := max(MIN_PIXELS_ALLOWED, len(keys) * PIXELS_PER_PROMPT)):
+            text = f"The images have more than {allowed:,} pixels together. Make them smaller."
+            problems.add(None, None, text)
+            break
     if archive.has_table:
         named = {entry.image.removeprefix("./") for entry in entries}
         for image in sorted(archive.images - named):

@@ -1,16 +1,18 @@
 """Decide which submissions the next round scores, what it costs, and when it opens."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from zoneinfo import ZoneInfo
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from analysis.metrics.scoring import SCORERS
-from boards.models import Board, BoardRound, Submission
+from boards.models import Board, BoardRound, RoundEntry, Submission
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import Section, Study, System
 from studies.protocols import REGISTRY
@@ -62,9 +64,9 @@ class RoundPlan:
 
 
 def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
-    """Return the next round as it would open now. Submissions come in the order of their arrival, as many as the budget allows."""
-    waiting = list(waiting_submissions(board)[: board.max_submissions_per_round])
-    n_waiting = waiting_submissions(board).count()
+    """Return the next round as it would open now. Teams take turns, as far as the budget allows."""
+    in_turns = waiting_in_turns(board)
+    waiting, n_waiting = in_turns[: board.max_submissions_per_round], len(in_turns)
     sample = next_round_sample(board)
     if sample is None or not waiting:
         return _no_round(0, "No submission waits for a round.")
@@ -89,6 +91,21 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
         if not refusal:
             return RoundPlan(tuple(waiting[:n]), tuple(chosen), places, cost, n_waiting, sample)
     return _no_round(n_waiting, refusal)
+
+
+def waiting_in_turns(board: Board) -> list[Submission]:
+    """Return the waiting submissions as rounds take them: one of each team in turn, and of a team the oldest first.
+
+    A team whose last new submission was in an earlier round, or in none, comes first, so that a large board reaches every team.
+    """
+    new = RoundEntry.objects.filter(round__board=board, round__cancelled_at=None, is_new=True)
+    last_round = dict(new.order_by().values_list("submission__team").annotate(last=Max("round__number")))
+    turns = Counter[int | None]()
+    keyed = []
+    for one in waiting_submissions(board):
+        keyed.append((turns[one.team_id], last_round.get(one.team_id, 0), one.number, one))
+        turns[one.team_id] += 1
+    return [one for *_, one in sorted(keyed, key=itemgetter(0, 1, 2))]
 
 
 def _no_round(n_waiting: int, refusal: str) -> RoundPlan:

@@ -1,5 +1,6 @@
 """Open rounds: clone the template, add outputs, launch; close rounds that are complete."""
 
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 
@@ -13,8 +14,8 @@ from annotators.places.monitor import progress_by_study
 from annotators.recruitment.link_copies import copy_links
 from boards.access import BoardAction, check_permission_or_404
 from boards.models import Board, BoardRound, RoundEntry, Submission, SubmittedOutput
+from boards.models.names import lookalike_key, numbered_name
 from studies.access import replace_member_roles
-from studies.design.seeds import seeded_random
 from studies.models import ArmSystem, Job, Output, Study, System, audit
 from studies.services import drafts, jobs, lifecycle
 from studies.services.copying import clone_study
@@ -50,13 +51,18 @@ def create_round(board: Board, by) -> BoardRound:
             raise ActionRefused(plan.refusal)
         number = (board.rounds.aggregate(n=Max("number"))["n"] or 0) + 1
         study = clone_study(board.template, None, f"{board.title}, round {number}", prompt_keys=sample.keys)
-        # The board's seed determines the draws of all its rounds.
-        seed = seeded_random(board.seed, "board", "round", number).getrandbits(62)
-        drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None, "seed": seed})
+        # The clone's seed is random, and follows from nothing that anybody can read.
+        drafts.update_draft(study, None, {"target_n": plan.places, "target_cap": None})
         _add_members(board, study)
         copy_links(board.template, study)
         board_round = BoardRound(
-            board=board, number=number, study=study, sample=sample.sample, expected_cost=plan.cost, by=by
+            board=board,
+            number=number,
+            study=study,
+            sample=sample.sample,
+            expected_cost=plan.cost,
+            nonce=secrets.token_hex(16),
+            by=by,
         )
         board_round.full_clean()
         board_round.save(force_insert=True)
@@ -76,7 +82,13 @@ def _add_members(board: Board, study: Study) -> None:
 def _add_entries(board_round: BoardRound, study: Study, submissions, anchors) -> None:
     """Add the systems of submissions with their outputs to the draft. Systems of the template are there already."""
     sent = [*submissions, *(anchor for anchor in anchors if anchor.team_id is not None)]
-    systems = [System(study=study, name=one.name, is_human=one.is_human) for one in sent]
+    # Hidden names of different teams may be alike, and a study's systems differ.
+    taken = {lookalike_key(name) for name in study.systems.values_list("name", flat=True)}
+    systems = []
+    for one in sent:
+        name = numbered_name(one) if lookalike_key(one.name) in taken else one.name
+        taken.add(lookalike_key(name))
+        systems.append(System(study=study, name=name, is_human=one.is_human))
     System.objects.bulk_create(systems)
     # An arm that names systems shows only those.
     arms = set(ArmSystem.objects.filter(arm__study=study).values_list("arm", flat=True))

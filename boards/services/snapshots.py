@@ -141,7 +141,6 @@ def _round_facts(one: BoardRound, rows: "DataFrame") -> dict[str, Any]:
     mine = rows[rows["round"] == one.number]
     return {
         "number": one.number,
-        "study": str(one.study.code),
         "launched": one.study.launched_at.date().isoformat() if one.study.launched_at else None,
         "closed": one.study.closed_at.date().isoformat() if one.study.closed_at else None,
         "annotators": int(mine["annotator"].nunique()),
@@ -201,9 +200,15 @@ def public_facts(board: Board) -> dict[int, dict[str, Any]]:
             "is_withdrawn": bool(one.withdrawn_at),
             "is_named": is_named,
             "received": one.received_at.date().isoformat(),
-            "changed_at": max(time for time in (one.received_at, one.withdrawn_at, one.published_at) if time),
+            "changed_at": max((time for time in (one.withdrawn_at, one.published_at) if time), default=None),
         }
     return found
+
+
+def public_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result as everybody may read it. Snapshots from before 2026-11-29 have the codes of rounds' studies."""
+    rounds = [{name: value for name, value in facts.items() if name != "study"} for facts in result["rounds"]]
+    return {**result, "rounds": rounds}
 
 
 def display_rows(snapshot: BoardSnapshot) -> list[Mapping[str, Any]]:

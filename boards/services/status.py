@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from boards.models import Board, BoardSnapshot, RoundEntry, Submission
+from django.db.models import F
+
+from boards.models import Board, BoardRound, BoardSnapshot, RoundEntry, Submission
 from studies.models import Prompt
 
 from .samples import keys_to_answer
@@ -25,6 +28,23 @@ class SubmissionStatus:
     snapshot: int | None = None
     row: Mapping[str, Any] | None = None
     overall: str | None = None
+
+
+def public_draws(board: Board) -> list[dict[str, Any]]:
+    """Return what everybody may know of each launched round: when it was launched and closed, and its draw."""
+    rounds = BoardRound.objects.filter(board=board, launched_at__isnull=False).select_related("study")
+    return [
+        {"round": one.number, "launched_at": one.launched_at, "closed_at": one.study.closed_at, **one.public_draw}
+        for one in rounds.order_by("number")
+    ]
+
+
+def scored_withdrawals(board: Board) -> list[datetime]:
+    """Return when teams withdrew submissions whose round had closed, so that they could know the scores."""
+    known = RoundEntry.objects.filter(
+        submission__board=board, round__study__closed_at__lte=F("submission__withdrawn_at")
+    )
+    return list(dict(known.values_list("submission", "submission__withdrawn_at")).values())
 
 
 def newest_snapshot(board: Board) -> BoardSnapshot | None:

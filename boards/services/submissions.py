@@ -7,16 +7,18 @@ from typing import Any, BinaryIO
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils.text import capfirst
 
 from boards.models import Board, Submission, SubmittedOutput, Team
+from boards.models.names import is_reserved, lookalike_key, numbered_name
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.rows import TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 
+from .limits import refuse_over_limits
 from .samples import keys_to_answer
 
 COLUMNS = ("prompt", "output", "empty")
@@ -43,6 +45,7 @@ class SubmittedFile:
 
     filename: str
     sha256: str
+    n_bytes: int
     keys: list[str]
     texts: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
@@ -94,7 +97,7 @@ def read_outputs_file(filename: str, file: BinaryIO | bytes, keys: list[str]) ->
     if len(data) > MAX_FILE_BYTES:
         problems.add(None, None, f"The file is larger than {MAX_FILE_BYTES // 2**20} MB. Send a smaller file.")
         raise SubmissionRefused(problems)
-    read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest(), keys)
+    read = SubmittedFile(filename[:200], hashlib.sha256(data).hexdigest(), len(data), keys)
     limits = TableLimits(bytes=MAX_FILE_BYTES, rows=len(keys) + 10_000)
     rows = read_rows(
         filename,
@@ -168,6 +171,8 @@ def submit_outputs(
     if earlier := find_repeated_request(team, request_token):
         return earlier, False
     fields = check_fields(board, Board.OutputKind.TEXT, name, description, url, is_anonymous)
+    if not board.submissions.filter(team=team, name=fields["name"]).exists():
+        refuse_over_limits(board, team)  # before the file is read
     try:
         read = read_outputs_file(filename, file, keys_to_answer(board))
     except SubmissionRefused as refused:
@@ -218,15 +223,32 @@ def check_fields(
 
 
 def find_same_submission(board: Board, team: Team, name: str, sha256: str) -> Submission | None:
-    """Return the team's submission of the same file under this name. Raise ValidationError if another one has the name."""
-    same = Submission.objects.filter(board=board, name=name).first()
-    if same is None or (same.team_id == team.pk and same.sha256 == sha256 and not same.withdrawn_at):
+    """Return the team's submission of the same file under this name. Raise ValidationError if another one has the name.
+
+    What other teams hide has no part in the answer, so that nobody can test names.
+    """
+    same = board.submissions.filter(team=team, name=name).first()
+    if same is not None and same.sha256 == sha256 and not same.withdrawn_at:
         return same
-    raise ValidationError(
-        {
-            "name": f"This board already has a submission named “{name}”, and submissions are never overwritten. Choose another name."
-        }
-    )
+    refusal = ""
+    if same is not None:
+        refusal = f"Your team already has a submission named “{name}”, and submissions are never overwritten. Choose another name."
+    elif is_reserved(name):
+        refusal = (
+            "Pages call hidden submissions by such names. Choose a name without the word “submission” before a number."
+        )
+    elif shown_with_name(board, name).exists():
+        refusal = (
+            f"This board already has a submission named “{name}”, or one whose name looks like it. Choose another name."
+        )
+    if refusal:
+        raise ValidationError({"name": refusal})
+    return None
+
+
+def shown_with_name(board: Board, name: str) -> QuerySet[Submission]:
+    """Return the submission that everybody may know by a name that looks like this one."""
+    return board.submissions.filter(name_key=lookalike_key(name), is_anonymous=False, withdrawn_at=None)
 
 
 @transaction.atomic
@@ -242,6 +264,7 @@ def store_submission(
         return earlier, False
     if keys_to_answer(board) != read.keys:
         raise ActionRefused("The board's prompts have changed while the file was read. Get the prompts again.")
+    refuse_over_limits(board, team, read.n_bytes)
     submission = Submission(
         **fields,
         board=board,
@@ -249,6 +272,7 @@ def store_submission(
         team=team,
         filename=read.filename,
         sha256=read.sha256,
+        n_bytes=read.n_bytes,
         n_outputs=len(read.texts) + len(read.images),
         request_token=request_token or None,
     )
@@ -310,9 +334,17 @@ def withdraw(submission: Submission, by) -> bool:
 
 @transaction.atomic
 def publish(submission: Submission) -> bool:
-    """Show the name of an anonymous submission. Return whether it was anonymous. It cannot be made anonymous again."""
+    """Show the name of an anonymous submission. Return whether it was anonymous. It cannot be made anonymous again.
+
+    If another submission is shown by such a name meanwhile, the name gets the submission's number.
+    """
+    # One of two that are published in the same moment finds the other's name.
+    Board.objects.select_for_update(no_key=True, of=("self",)).get(pk=submission.board_id)
+    name = submission.name
+    if shown_with_name(submission.board, name).exclude(pk=submission.pk).exists():
+        name = numbered_name(submission)
     rows = Submission.objects.filter(pk=submission.pk, is_anonymous=True, withdrawn_at=None)
-    if not rows.update(is_anonymous=False, published_at=Now()):
+    if not rows.update(is_anonymous=False, published_at=Now(), name=name, name_key=lookalike_key(name)):
         return False
     audit.record("publish submission", by=None, board=submission.board.slug, submission=submission.number)
     return True

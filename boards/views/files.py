@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from analysis.report.latex import escape_latex
+from boards.services.snapshots import public_result
 from studies.stimuli.spreadsheet import formula_safe_csv_text
 
 from . import figures, sentences, table
@@ -59,7 +61,8 @@ def csv_text(shown: Shown) -> str:
 
 @kept
 def json_text(shown: Shown) -> str:
-    """Return the stored result, unchanged, so that its hash can be checked, and what may be said of each submission now."""
+    """Return the stored result, so that its hash can be checked, and what may be said of rounds and submissions now."""
+    result = public_result(shown.result)
     return json.dumps(
         {
             "board": shown.board.slug,
@@ -68,9 +71,13 @@ def json_text(shown: Shown) -> str:
             "at": shown.snapshot.at.isoformat(),
             "address": settings.SITE_URL + reverse("board_snapshot", args=[shown.board.slug, shown.number]),
             "result_sha256": shown.snapshot.result_sha256,
+            **({} if result == shown.result else {"left_out": ["rounds.study"]}),
+            "withdrawn_scored": len(shown.withdrawals),
+            "draws": shown.draws,
             "submissions": {str(row["submission"]): {name: row[name] for name in FACTS} for row in shown.rows},
-            "result": shown.result,
+            "result": result,
         },
+        default=datetime.isoformat,
         ensure_ascii=False,
         allow_nan=False,
         indent=1,

@@ -26,6 +26,7 @@ GROUPS = (
             "anchor_share",
         ),
     ),
+    ("Limits for each team", ("max_waiting_per_team", "max_daily_per_team", "max_megabytes_per_team")),
     ("Budget, in the template's currency", ("budget_per_submission", "budget_per_month")),
     (
         "Rounds",

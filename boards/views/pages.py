@@ -10,11 +10,12 @@ from django.views.decorators.http import require_safe
 
 from boards.access import boards_of, get_visible_board
 from boards.models import Board
+from boards.services.status import public_draws
 from studies.stimuli.markdown import render_markdown
 
 from . import figures, sentences, table
 from .responses import MAX_AGE, POLICY, board_response
-from .stored import Shown, find_shown, get_shown, kept
+from .stored import Shown, change_times, find_shown, get_shown, kept
 
 FIGURE_ROWS = 30
 HISTORY_SNAPSHOTS = 24
@@ -40,8 +41,10 @@ def board_page(request: HttpRequest, slug: str) -> HttpResponse:
     visible = get_visible_board(request.user, slug)
     shown = find_shown(visible)
     if shown is None:
-        html = render_to_string("boards/board.html", {"board": visible, "description": _description(visible)})
-        return board_response(request, visible, html, changed_at=visible.opened_at or visible.created_at)
+        draws = public_draws(visible)
+        context = {"board": visible, "description": _description(visible), "draws": draws}
+        changed_at = max([visible.opened_at or visible.created_at, *change_times(draws)])
+        return board_response(request, visible, render_to_string("boards/board.html", context), changed_at=changed_at)
     return _results_page(request, shown)
 
 
@@ -75,6 +78,8 @@ def _results_html(shown: Shown, order: str) -> str:
         "checks": sentences.check_sentences(shown.result),
         "reasons": sentences.reasons(shown.result),
         "samples": sentences.sample_sentences(shown.result),
+        "draws": shown.draws,
+        "withdrawn": len(shown.withdrawals),
         "has_metrics": shown.metrics_at is not None,
         "categories": table.categories(shown.result, shown.facts),
     }

@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest
 from boards.access import get_visible_board
 from boards.models import Board, BoardSnapshot
 from boards.services.snapshots import public_facts
+from boards.services.status import public_draws, scored_withdrawals
 
 # For functions of a ``Shown``: a process keeps what they return. A page of 200 systems has about 100 KB.
 kept = lru_cache(maxsize=32)
@@ -28,6 +29,8 @@ class Shown:
     snapshot: BoardSnapshot = field(compare=False)
     newest: int = field(compare=False)
     facts: Mapping[int, Mapping[str, Any]] = field(compare=False)
+    draws: Sequence[Mapping[str, Any]] = field(compare=False)
+    withdrawals: Sequence[datetime] = field(compare=False)
     state: tuple[Any, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,7 +44,7 @@ class Shown:
             board.state,
             board.shows_examples,
         )
-        facts = (self.newest, repr(self.facts), self.metrics_at)
+        facts = (self.newest, repr(self.facts), repr(self.draws), len(self.withdrawals), self.metrics_at)
         stored = (snapshot.pk, snapshot.number, snapshot.at, snapshot.result_sha256, *facts)
         object.__setattr__(self, "state", shown + stored)
 
@@ -64,9 +67,23 @@ class Shown:
 
     @cached_property
     def changed_at(self) -> datetime:
-        """Return when the page last changed: at the snapshot, with its metrics, or when a team withdrew or published a submission."""
-        times = [self.snapshot.at, *(one["changed_at"] for one in self.facts.values())]
-        return max([*times, self.metrics_at] if self.metrics_at else times)
+        """Return when something last changed that the pages of the snapshot say. What they do not say, such as a new submission, is left out."""
+        numbers = _numbers_in(self.snapshot.pk, self.snapshot.result_sha256)
+        shown = [self.facts[number]["changed_at"] for number in numbers]
+        times = [self.snapshot.at, *self.withdrawals, *change_times(self.draws), *shown, self.metrics_at]
+        return max(time for time in times if time)
+
+
+@lru_cache(maxsize=256)
+def _numbers_in(snapshot: int, result_sha256: str) -> frozenset[int]:
+    """Return the submissions in a snapshot, which never change. A process reads the large result once."""
+    rows = BoardSnapshot.objects.values_list("result", flat=True).get(pk=snapshot)["rows"]
+    return frozenset(row["submission"] for row in rows)
+
+
+def change_times(draws: Sequence[Mapping[str, Any]]) -> list[datetime]:
+    """Return when each round was launched or, later, closed."""
+    return [one["closed_at"] or one["launched_at"] for one in draws]
 
 
 def newest_snapshots(board: Board):
@@ -83,7 +100,9 @@ def find_shown(board: Board, number: int | None = None) -> Shown | None:
     if newest is None:
         return None
     snapshot = newest if number in (None, newest.number) else newest_snapshots(board).filter(number=number).first()
-    return Shown(board, snapshot, newest.number, public_facts(board)) if snapshot is not None else None
+    if snapshot is None:
+        return None
+    return Shown(board, snapshot, newest.number, public_facts(board), public_draws(board), scored_withdrawals(board))
 
 
 def get_shown(request: HttpRequest, slug: str, number: int | None = None) -> Shown:

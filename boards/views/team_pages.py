@@ -16,6 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from boards.access import find_team
 from boards.models import Submission, Team
+from boards.models.names import numbered_name
 from boards.services import images, submissions
 from boards.services.prompt_images import has_prompt_images, write_prompts_archive
 from boards.services.samples import keys_to_answer
@@ -128,7 +129,11 @@ def team_page(request: HttpRequest, team: Team, key: str) -> HttpResponse:
         found = refused.message_dict.items() if hasattr(refused, "error_dict") else [("", refused.messages)]
         return _team_page(team, key, typed, [(name, text) for name, texts in found for text in texts], status=400)
     except ActionRefused as refused:
-        return _team_page(team, key, typed, [("", str(refused))], status=409)
+        wait = getattr(refused, "retry_after", None)
+        response = _team_page(team, key, typed, [("", str(refused))], status=429 if wait else 409)
+        if wait:
+            response["Retry-After"] = str(wait)
+        return response
     if isinstance(one, Job):
         return HttpResponseRedirect(reverse("team_check", args=[team.board.slug, key, one.code]))
     return HttpResponseRedirect(f"{_address('team_page', team, key)}#submission-{one.number}")
@@ -146,7 +151,7 @@ def _max_file_bytes(team: Team) -> int:
 
 @team_page_view("GET", "HEAD")
 def check_page(request: HttpRequest, team: Team, key: str, job: uuid.UUID) -> HttpResponse:
-    """The progress of the check of a large file; at its end, the submission or what is wrong with the file."""
+    """The progress of the check of a file; at its end, the submission or what is wrong with the file."""
     found = images.find_check(team.board, team, job)
     if found is None:
         return notice(*NO_SUCH, status=404)
@@ -234,7 +239,8 @@ def _confirmed(
     if request.method == "POST":
         do(one)
     elif not one.withdrawn_at and (act == "withdraw" or one.is_anonymous):
-        return _page("boards/team_confirm.html", {"board": team.board, "submission": one, "act": act, "back": back})
+        context = {"board": team.board, "submission": one, "numbered": numbered_name(one), "act": act, "back": back}
+        return _page("boards/team_confirm.html", context)
     return HttpResponseRedirect(back)
 
 

@@ -21,6 +21,8 @@ ATTEMPTS = 4
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # The server is overloaded, restarting, or asks for patience. The same request may succeed later.
 TRY_AGAIN = (429, 502, 503, 504)
+# A limit that ends later than this is a refusal, and its text says when it ends.
+PATIENCE_SECONDS = 60
 
 
 class NotReachable(CommandError):
@@ -72,7 +74,8 @@ class SiteClient:
         except httpx.HTTPError as error:
             text = f"{self.site} cannot be reached ({type(error).__name__}). Check --site and the network."
             raise NotReachable(text) from None
-        if response.status_code in TRY_AGAIN:
+        wait = response.headers.get("Retry-After", "")
+        if response.status_code in TRY_AGAIN and not (wait.isdecimal() and int(wait) > PATIENCE_SECONDS):
             raise NotReachable(f"{self.site} answered {response.status_code}. Try again later.")
         try:
             body = response.json()

@@ -141,11 +141,12 @@ class StudyAdmin(StudyScopedAdmin):
     def get_fieldsets(self, request, obj=None):
         if obj is None:
             return ADD_FIELDSETS
-        if obj.clone_of_id:
-            return FIELDSETS
-        name, options = FIELDSETS[0]
-        fields = tuple(field for field in options["fields"] if field != "keeps_origin_out")
-        return ((name, options | {"fields": fields}), *FIELDSETS[1:])
+        hidden: tuple[str, ...] = () if obj.clone_of_id else ("keeps_origin_out",)
+        hidden += () if access.may_read_draw(request.user, obj) else ("seed",)
+        return tuple(
+            (name, options | {"fields": tuple(field for field in options["fields"] if field not in hidden)})
+            for name, options in FIELDSETS
+        )
 
     def get_readonly_fields(self, request, obj=None):
         if obj is None or obj.is_draft:

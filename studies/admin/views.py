@@ -7,13 +7,14 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.access import Action, check_permission_or_404, get_study
+from studies.access import Action, check_draw_is_readable, check_permission_or_404, get_study
 from studies.imports.bundle import (
     MAX_BUNDLE_BYTES,
     BundleIncomplete,
@@ -280,9 +281,11 @@ def download_bundle(request, code) -> HttpResponse:
     """Return the whole study as one file."""
     study = get_study(request.user, Action.VIEW, code=code)
     try:
+        check_draw_is_readable(request.user, study)
         text = bundle_text(study)
-    except BundleIncomplete as incomplete:
-        return render_page(request, "import_fault", study, 409, fault=str(incomplete))
+    except (BundleIncomplete, PermissionDenied) as refused:
+        status = 403 if isinstance(refused, PermissionDenied) else 409
+        return render_page(request, "import_fault", study, status, fault=str(refused))
     headers = {"Content-Disposition": f'attachment; filename="{study.code}.bundle.json"'}
     return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
 

@@ -67,6 +67,17 @@ def encode_image(data: bytes) -> EncodedImage:
     return EncodedImage(result, pixels.width, pixels.height, name, notes)
 
 
+def count_declared_pixels(data: bytes) -> int:
+    """Return how many pixels the header of an image declares, without decoding any; 0 if it cannot be read."""
+    from PIL import Image
+
+    try:
+        with Image.open(BytesIO(data), formats=FORMATS) as image:
+            return image.width * image.height
+    except Exception:  # decoders raise nearly any error
+        return 0
+
+
 def store_image(root: Path, image: EncodedImage) -> Path:
     """Write the image below `root` and return its path. Atomic: readers see the complete file or no file. Idempotent."""
     path = image_path(root, image.name)

@@ -3,16 +3,17 @@
 import io
 import json
 import random
+import re
 import zipfile
 
 from annotators.models import Recruitment
 from annotators.participation.simulate import CrowdSettings, record_simulated_answers
 from boards import access
 from boards.models import Board, BoardMember
-from boards.services import boards, rounds, submissions
+from boards.services import boards, images, rounds, submissions
 from studies.models import Question, Section
 from studies.protocols import REGISTRY
-from studies.services import lifecycle
+from studies.services import jobs, lifecycle
 from tests.builders import add_section, draft_study, user
 
 STRENGTHS = {"human": 1.5, "weak": -1.5, "good": 1.0, "middle": 0.0}
@@ -145,6 +146,18 @@ def images_zip(board: Board, first: int = 1) -> bytes:
     return zipped({f"{key}.png": png(first + 20 * place) for place, key in enumerate(board.sample_keys)})
 
 
+def checked_images(board: Board, team, data: bytes, name="good", **options):
+    """Send a ZIP, and let the job check it. Return the submission, or what is wrong with its rows."""
+    job, is_new = images.submit_images(board, team, name, "a.zip", [data], **options)
+    assert is_new
+    jobs.run_waiting_jobs()
+    job.refresh_from_db()
+    assert job.result, job.error
+    if "problems" in job.result:
+        return [(row, text) for row, _, text in job.result["problems"]]
+    return board.submissions.get(number=job.result["submission"])
+
+
 def team_of(board: Board, name="Team A"):
     return access.create_team(board, board.owner, name)
 
@@ -174,6 +187,12 @@ def finish(study, strengths=STRENGTHS, *, crowd=None, seed=1):
     study.refresh_from_db()
     lifecycle.start_closing(study, None, "the robots have finished")
     lifecycle.end_grace_period(study, None)
+
+
+def without_draws(page: bytes) -> bytes:
+    """A page or file without what it says of the draws of rounds, running ones included."""
+    page = re.sub(rb"<details><summary>How rounds are drawn.*?</details>", b"", page, flags=re.DOTALL)
+    return re.sub(rb' "draws": \[.*?\n \],\n', b"", page, flags=re.DOTALL)
 
 
 def add_link(template):

@@ -44,7 +44,10 @@ CASES = {
     "team_name_once_per_board": lambda w: Team(board=w["board"], name=w["team"].name, key_hash="other"),
     "team_has_a_name_and_a_hash": lambda w: Team(board=w["board"], name="", key_hash="other"),
     "submission_number_once_per_board": lambda w: Submission(board=w["board"], number=1, name="other"),
-    "submission_name_once_per_board": lambda w: Submission(board=w["board"], number=9, name="good"),
+    "submission_shown_names_look_different": lambda w: Submission(board=w["board"], number=9, name="G0OD"),
+    "submission_name_once_per_team": lambda w: Submission(
+        board=w["board"], number=9, name="good", team=w["team"], n_outputs=1, sha256="s", is_anonymous=True
+    ),
     "submission_request_once_per_team": lambda w: Submission(
         board=w["board"], number=9, name="other", team=w["team"], n_outputs=1, sha256="s", request_token="first"
     ),

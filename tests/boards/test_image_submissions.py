@@ -38,6 +38,12 @@ def files(folder):
 
 
 def faults(board, team, data):
+    found = builders.checked_images(board, team, data)
+    assert isinstance(found, list)
+    return found
+
+
+def refused_at_once(board, team, data):
     with pytest.raises(SubmissionRefused) as refused:
         images.submit_images(board, team, "good", "a.zip", [data])
     return [(one.row, one.text) for one in refused.value.problems]
@@ -55,8 +61,8 @@ def team(board):
 
 def test_names_of_files_are_the_keys_of_prompts(board, team, media):
     data = builders.images_zip(board)
-    one, is_new = images.submit_images(board, team, "good", "a.zip", [data])
-    assert is_new and one.n_outputs == 3 and one.outputs.exclude(media="").count() == 3
+    one = builders.checked_images(board, team, data)
+    assert one.n_bytes == len(data) and one.n_outputs == 3 and one.outputs.exclude(media="").count() == 3
     assert sorted(one.outputs.values_list("media", flat=True)) == files(media)
     assert images.submit_images(board, team, "good", "b.zip", [data]) == (one, False)
     assert not list((media.parent / "uploads").glob("*.data"))
@@ -65,7 +71,7 @@ def test_names_of_files_are_the_keys_of_prompts(board, team, media):
 def test_a_table_names_images_and_empty_outputs(board, team):
     table = b"prompt,image,empty\np000,x/one.png,\np001,x/two.png,\np002,,yes\n"
     data = builders.zipped({"m.csv": table, "x/one.png": builders.png(1), "x/two.png": builders.png(2)})
-    one, _ = images.submit_images(board, team, "good", "a.zip", [data])
+    one = builders.checked_images(board, team, data)
     assert list(one.outputs.filter(is_empty=True).values_list("prompt_key", flat=True)) == ["p002"]
 
 
@@ -108,11 +114,11 @@ def test_faults_of_a_table_have_their_row(board, team):
     ],
 )
 def test_an_unsafe_archive_is_refused_before_anything_is_read(board, team, members, words):
-    assert any(words in text for _, text in faults(board, team, builders.zipped(members)))
+    assert any(words in text for _, text in refused_at_once(board, team, builders.zipped(members)))
 
 
 def test_what_is_no_archive_is_refused(board, team):
-    assert "is not a zip archive" in faults(board, team, b"prompt,output\n")[0][1]
+    assert "is not a zip archive" in refused_at_once(board, team, b"prompt,output\n")[0][1]
 
 
 def test_a_board_takes_one_kind_of_outputs(board, team):
@@ -123,8 +129,7 @@ def test_a_board_takes_one_kind_of_outputs(board, team):
         images.submit_images(other, builders.team_of(other)[0], "good", "a.zip", [builders.images_zip(board)])
 
 
-def test_a_large_file_is_checked_by_a_job(board, team, media, monkeypatch):
-    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
+def test_every_file_is_checked_by_a_job(board, team, media):
     data = builders.images_zip(board)
     job, is_new = images.submit_images(board, team, "good", "a.zip", [data], request_token="t")
     assert isinstance(job, Job) and is_new and not Submission.objects.filter(team=team).exists()
@@ -140,8 +145,7 @@ def test_a_large_file_is_checked_by_a_job(board, team, media, monkeypatch):
     assert not list((media.parent / "uploads").glob("*.data"))
 
 
-def test_a_job_lists_what_is_wrong(board, team, media, monkeypatch):
-    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 0)
+def test_a_job_lists_what_is_wrong(board, team, media):
     job, _ = images.submit_images(board, team, "good", "a.zip", [builders.zipped({"p000.png": b"no image"})])
     jobs.run_waiting_jobs()
     job.refresh_from_db()
@@ -150,7 +154,7 @@ def test_a_job_lists_what_is_wrong(board, team, media, monkeypatch):
 
 
 def test_images_that_wait_for_a_round_are_kept_and_rounds_show_the_same_files(board, team, media):
-    one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
+    one = builders.checked_images(board, team, builders.images_zip(board))
     stored = files(media)
     for path in media.glob("??/*"):
         os.utime(path, (0, 0))
@@ -174,14 +178,14 @@ def test_a_template_of_another_kind_is_refused(columns, words):
 
 @pytest.mark.only_on("postgresql")
 def test_postgresql_refuses_a_mix(board, team):
-    one, _ = images.submit_images(board, team, "good", "a.zip", [builders.images_zip(board)])
+    one = builders.checked_images(board, team, builders.images_zip(board))
     with pytest.raises(IntegrityError), transaction.atomic():
         SubmittedOutput.objects.bulk_create([SubmittedOutput(submission=one, prompt_key="p", text="A text.")])
     with pytest.raises(IntegrityError), transaction.atomic():
         Board.objects.filter(pk=board.pk).update(output_kind="text")
 
 
-def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, monkeypatch, client):
+def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, client):
     key = builders.team_of(board, "Team B")[1]
     data = builders.images_zip(board)
     headers = {"Authorization": f"Token {key}"}
@@ -191,8 +195,6 @@ def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, mo
         form = {"name": name, "file": SimpleUploadedFile("a.zip", data)}
         return client.post(f"{address}submissions/", form, headers=headers)
 
-    assert (send("small").status_code, send("small").status_code) == (201, 200)
-    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
     sent = send("large")
     assert sent.status_code == 202 and sent.json()["submission"] is None
     check = f"{address}checks/{sent.json()['check']}/"
@@ -200,6 +202,7 @@ def test_a_zip_is_sent_over_rest_and_by_the_page_and_a_job_is_followed(board, mo
     assert client.get(check, headers={"Authorization": f"Token {other}"}).status_code == 404
     jobs.run_waiting_jobs()
     assert client.get(check, headers=headers).json()["submission"] == Submission.objects.get(name="large").number
+    assert send("large").status_code == 200
     page = f"/boards/{board.slug}/team/{key}/"
     bad = SimpleUploadedFile("a.zip", builders.zipped({f"{n}.png": b"x" for n in range(3)}))
     answer = client.post(page, {"name": "bad", "file": bad})
@@ -220,7 +223,9 @@ def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
         return client.post(address, body, content_type="application/zip", headers=headers)
 
     stored = send("?name=good&is_anonymous=true")
-    assert (stored.status_code, stored.json()["is_anonymous"], stored.json()["n_outputs"]) == (201, True, 3)
+    jobs.run_waiting_jobs()
+    one = Submission.objects.get(name="good")
+    assert (stored.status_code, one.is_anonymous, one.n_outputs) == (202, True, 3)
     assert send("?name=good").status_code == 200
     refused = {query: send(query).json()["errors"] for query in ("", "?name=", "?name=x&colour=red", "?name=x&url=%00")}
     assert [errors[0]["field"] for errors in refused.values()] == ["name", "name", "colour", "url"]
@@ -228,7 +233,6 @@ def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
     monkeypatch.setattr("boards.api.parsers.MAX_ARCHIVE_BYTES", len(data) - 1)
     assert send("?name=x").status_code == 413
     monkeypatch.undo()
-    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
     assert send("?name=large").status_code == 202
     texts = builders.open_board(slug="texts")
     headers = {"Authorization": f"Token {builders.team_of(texts)[1]}"}
@@ -239,7 +243,6 @@ def test_the_body_of_a_request_may_be_the_zip_alone(board, monkeypatch, client):
 
 
 def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch, tmp_path):
-    monkeypatch.setattr(images, "AT_ONCE_IMAGES", 2)
     monkeypatch.setenv("HEVAL_TOKEN", builders.team_of(board, "Team B")[1])
     good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
     good.write_bytes(builders.images_zip(board))
@@ -270,8 +273,8 @@ def test_the_command_waits_until_a_job_has_checked_the_images(board, monkeypatch
 def test_example_images_hide_what_the_page_hides(board, team, client):
     Board.objects.filter(pk=board.pk).update(shows_examples=True)
     for number, name in enumerate(("good", "weak")):
-        images.submit_images(
-            board, team, name, "a.zip", [builders.images_zip(board, 1 + 90 * number)], is_anonymous=name == "weak"
+        builders.checked_images(
+            board, team, builders.images_zip(board, 1 + 90 * number), name, is_anonymous=name == "weak"
         )
     round_one = rounds.open_round(board, board.owner)
     address = f"/boards/{board.slug}/examples/1/{{}}.webp"
@@ -304,3 +307,41 @@ def test_teams_download_the_images_of_prompts_and_nothing_else(media):
     same = client.get("/api/v1/boards/tales/prompts/archive/", headers=headers)
     assert zipfile.ZipFile(io.BytesIO(b"".join(same.streaming_content))).namelist() == archive.namelist()
     assert client.get("/api/v1/boards/tales/prompts/archive/").status_code == 401
+
+
+def decoded(monkeypatch):
+    """The images that are decoded from now on."""
+    seen = []
+    original = images.ImportedImages.stored_name
+    monkeypatch.setattr(
+        images.ImportedImages, "stored_name", lambda self, member: seen.append(member) or original(self, member)
+    )
+    return seen
+
+
+def test_no_request_decodes_an_image_however_small(board, team, monkeypatch, client):
+    seen = decoded(monkeypatch)
+    key = builders.team_of(board, "Team B")[1]
+    headers = {"Authorization": f"Token {key}"}
+    data = builders.images_zip(board)
+    form = {"name": "by rest", "file": SimpleUploadedFile("a.zip", data)}
+    assert client.post(f"/api/v1/boards/{board.slug}/submissions/", form, headers=headers).status_code == 202
+    jobs.run_waiting_jobs()
+    n = len(seen)
+    form = {"name": "by page", "file": SimpleUploadedFile("a.zip", data)}
+    assert "/checks/" in client.post(f"/boards/{board.slug}/team/{key}/", form)["Location"]
+    address = f"/api/v1/boards/{board.slug}/submissions/?name=alone"
+    assert client.post(address, data, content_type="application/zip", headers=headers).status_code == 409
+    assert n == len(seen) == 3
+
+
+@pytest.mark.parametrize("cut", [0, 30], ids=["good", "damaged"])
+def test_pixels_are_counted(board, team, monkeypatch, media, cut):
+    monkeypatch.setattr(images, "MIN_PIXELS_ALLOWED", 20)
+    monkeypatch.setattr(images, "PIXELS_PER_PROMPT", 10)
+    seen = decoded(monkeypatch)
+    # Three images of 16 pixels, and 30 are allowed.
+    sent = {f"{key}.png": builders.png(place)[: -cut or None] for place, key in enumerate(board.sample_keys)}
+    found = faults(board, team, builders.zipped(sent))
+    assert any("more than 30 pixels together" in text for _, text in found), found
+    assert len(seen) == 2 and not files(media)

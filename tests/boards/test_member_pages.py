@@ -32,6 +32,7 @@ def fields_of(template, **changed):
         "title": "Tales", "slug": "tales", "description": "", "visibility": "public", "template": template.pk, "output_kind": "text",
         "population": "prompts", "sample_size": "", "seed": "7", "labels_per_output": "2", "double_label_share": "0.10", "anchor_share": "0.20",
         "budget_per_submission": "", "budget_per_month": "", "max_submissions_per_round": "10",
+        "max_waiting_per_team": "10", "max_daily_per_team": "10", "max_megabytes_per_team": "2000",
         "launch_weekdays": ["0", "1"], "launch_hour": "10", "time_zone": "UTC",
     } | changed  # fmt: skip
 

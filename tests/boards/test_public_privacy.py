@@ -83,12 +83,19 @@ def test_nothing_is_said_of_a_round_that_is_not_closed(client):
     builders.play_round(board)
     snapshots.take_snapshot(board, board.owner)
     paths = ("", "1/", "history/", "embed/", "rss/", "1/scores.json", "1/scores.csv", "badge/1.svg")
-    before = {path: client.get(f"/boards/tales/{path}").content for path in paths}
+
+    def said():
+        return {path: builders.without_draws(client.get(f"/boards/tales/{path}").content) for path in paths}
+
+    before = said()
     assert b"A good about" in client.get("/boards/tales/examples/").content
     builders.submit(board, team, "middle")
     running = rounds.open_round(board, board.owner)
     assert running.study.state in Study.COLLECTING_STATES
-    assert {path: client.get(f"/boards/tales/{path}").content for path in paths} == before
+    assert said() == before
+    draw = client.get("/boards/tales/1/scores.json").json()["draws"][1]
+    assert set(draw) == {"round", "launched_at", "closed_at", "commitment", "nonce", "seed"}
+    assert (draw["closed_at"], draw["nonce"], draw["seed"]) == (None, None, None)
     assert client.get("/boards/tales/badge/3.svg").status_code == 404
     # An annotator of the round could otherwise find out which system wrote a text.
     examples = client.get("/boards/tales/examples/").content.decode()
@@ -143,3 +150,61 @@ def test_a_submission_that_no_round_has_scored_is_nowhere(client):
     builders.submit(board, team, "good")
     assert client.get("/boards/tales/examples/").status_code == 404
     assert "good" not in client.get("/boards/tales/").content.decode()
+
+
+# What nobody but members and its team may learn of, with the time at which it happens.
+HIDDEN_EVENTS = {
+    "a submission arrives": lambda board, time: Submission.objects.filter(board=board, number=5).update(received_at=time),
+    "it is withdrawn": lambda board, time: Submission.objects.filter(board=board, number=5).update(withdrawn_at=time),
+    "another is published before it is scored": lambda board, time: Submission.objects.filter(board=board, number=6).update(
+        published_at=time, is_anonymous=False
+    ),
+    "a team is made": lambda board, time: board.teams.update(created_at=time),
+    "a round is made and not launched": lambda board, time: rounds.create_round(board, None),
+    "it is cancelled": lambda board, time: rounds.cancel_round(board.rounds.get(launched_at=None, cancelled_at=None), None),
+}  # fmt: skip
+
+
+def test_no_header_or_page_moves_with_what_is_hidden(client):
+    board = stored.published_board(shows_examples=True)
+    builders.submit(board, board.teams.get(), "middle")
+    builders.submit(board, board.teams.get(), "veiled", is_anonymous=True)
+
+    def seen():
+        found = {path: client.get(f"/boards/{board.slug}/{path}") for path in ADDRESSES}
+        return {path: (one.headers.get("Last-Modified"), one["ETag"], one.content) for path, one in found.items()}
+
+    before = seen()
+    for name, happen in HIDDEN_EVENTS.items():
+        happen(board, timezone.now() + timedelta(days=1))
+        assert seen() == before, name
+
+
+def test_files_say_of_rounds_what_rest_says_to_the_same_reader(client):
+    board = builders.open_board()
+    builders.submit(board, builders.team_of(board)[0], "good")
+    builders.play_round(board)
+    snapshots.take_snapshot(board, board.owner)
+    file = client.get("/boards/tales/1/scores.json").json()
+    by_rest = client.get("/api/v1/boards/tales/snapshots/1/").json()["result"]
+    assert {name: value for name, value in file["result"].items() if name != "rows"} == by_rest
+    text = client.get("/boards/tales/1/scores.json").content.decode()
+    assert str(board.rounds.get().study.code) not in text and "left_out" not in file
+
+
+def test_a_team_that_withdraws_a_scored_submission_leaves_a_count(client):
+    board = builders.open_board()
+    team, _ = builders.team_of(board)
+    first, second = builders.submit(board, team, "good"), builders.submit(board, team, "weak")
+    builders.play_round(board)
+    snapshots.take_snapshot(board, board.owner)
+    waiting, running = builders.submit(board, team, "waits"), builders.submit(board, team, "middle")
+    rounds.open_round(board, board.owner)
+    counts = []
+    # Neither of the last two had a score when it was withdrawn.
+    for one in (first, second, waiting, running):
+        submissions.withdraw(one, by=None)
+        counts.append(client.get("/boards/tales/1/scores.json").json()["withdrawn_scored"])
+        assert client.get("/api/v1/boards/tales/snapshots/1/").json()["withdrawn_scored"] == counts[-1]
+    assert counts == [1, 2, 2, 2]
+    assert "2 scored submissions withdrawn." in client.get("/boards/tales/").content.decode()

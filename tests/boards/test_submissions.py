@@ -93,7 +93,7 @@ def test_a_submission_is_stored_whole_and_never_overwritten():
     with pytest.raises(ValidationError, match="never overwritten"):
         submit_outputs(board, team, "good", "outputs.jsonl", builders.outputs_file(board, "better"))
     other, _ = builders.team_of(board, "Team B")
-    with pytest.raises(ValidationError, match="never overwritten"):
+    with pytest.raises(ValidationError, match="or one whose name looks like it"):
         submit_outputs(board, other, "good", "outputs.jsonl", builders.outputs_file(board, "good"))
     with pytest.raises(AppendOnlyViolation):
         SubmittedOutput.objects.update(text="changed")

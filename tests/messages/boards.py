@@ -107,13 +107,37 @@ def send_images(board, data, name="good", api=None):
     return api, api.client.post(address, form, headers=api.headers)
 
 
+def check_of(api, sent):
+    """What the job says that checks sent images."""
+    jobs.run_waiting_jobs()
+    answer = api.get(f"boards/images/checks/{sent.json()['check']}/").json()
+    return [Shown(one["message"]) for one in answer["errors"]]
+
+
+def with_many_pixels():
+    with mock.patch.object(images, "MIN_PIXELS_ALLOWED", 1), mock.patch.object(images, "PIXELS_PER_PROMPT", 1):
+        board = builders.open_image_board()
+        return check_of(*send_images(board, builders.images_zip(board)))
+
+
+def over_limit(**columns):
+    """A second submission of a team, where one is allowed."""
+
+    def before(board, api):
+        one = builders.submit(board, api.team, "first")
+        one.board.submissions.filter(pk=one.pk).update(n_bytes=2**20)
+        Board.objects.filter(pk=board.pk).update(**columns)
+
+    return team_sends("submissions/", body, before=before)
+
+
 def images_sent(row):
     """An archive with two images and a table of one row."""
 
     def scenario():
         table = f"prompt,image,empty\n{row}\n".encode()
         members = {"m.csv": table, "a.png": builders.png(1), "b.png": builders.png(2)}
-        return shown(send_images(builders.open_image_board(), builders.zipped(members))[1])
+        return check_of(*send_images(builders.open_image_board(), builders.zipped(members)))
 
     return scenario
 
@@ -128,20 +152,16 @@ def images_to_texts():
 
 def second_check():
     board = builders.open_image_board()
-    with mock.patch.object(images, "AT_ONCE_IMAGES", 0):
-        api, _ = send_images(board, builders.images_zip(board))
-        return shown(send_images(board, builders.images_zip(board, 5), "other", api)[1])
+    api, _ = send_images(board, builders.images_zip(board))
+    return shown(send_images(board, builders.images_zip(board, 5), "other", api)[1])
 
 
 def check_of_lost_file():
     board = builders.open_image_board()
-    with mock.patch.object(images, "AT_ONCE_IMAGES", 0):
-        api, sent = send_images(board, builders.images_zip(board))
+    api, sent = send_images(board, builders.images_zip(board))
     job = Job.objects.get(code=sent.json()["check"])
     images.path_of_file(job.arguments["upload"]).unlink()
-    jobs.run_waiting_jobs()
-    answer = api.get(f"boards/{board.slug}/checks/{job.code}/").json()
-    return [Shown(one["message"]) for one in answer["errors"]]
+    return check_of(api, sent)
 
 
 def with_changed_prompts():
@@ -279,7 +299,15 @@ LINES = {
         ("This board takes images", "Send a ZIP file", team_sends("submissions/", body, make=builders.open_image_board)),
         ("This board takes texts", "Send CSV or JSON lines", images_to_texts),
     ],
-    f"{SERVICES}:_read_images": [("No row names the image “b.png”", "Add a row, or remove", images_sent("p000,a.png,"))],
+    f"{SERVICES}:_read_images": [
+        ("No row names the image “b.png”", "Add a row, or remove", images_sent("p000,a.png,")),
+        ("pixels together", "Make them smaller", with_many_pixels),
+    ],
+    f"{SERVICES}:refuse_over_limits": [
+        ("waiting submissions, and the board allows 1", "Wait until a round", over_limit(max_waiting_per_team=1)),
+        ("and the board allows 1 MB", "Ask the board's owner", over_limit(max_megabytes_per_team=1)),
+        ("within 24 hours, as many as the board allows", "Send the next one after", over_limit(max_daily_per_team=1)),
+    ],
     f"{SERVICES}:_rows_of_table": [
         ("There is no image", "write “yes” in the column “empty”", images_sent("p000,,")),
         ("is marked as empty, but it has an image", "Remove the mark or the image", images_sent("p000,a.png,yes")),

@@ -46,7 +46,7 @@ AREAS = {
         "analysis/report/parameters.py", "heval_site/middleware/errors.py",
     ),
     "metrics": ("analysis/metrics/*.py", "analysis/metrics/pages/*.py", "analysis/metrics/judge_check/*.py"),
-    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
+    "boards": ("analysis/metrics/scoring/*.py", "boards/api/**/*.py", "boards/services/boards.py", "boards/services/comparisons.py", "boards/services/images.py", "boards/services/limits.py", "boards/services/metric_tables.py", "boards/services/submissions.py"),
     "commands": (
         "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
         "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",
@@ -77,7 +77,7 @@ MAKERS_OF = {
         "row_error": 2, "problem_response": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
         "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
     },
-    "boards": {"row_error": 2, "ParseError": 0, "PermissionDenied": 0},
+    "boards": {"row_error": 2, "ParseError": 0, "PermissionDenied": 0, "TooManyToday": 0},
     "importers": {"ColumnRefused": 1},
     "commands": {
         "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0, "NotReachable": 0,

@@ -39,6 +39,7 @@ OTHER_TABLES = (
     "Submission",
     "submission",
     "RoundEntry",
+    "is_anonymous",
     "AnnotatorScreening",
     "CodingSample",
     "coding_samples",

@@ -112,8 +112,9 @@ def draw_check(study: Study, by, chosen: DrawSettings) -> JudgeCheck:
         Study.objects.filter(pk=draft.pk).update(
             annotators_per_batch=chosen.people_per_output, target_n=n_batches * chosen.people_per_output
         )
+        # Everybody who sees the study reads its log, so the seed is only in the check.
         record_edit_and_raise_version(
-            draft, by, judge=str(chosen.judge), fingerprint=chosen.judge.fingerprint, outputs=n, seed=str(seed)
+            draft, by, judge=str(chosen.judge), fingerprint=chosen.judge.fingerprint, outputs=n
         )
     return check
 

@@ -17,7 +17,7 @@ from analysis.models import JudgeCheck
 from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.populations import heading_words
 from annotators.counting import SIMULATED, Use, is_simulated, select
-from studies.access import Action, get_study, is_allowed
+from studies.access import Action, get_study, is_allowed, may_read_draw
 from studies.models import Job, Study
 from studies.services import jobs
 from studies.services.lifecycle import ActionRefused
@@ -58,6 +58,7 @@ def _render(request: HttpRequest, study: Study, form: DrawForm, status: int = 20
         "may_draw": study.is_draft and is_allowed(request.user, Action.EDIT, study),
         "may_run": check is not None and bool(study.launched_at) and is_allowed(request.user, Action.ANALYSE, study),
         "is_hidden": study.is_blind,
+        "may_read_draw": may_read_draw(request.user, study),
         "n_submitted": submitted.count() if study.launched_at else 0,
         "n_places": (study.target_n or 0) if check else 0,
         "is_running": running,

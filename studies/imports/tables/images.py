@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from studies.imports.image_storage import storing_images
 from studies.stimuli.archives import Archive, MemberMissing
-from studies.stimuli.images import ImageRefused, encode_image, image_path, store_image
+from studies.stimuli.images import ImageRefused, count_declared_pixels, encode_image, image_path, store_image
 
 
 class ImportedImages:
@@ -19,6 +19,7 @@ class ImportedImages:
         self._faults: dict[str, str] = {}
         self._temporary_folder = TemporaryDirectory(prefix="heval-images-") if stores else None
         self.notes: list[str] = []
+        self.n_pixels = 0
         self.used: set[str] = set()
 
     def __enter__(self) -> "ImportedImages":
@@ -42,7 +43,9 @@ class ImportedImages:
                 raise ImageRefused(
                     f"the image “{member[:200]}” has no file: import a zip with the table and its images."
                 )
-            image = encode_image(self._archive.image(member))
+            data = self._archive.image(member)
+            self.n_pixels += count_declared_pixels(data)  # a damaged image costs as much as a good one
+            image = encode_image(data)
         except (ImageRefused, MemberMissing) as error:
             self._faults[member] = f"“{member[:200]}”: {error}" if member not in str(error) else str(error)
             raise ImageRefused(self._faults[member]) from None

@@ -209,7 +209,7 @@ def test_a_closed_board_a_revoked_and_a_replaced_key(board, api):
 def test_a_name_that_is_taken_is_refused(board, api):
     post(api, board, body(board, "good"))
     other = api_of_team(board, "Team B")
-    assert "never overwritten" in errors_of(post(other, board, body(board, "good")))[0][2]
+    assert "or one whose name looks like it" in errors_of(post(other, board, body(board, "good")))[0][2]
 
 
 def test_a_withdrawn_submission_does_not_come_back(board, api):

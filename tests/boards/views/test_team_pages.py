@@ -80,7 +80,7 @@ def test_all_problems_of_a_file_are_listed_and_what_was_typed_is_kept(page):
     # A taken name and a wrong address are listed with the file's problems, and lead to their fields.
     builders.submit(page.board, page.team, "good")
     text = page.send("good", data, url="no address").content.decode()
-    assert '<a href="#name">Name</a>: <bdi>This board already has a submission named' in text
+    assert '<a href="#name">Name</a>: <bdi>Your team already has a submission named' in text
     assert '<a href="#url">Web address</a>: <bdi>' in text and "1 prompt has no output" in text
 
 
@@ -116,7 +116,7 @@ def test_a_bad_file_is_refused_with_a_reason(page, data, filename, words):
         ({"url": "no address"}, 'href="#url"'),
         ({"description": "x" * 10_001}, "At most 10,000 are allowed"),
         ({"description": "a\0b"}, 'href="#description"'),
-        ({"request_token": "a\0b" * 30, "name": "human"}, "never overwritten"),
+        ({"request_token": "a\0b" * 30, "name": "human"}, "or one whose name looks like it"),
     ],
 )
 def test_a_bad_field_is_refused_by_its_name(page, fields, words):

@@ -1,7 +1,12 @@
-"""The lines of characters and lengths that no text or name may have, wherever it is entered."""
+"""The lines of characters and lengths that no text or name may have, wherever it is entered; and of what viewers may not read yet."""
 
+from django.urls import reverse
+
+from studies.models import StudyMember
 from studies.stimuli.texts import clean_name, clean_text
-from tests.messages.forms.scenarios import says_refused, study_saved
+from tests import builders
+from tests.admin_pages import logged_in
+from tests.messages.forms.scenarios import draft, said, says_refused, study_saved
 
 TEXTS = "studies/stimuli"
 
@@ -11,7 +16,20 @@ def text(value, **rules):
     return says_refused(lambda: clean_text(value, field="Purpose", **rules))
 
 
+def bundle_for_viewer():
+    study, viewer = draft(), builders.user("vera")
+    StudyMember.objects.create(study=study, user=viewer, role="viewer")
+    return said(logged_in(viewer).get(reverse("bundle", args=[study.code])))
+
+
 LINES = {
+    "studies/access:check_draw_is_readable": [
+        (
+            "Until the study is closed, only its owners and editors read it",
+            "Ask one of them, or wait",
+            bundle_for_viewer,
+        )
+    ],
     f"{TEXTS}:clean_text": [
         ("Purpose: must be a text, not an object", "must be a text", text({})),
         ("Purpose: must be a text, not true or false", "must be a text", text(True)),
