@@ -27,6 +27,17 @@ GONE: dict[tuple[str, str], str] = {}
 RENAMED = {("studies_job", "kind"): {"panel": "panel_sync"}}
 
 
+def people_of_open_links_are_not_named(before: Rows, row: dict) -> dict:
+    columns, links = before["annotators_recruitment"]
+    channels = {link[columns.index("id")]: link[columns.index("channel")] for link in links}
+    is_open = channels.get(row["recruitment_id"]) == "open_link"
+    return row | ({"trust": "none"} if is_open and row["trust"] == "claimed" else {})
+
+
+# Values that a later migration corrected.
+CORRECTED = {"annotators_assignment": people_of_open_links_are_not_named}
+
+
 def is_kept(before: Rows, after: Rows) -> None:
     """Every row of every table, in every column that is still there."""
     assert sum(len(rows) for _, rows in before.values()) > 20_000
@@ -47,6 +58,8 @@ def is_kept(before: Rows, after: Rows) -> None:
         for (_, column), names in ((where, names) for where, names in RENAMED.items() if where[0] == table):
             place = columns.index(column)
             rows = [(*row[:place], names.get(row[place], row[place]), *row[place + 1 :]) for row in rows]
+        if correct := CORRECTED.get(table):
+            rows = [tuple(correct(before, dict(zip(columns, row, strict=True))).values()) for row in rows]
         assert of(columns, rows) == of(known, there), table
 
 
