@@ -194,7 +194,7 @@ class _Tables:
         from analysis.stats.seeds import seed_hex, seeded_generator
 
         result = self.snapshot.result
-        people = people_table(_in_points(answers, result, criterion), result["kind"])
+        people = people_table(answers_in_points(answers, result, criterion), result["kind"])
         scores = {row["submission"]: row["scores"].get(criterion, {}) for row in result["rows"]}
         # A system that has no score on the common scale is not compared: its answers are on a scale of their own.
         systems = [int(number) for number in people.columns if scores.get(number, {}).get("estimate") is not None]
@@ -286,7 +286,7 @@ class _Tables:
         return self.of_all[name]
 
 
-def _in_points(answers: "DataFrame", result: Mapping[str, Any], criterion: str) -> "DataFrame":
+def answers_in_points(answers: "DataFrame", result: Mapping[str, Any], criterion: str) -> "DataFrame":
     """Return the answers in points, without what separates a round from the first one, so that systems of several rounds compare."""
     table = result["tables"].get(criterion, {})
     shifts: dict[int, list[float]] = {}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from boards.services import snapshots
+from boards.services import metric_tables, snapshots
 from boards.services.results import compute_board_result
 from tests import ROOT
 from tests.analysis.report.populations import places_of_numbers
@@ -31,6 +31,19 @@ def test_a_lenient_round_is_found_and_taken_out(board):
     assert [row["submission"] for row in result["rows"]][0] == 1
     assert any(probe["name"] == "drift" and probe["fires"] for probe in result["audit"])
     json.dumps(result, allow_nan=False)
+
+
+@pytest.mark.parametrize("leniency", [-0.12, 0.12])
+def test_metrics_are_compared_with_answers_without_the_shift_of_their_round(board, leniency):
+    """Anchors are answered alike in both rounds once the shift is gone. With the wrong sign it would be there twice."""
+    rows = rows_of(ROUNDS, leniency={2: leniency})
+    points = metric_tables.answers_in_points(rows, compute_board_result(board, rows, NEW), "overall")
+    anchors = points[points["system"].isin([1, 3])]
+    means = anchors.groupby("round")["value"].mean()
+    stored = 100 * rows[rows["system"].isin([1, 3])].groupby("round")["value"].mean()
+    assert abs(stored[2] - stored[1]) > 8
+    assert means[1] == pytest.approx(stored[1])  # the scale is the first round's
+    assert abs(means[2] - means[1]) < 2 and abs(means[3] - means[1]) < 2
 
 
 def test_without_drift_nothing_is_found(board):
