@@ -6,7 +6,7 @@ from django.test import override_settings
 
 from annotators.models.crypto import Purpose, decrypt, encrypt
 
-# Written with the key "a key of long ago" before the purposes had names.
+# Written with the key "a key of long ago", the first two before the purposes had names.
 STORED = {
     Purpose.IDENTITY: (
         "5f0c…é worker 1",
@@ -16,6 +16,10 @@ STORED = {
     Purpose.CREDENTIAL: (
         "token ünd 2",
         b"gAAAAABrBLYv7ILtFBN3GEdUl4XBL_FAF7QlchxbuqhUPuc1dtXAAIaVimVpJKmQjU-SuRhRU46btXocPp1lrOHcv_T5SuDyyg==",
+    ),
+    Purpose.ADDRESS: (
+        "cöde 3",
+        b"gAAAAABrC9O9wnXnjowC6To6IBMRWe9kuAqyfxtJjwCS6UbUlNFU3p6OwnU3ZrZN0Q9Cwrj2IaiiEYI3NuUNOgJUgKca6k5X1w==",
     ),
 }
 

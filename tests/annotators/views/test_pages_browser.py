@@ -155,6 +155,7 @@ def test_a_run_asks_this_host_alone_sets_no_cookie_and_breaks_no_policy(visit):
 def test_an_item_page_needs_two_further_requests_at_most(visit):
     person = visit()
     page = person.open("s2.read")
+    page.wait_for_load_state("networkidle")  # the first visit's last request is not the second's
     person.requests.clear()
     page.reload()
     # The icon is that of the pages before; where none is named, a browser asks for one that is not there.

@@ -231,7 +231,8 @@ PAGES = ["import", "import_confirm", "import_preparation", "bundle"]
     ("role", "expected"),
     [
         (None, [404, 404, 404, 404]),
-        ("viewer", [403, 403, 403, 200]),
+        # A draft's bundle tells its draw, which only who may change it reads before the study is closed.
+        ("viewer", [403, 403, 403, 403]),
         ("coder", [403, 403, 403, 403]),
         ("editor", [200, 200, 200, 200]),
         ("owner", [200, 200, 200, 200]),
