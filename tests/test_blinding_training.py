@@ -158,6 +158,8 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes():
         for number in (90, 91, 92):
             text = text.replace(rare(salt, f"gold {number}"), f"GOLD {number}")
         text = re.sub(r"\b[2-9A-HJ-NP-Z]{5}-[2-9A-HJ-NP-Z]{5}\b", "RECEIPT", text)
+        text = re.sub(r'name="form" value="[\w-]{22}"', "FORM", text)
+        text = re.sub(r"/p/gAAAA[\w=-]+/", "/p/LIMITED/", text)
         text = re.sub(r"'Content-Length': '[0-9]+'", "", text)
         text = re.sub(
             r'(datetime|data-until|data-seconds)="[^"]*"|[0-9]{1,2} [A-Z][a-z]+ 20[0-9]{2}[^<]*|for [0-9]+ more minutes?',
