@@ -287,7 +287,7 @@ def test_a_draft_is_seen_where_it_was_typed_and_at_the_personal_address(here):
     assert "Typed here." in own.get(f"/p/{mine.code}/s3/").html
     assert own.client.post(f"/p/{mine.code}/s3/", {"s3.q1": DRAFT, "save": "auto"}).status_code == 200
     assert DRAFT not in other.get(path).html and DRAFT not in stranger.get(stranger.path).html
-    # What is sent in this moment is shown, whoever sends it.
+    # What is sent in this moment is shown, no matter who sends it.
     reply = stranger.client.post(f"{stranger.path.removesuffix('s3/')}time/?page=s3", {"s3.q1": "Kept longer."})
     assert reply.status_code == 302 and "Kept longer." in stranger.get(stranger.path).html
 
