@@ -16,15 +16,30 @@ from tests.boards.api.rest import body
 pytestmark = pytest.mark.django_db
 NAME = "Secret Model 9"
 TWINS = {
-    "case": "sECRET mODEL 9", "blanks": "Secret  Model 9", "no-break space": "Secret\u00a0Model 9", "wide letters": "Ｓｅｃｒｅｔ Ｍｏｄｅｌ ９",
-    "mathematical letters": "𝐒ecret 𝕄odel 9", "Cyrillic": "Ѕесrеt Моdеl 9", "Greek": "Secret Μοdel 9", "a joiner": "Secret\u200d Model 9",
-    "a joiner of graphemes": "Sec\u034fret Model 9", "a selector": "Secret\ufe0f Model 9", "a blank of Braille": "Secret\u2800Model 9",
-    "a Korean filler": "Secret\u3164Model 9", "zero for o": "Secret M0del 9",
-}  # fmt: skip
+    "case": "sECRET mODEL 9",
+    "blanks": "Secret  Model 9",
+    "no-break space": "Secret\u00a0Model 9",
+    "wide letters": "Ｓｅｃｒｅｔ Ｍｏｄｅｌ ９",
+    "mathematical letters": "𝐒ecret 𝕄odel 9",
+    "Cyrillic": "Ѕесrеt Моdеl 9",
+    "Greek": "Secret Μοdel 9",
+    "a joiner": "Secret\u200d Model 9",
+    "a joiner of graphemes": "Sec\u034fret Model 9",
+    "a selector": "Secret\ufe0f Model 9",
+    "a blank of Braille": "Secret\u2800Model 9",
+    "a Korean filler": "Secret\u3164Model 9",
+    "zero for o": "Secret M0del 9",
+}
 PAIRS = {
-    "dashes": ("my-model", "my\u2013model"), "minus": ("my-model", "my\u2212model"), "quotes": ("it's", "it\u2019s"), "l and I": ("OpenAI", "OpenAl"),
-    "one and l": ("model 1", "model l"), "dotless": ("mini", "mını"), "Greek capitals": ("APEX", "ΑΡΕΧ"), "Cyrillic words": ("cope", "соре"),
-}  # fmt: skip
+    "dashes": ("my-model", "my\u2013model"),
+    "minus": ("my-model", "my\u2212model"),
+    "quotes": ("it's", "it\u2019s"),
+    "l and I": ("OpenAI", "OpenAl"),
+    "one and l": ("model 1", "model l"),
+    "dotless": ("mini", "mını"),
+    "Greek capitals": ("APEX", "ΑΡΕΧ"),
+    "Cyrillic words": ("cope", "соре"),
+}
 DIFFERENT = (
     ("model 1", "model 2"),
     ("GPT-4", "GPT-4o"),

@@ -154,15 +154,19 @@ def test_a_submission_that_no_round_has_scored_is_nowhere(client):
 
 # What nobody but members and its team may learn of, with the time at which it happens.
 HIDDEN_EVENTS = {
-    "a submission arrives": lambda board, time: Submission.objects.filter(board=board, number=5).update(received_at=time),
-    "it is withdrawn": lambda board, time: Submission.objects.filter(board=board, number=5).update(withdrawn_at=time),
-    "another is published before it is scored": lambda board, time: Submission.objects.filter(board=board, number=6).update(
-        published_at=time, is_anonymous=False
+    "a submission arrives": lambda board, time: Submission.objects.filter(board=board, number=5).update(
+        received_at=time
     ),
+    "it is withdrawn": lambda board, time: Submission.objects.filter(board=board, number=5).update(withdrawn_at=time),
+    "another is published before it is scored": lambda board, time: Submission.objects.filter(
+        board=board, number=6
+    ).update(published_at=time, is_anonymous=False),
     "a team is made": lambda board, time: board.teams.update(created_at=time),
     "a round is made and not launched": lambda board, time: rounds.create_round(board, None),
-    "it is cancelled": lambda board, time: rounds.cancel_round(board.rounds.get(launched_at=None, cancelled_at=None), None),
-}  # fmt: skip
+    "it is cancelled": lambda board, time: rounds.cancel_round(
+        board.rounds.get(launched_at=None, cancelled_at=None), None
+    ),
+}
 
 
 def test_no_header_or_page_moves_with_what_is_hidden(client):
