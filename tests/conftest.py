@@ -4,8 +4,10 @@ For `live_server` with a browser nothing more is needed: tests.settings lets Dja
 """
 
 import os
+import time
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.db import transaction
@@ -166,6 +168,13 @@ def _nothing_frozen_is_left(request):
     """A test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
         forget_frozen_designs()
+
+
+@pytest.fixture
+def in_one_minute(monkeypatch):
+    """Count requests as if they came in one minute. A slow test would otherwise begin the next one, with new counts."""
+    now = time.time()
+    monkeypatch.setattr("studies.services.rate_limits.time", SimpleNamespace(time=lambda: now))
 
 
 @pytest.fixture

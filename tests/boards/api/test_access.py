@@ -194,6 +194,7 @@ def test_a_key_of_a_team_opens_nothing_but_boards(world):
     assert actors["team"].get("studies/").status_code == 401
 
 
+@pytest.mark.usefixtures("in_one_minute")
 def test_readers_without_a_token_are_limited_by_their_address(world, monkeypatch):
     monkeypatch.setattr("boards.api.callers.requests_per_minute", lambda scope: 2 if scope == "public" else 100)
     board, actors, _ = world

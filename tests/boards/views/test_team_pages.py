@@ -225,6 +225,7 @@ def test_a_closed_board_and_a_draft_show_no_form(page):
     assert (answer.status_code, "takes no more submissions" in answer.content.decode()) == (409, True)
 
 
+@pytest.mark.usefixtures("in_one_minute")
 def test_a_team_is_limited_to_some_requests_a_minute(page, monkeypatch):
     monkeypatch.setattr(team_pages, "MAX_PER_MINUTE", 2)
     assert [page.get().status_code for _ in range(3)] == [200, 200, 429]

@@ -112,6 +112,7 @@ def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
     assert sent(other).status_code == 404 and not PanelEvent.objects.exists()
 
 
+@pytest.mark.usefixtures("in_one_minute")
 def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, monkeypatch):
     from annotators.recruitment.channels.prolific import webhook
 
