@@ -45,7 +45,18 @@ def refuse(*args):
 
 
 def forgets():
-    return SimpleNamespace(set=lambda *_: None, get=lambda *_: None, get_many=cache.get_many)
+    return SimpleNamespace(set=lambda *_: None, get=lambda *_: None, delete=lambda *_: None, get_many=cache.get_many)
+
+
+def test_two_checks_at_once_do_not_spoil_each_other(monkeypatch):
+    def let_another_check_in(*values):
+        monkeypatch.undo()
+        cache.set(*values)
+        assert readiness.cache_problem() == ""
+
+    checked = SimpleNamespace(set=let_another_check_in, get=cache.get, delete=cache.delete)
+    monkeypatch.setattr(readiness, "cache", checked)
+    assert readiness.cache_problem() == ""
 
 
 def no_css(tmp_path):
