@@ -8,7 +8,7 @@ from decimal import Decimal
 from operator import itemgetter
 from zoneinfo import ZoneInfo
 
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, Q, Sum
 from django.utils import timezone
 
 from analysis.metrics.scoring import SCORERS
@@ -74,7 +74,7 @@ def plan_round(board: Board, *, now: datetime | None = None) -> RoundPlan:
     anchors = list(
         board.submissions.filter(is_anchor=True, withdrawn_at=None)
         .exclude(pk__in=waiting_submissions(board).order_by().values("pk"))
-        .annotate(n_rounds=Count("entries"))
+        .annotate(n_rounds=Count("entries", filter=Q(entries__round__cancelled_at=None)))
         .order_by("n_rounds", "number")
     )
     fixed = [anchor for anchor in anchors if anchor.team_id is None]

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from boards.models import BoardSample
-from boards.services import planning, rounds, samples, snapshots, submissions
+from boards.services import planning, rounds, samples, snapshots
 from boards.views import sentences
 from studies.models import Output
 from studies.models.guards import AppendOnlyViolation
@@ -19,12 +19,6 @@ pytestmark = pytest.mark.django_db
 
 SHARE = Decimal("0.25")
 STRENGTHS = builders.STRENGTHS | {"new": 0.5, "last": 0.2}
-
-
-def submit(board, team, name):
-    keys = samples.keys_to_answer(board)
-    text = "".join(f'{{"prompt": "{key}", "output": "A {name} about {key}."}}\n' for key in keys)
-    return submissions.submit_outputs(board, team, name, "outputs.jsonl", text.encode())[0]
 
 
 @pytest.fixture
@@ -45,14 +39,14 @@ def test_the_next_round_scores_both_samples_and_later_rounds_only_the_new_one(bo
     assert renewed.number == 2 and renewed.seed != first.seed and renewed.by == board.owner
     assert len(renewed.keys) == 8 and len(set(renewed.keys) - set(first.keys)) == 2
     team = board.teams.get()
-    submit(board, team, "new")
+    builders.submit(board, team, "new")
     plan = planning.plan_round(board)
     # Human and new answer ten prompts with two labels each. Good answers only the first sample.
     assert plan.places == 7 and [one.name for one in plan.anchors] == ["human"]
     both = builders.play_round(board, STRENGTHS, seed=2)
     assert Output.objects.filter(system__study=both.study).count() == 20
     assert samples.keys_to_answer(board) == renewed.keys
-    submit(board, team, "last")
+    builders.submit(board, team, "last")
     later = builders.play_round(board, STRENGTHS, seed=3)
     assert set(later.study.prompts.values_list("key", flat=True)) == set(renewed.keys)
     assert set(later.study.systems.judged().values_list("name", flat=True)) == {"human", "last"}

@@ -9,7 +9,7 @@ from django.http import Http404
 
 from boards import access
 from boards.models import BoardRound, RoundEntry
-from boards.services import boards, planning, rounds, samples, snapshots, submissions
+from boards.services import boards, planning, rounds, samples, snapshots, status, submissions
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 from tests.boards import builders
@@ -82,6 +82,26 @@ def test_a_budget_per_submission_and_per_month():
         rounds.request_round(board, board.owner)
 
 
+@pytest.mark.parametrize(
+    ("time_zone", "now", "is_spent"),
+    [
+        ("UTC", datetime(2026, 12, 1, 11, tzinfo=UTC), False),
+        ("UTC", datetime(2026, 11, 30, 23, tzinfo=UTC), True),
+        # There December began at 11:00 UTC, when this round was planned.
+        ("Pacific/Auckland", datetime(2026, 12, 1, 11, tzinfo=UTC), True),
+        ("Pacific/Auckland", datetime(2026, 12, 31, 11, tzinfo=UTC), False),
+        # November is not over there.
+        ("America/Los_Angeles", datetime(2026, 12, 1, 7, tzinfo=UTC), True),
+        ("America/Los_Angeles", datetime(2026, 12, 1, 8, tzinfo=UTC), False),
+    ],
+)
+def test_a_month_of_the_budget_is_one_of_the_boards_time_zone(time_zone, now, is_spent):
+    board = board_with("good", time_zone=time_zone)
+    one = rounds.create_round(board, board.owner)
+    BoardRound.objects.filter(pk=one.pk).update(planned_at=datetime(2026, 11, 30, 11, tzinfo=UTC))
+    assert planning.month_cost(board, now=now) == (one.expected_cost if is_spent else 0) and one.expected_cost > 0
+
+
 def test_a_launch_window_opens_once_a_day():
     board = board_with("good", opens_by_itself=True, launch_weekdays="0", launch_hour=10, time_zone="Europe/Berlin")
     assert planning.next_launch_at(board, now=MONDAY_NOON).isoformat() == "2026-11-30T10:00:00+01:00"
@@ -147,6 +167,50 @@ def test_a_cancelled_round_gives_its_submissions_back():
     assert second.number == 2
     with pytest.raises(ActionRefused, match="already"):
         rounds.cancel_round(one, board.owner)
+
+
+def facts_of(board, client) -> dict:
+    """What anything that reads rounds says of a board."""
+    plan = planning.plan_round(board)
+    everything = board.submissions.all()
+    client.force_login(board.owner)
+    page = client.get(f"/boards/{board.slug}/manage/").context
+    return {
+        "plan": ([one.name for one in plan.submissions], [one.name for one in plan.anchors], plan.cost, plan.refusal),
+        "spent": planning.month_cost(board),
+        "turns": [one.name for one in planning.waiting_in_turns(board)],
+        "states": status.find_statuses(board, everything, None),
+        "prompts": samples.keys_to_answer(board),
+        "samples": samples.samples_of_rounds(board),
+        "renewal": samples.find_renewal_problem(board),
+        "draws": status.public_draws(board),
+        "can be cancelled": page["has_cancellable"],
+        "scored": {one.name for one in page["scored"]},
+    }
+
+
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_a_cancelled_round_leaves_the_board_as_it_was(client, is_renewed):
+    board = board_with("a", "b", anchor_share=Decimal("0.40"), budget_per_month=Decimal("200.00"), sample_size=6)
+    builders.play_round(board, strengths=dict.fromkeys(("human", "a", "b"), 3))
+    for name in "ab":
+        rounds.choose_anchor(board.submissions.get(name=name), board.owner, True)
+    if is_renewed:
+        samples.renew_sample(board, board.owner, Decimal("0.50"))
+    builders.submit(board, board.teams.get(), "c")
+    builders.submit(board, builders.team_of(board, "Other")[0], "d")
+    board.refresh_from_db()
+    before = facts_of(board, client)
+    one = rounds.create_round(board, board.owner)
+    # Anchors of the earlier sample do not answer the renewed one.
+    assert (
+        one.entries.filter(submission__is_anchor=True, is_new=False, submission__team__isnull=False).exists()
+        is not is_renewed
+    )
+    during = facts_of(board, client)
+    assert {name for name in before if before[name] != during[name]} >= {"plan", "spent", "turns", "states", "samples"}
+    rounds.cancel_round(one, board.owner)
+    assert facts_of(board, client) == before
 
 
 def test_a_changed_template_opens_no_round():
