@@ -3,6 +3,7 @@
 from django.utils import timezone
 
 from analysis.metrics.judge_check.drawing import DrawSettings, draw_check
+from analysis.metrics.judge_check.rows import YES, verdict_of
 from analysis.metrics.store import MetricDescription, store_computed_scores
 from analysis.models import Metric, MetricScore
 from annotators.models import Annotator, Assignment, Response
@@ -47,13 +48,22 @@ def chosen(study, judge, **declared):
     return DrawSettings(judge, question, **{"n_test": 20, "min_agreement": 0.5, "seed": 3} | declared)
 
 
-def checked_study(*, says=lambda output, person, is_yes: is_yes, n_people=6, n_test=40, group_size=1, **declared):
+def checked_study(
+    *,
+    says=lambda output, person, is_yes: is_yes,
+    n_people=6,
+    n_test=40,
+    group_size=1,
+    described=JUDGE,
+    score=lambda number: 1 + number % 5,
+    **declared,
+):
     """A launched study whose people answered about each sampled output: ``says(output, person, judge says yes)``."""
     study = judged_draft()
     for place, key in enumerate(sorted(study.prompts.values_list("key", flat=True))):
         if group_size > 1:
             study.prompts.filter(key=key).update(group=f"report {place // group_size}")
-    judge = store_judge(study)
+    judge = store_judge(study, described, score)
     check = draw_check(study, study.owner, chosen(study, judge, n_test=n_test, people_per_output=n_people, **declared))
     study.refresh_from_db()
     study = launched(study)
@@ -88,7 +98,10 @@ def answer_verdicts(study, check, says, n_people):
                 Response(
                     assignment=assignment,
                     question=question,
-                    value=int(bool(says(output, number, scores[output] >= check.threshold))) + 1,
+                    value=int(
+                        bool(says(output, number, verdict_of(check.judge, scores[output], check.threshold) == YES))
+                    )
+                    + 1,
                     slot=f"s1.q1.i{place}.A",
                     item_id=item,
                     exposure_id=exposure,

@@ -6,15 +6,17 @@ from random import Random
 import pytest
 
 from analysis.metrics import store
+from analysis.metrics.judge_check import measuring
 from analysis.metrics.judge_check.binding import find_state
 from analysis.metrics.judge_check.drawing import draw_check, newest_check
 from analysis.metrics.judge_check.measuring import compute_result
+from analysis.metrics.judge_check.rows import read_sampled_rows
 from analysis.metrics.judge_check.sampling import draw_sample, inclusion_probabilities
 from analysis.models import JudgeCheckOutput
 from studies.models import Arm, Batch, Item, Section, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
-from tests.analysis.report.populations import places_of_numbers
+from tests.analysis.report.populations import numbers_with_intervals, places_of_numbers
 
 from .builders import JUDGE, checked_study, chosen, closed, judged_draft, store_judge
 
@@ -131,3 +133,59 @@ def test_each_number_of_a_check_names_its_population():
     )
     named = list(places_of_numbers(compute_result(closed(study), study.owner).result).values())
     assert None not in named and named.count("people and prompts") > 8
+
+
+def estimates(result) -> dict[str, float]:
+    """Every estimate of a stored result by its place, without the tests of single people."""
+    return {
+        path: one["estimate"]
+        for path, one in numbers_with_intervals(result)
+        if one.get("estimate") is not None and ".people." not in path
+    }
+
+
+def test_every_number_about_all_outputs_weighs_each_by_its_draw(monkeypatch):
+    study, _ = checked_study(
+        says=lambda output, person, is_yes: is_yes != (Random(f"{output} {person}").random() < 0.25),
+        n_test=35,
+        n_development=5,
+        certainty_ratio=2,
+    )
+    study = closed(study)
+    before = estimates(compute_result(study, study.owner).result)
+
+    def with_other_weights(check, judge):
+        rows = read_sampled_rows(check, judge)
+        weights = [Random(output).uniform(1, 3) for output in rows.labels["output"]]
+        return replace(rows, labels=rows.labels.assign(weight=weights))
+
+    monkeypatch.setattr(measuring, "read_sampled_rows", with_other_weights)
+    after = estimates(compute_result(study, study.owner).result)
+    assert before.keys() == after.keys() and len(before) > 12
+    # The alternative annotator test compares people with the judge in the sample. A share of none or all has no weights.
+    moved = {name: value for name, value in before.items() if ".alternative." not in name and 0 < value < 1}
+    assert not [name for name, value in moved.items() if value == after[name]] and len(moved) > 12
+
+
+def test_a_judge_turned_round_gives_the_same_check():
+    """A judge whose high scores are good, and the same one whose low scores are good, with the threshold at the same place."""
+
+    def checked(described, score, threshold):
+        study, check = checked_study(
+            says=lambda output, person, is_yes: is_yes != (person == 0),
+            described=described,
+            score=score,
+            threshold=threshold,
+            n_test=20,
+            n_people=4,
+            certainty_ratio=6,
+        )
+        columns = ("output__prompt__key", "output__system__name", "part", "probability")
+        drawn = [(*facts, round(p, 9)) for *facts, p in check.outputs.values_list(*columns).order_by(*columns)]
+        return drawn, estimates(compute_result(closed(study), study.owner).result["test"])
+
+    high_drawn, high = checked(JUDGE, lambda number: 1 + number % 5, 4.0)
+    low_drawn, low = checked(replace(JUDGE, is_lower_better=True), lambda number: 5 - number % 5, 2.0)
+    assert len({p for *_, p in high_drawn}) > 2, "uncertain outputs are drawn more often"
+    assert high_drawn == low_drawn
+    assert high == pytest.approx(low) and len(high) > 12
