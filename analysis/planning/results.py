@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.stats.plan_budget import Budget, plan_budget
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target, Variation
-from analysis.stats.quick_power import Components, components
+from analysis.stats.quick_power import components, variance_of_person
 
 from .advice import simulated_advice
 from .inputs import PlanInputs
@@ -61,19 +61,6 @@ def compare_claims(inputs: PlanInputs, draws: Sequence[Variation] = (), *, seed:
     return {"comparisons": found.as_dict()}
 
 
-def sd_of_person(parts: Components, size: StudySize) -> float:
-    """Return the standard deviation of people's means about exactly these prompts. People who see other prompts differ more."""
-    each = 1 if size.kind == "chance" else size.prompts_each
-    shown = size.prompts_each / size.prompts
-    return math.sqrt(parts.people + (parts.rest + parts.prompts * (1 - shown)) / each)
-
-
-def limit_of(size: StudySize, target: Target) -> float:
-    """Return the value of the headline that the claim excludes: the null, or the null moved by the margin."""
-    margin = target.margin or 0.0
-    return size.null + {"noninferiority": -margin, "superiority_by_margin": margin}.get(target.goal, 0.0)
-
-
 def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
     """Return the fixed design, two group-sequential ones and one that is watched after each person, all with the same most people.
 
@@ -92,8 +79,8 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
     from analysis.stats.planning import PlanOptions, compute_group_sequential_power
 
     parts = components(size, target, inputs.variation)
-    sd = sd_of_person(parts, size)
-    distance = parts.mean - limit_of(size, target)
+    sd = math.sqrt(variance_of_person(parts, size))
+    distance = parts.mean - target.limit(size.null)
     options = PlanOptions(significance=target.significance, tests=target.tests)
     each = plan_budget(size, inputs.pace, inputs.prices).total / size.people
     designs = []
@@ -102,7 +89,10 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
         *(("group", looks, shape) for shape in SHAPES),
     ):
         found, null = (
-            compute_group_sequential_power(value, sd, at, shape=shape, options=options) for value in (distance, 0.0)
+            compute_group_sequential_power(
+                value, sd, at, shape=shape, is_one_sided=target.goal != "difference", options=options
+            )
+            for value in (distance, 0.0)
         )
         expected = found.detail["expected_n"]
         boundaries = group_sequential_design([n / at[-1] for n in at], shape=shape, significance=target.level)
@@ -127,7 +117,7 @@ def compare_sequential(inputs: PlanInputs, *, seed: int) -> dict[str, Any]:
             }
         )
     if size.answers <= MOST_WATCHED_ANSWERS:
-        designs.append(_watched(inputs, limit_of(size, target), each, seed))
+        designs.append(_watched(inputs, target.limit(size.null), each, seed))
     return {"reason": "", "designs": designs}
 
 
@@ -176,8 +166,11 @@ def _bets(inputs: PlanInputs, target: Target, limit: float, seed: tuple[int, ...
         about_these = replace(target, population="people")
         values = simulate_answers(size, about_these, inputs.variation, people, prompts, runs=runs, rng=rng)
         means = means_of_people(values, people, size)
-        evidence = evidence_after_each_person(means, (limit - low) / (high - low), target.level)
-        is_refuted = evidence >= math.log(1 / target.level)
-        refuted += int(is_refuted[:, -1].sum())
-        ends += np.where(is_refuted[:, -1], is_refuted.argmax(axis=1) + 1, size.people).tolist()
+        null = (limit - low) / (high - low)
+        is_refuted = evidence_after_each_person(means, null, target.level) >= math.log(1 / target.level)
+        if target.goal != "difference":  # a claim by a margin is about one side
+            is_refuted &= np.cumsum(means, axis=1) / np.arange(1, size.people + 1) > null
+        is_claimed = is_refuted.any(axis=1)
+        refuted += int(is_claimed.sum())
+        ends += np.where(is_claimed, is_refuted.argmax(axis=1) + 1, size.people).tolist()
     return refuted / len(ends), ends

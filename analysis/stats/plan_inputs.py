@@ -13,7 +13,7 @@ probability that a random person prefers x for a random prompt, has the same mea
 import math
 from dataclasses import dataclass
 
-from analysis.stats.margin_names import HYPOTHESES
+from analysis.stats.margin_names import HYPOTHESES, NONINFERIORITY
 from analysis.stats.plain_records import PlainRecord
 
 # Protocol > what its answers about a pair are: which output is preferred, whether it is rated higher, a point between the two,
@@ -283,6 +283,16 @@ class Target(PlainRecord):
     def is_sequential(self) -> bool:
         """Return whether the anytime-valid rule decides: of a difference or of equivalence, it tests nothing else."""
         return self.stopping == "anytime" and self.goal in ("difference", EQUIVALENCE)
+
+    def limit(self, null: float) -> float:
+        """Return the value of the headline that a claim excludes: `null`, or `null` moved by the margin; of equivalence the upper one.
+
+        >>> Target(goal="noninferiority", margin=0.1).limit(0.5), Target().limit(0.5)
+        (0.4, 0.5)
+        """
+        if self.margin is None or self.goal == "difference":
+            return null
+        return null - self.margin if self.goal == NONINFERIORITY else null + self.margin
 
     @property
     def level(self) -> float:

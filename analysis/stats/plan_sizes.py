@@ -45,8 +45,7 @@ def wrong_target(size: StudySize, target: Target, variation: Variation) -> Targe
     """
     if target.goal == "difference":
         return replace(target, difference=target.baseline)
-    margin = target.margin or 0.0
-    limit = size.null + (-margin if target.goal == "noninferiority" else margin)
+    limit = target.limit(size.null)
     low, high = 1e-6, 1 - 1e-6
     for _ in range(40):
         middle = (low + high) / 2

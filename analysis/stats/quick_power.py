@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plain_records import PlainRecord
 from analysis.stats.plan_inputs import EQUIVALENCE, FEWEST_PEOPLE, StudySize, Target, Variation
 from analysis.stats.quick_bets import bets_half_width, bets_power, one_sided_power
@@ -160,10 +159,7 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
         variance, reported, df = variances_of_difference(parts, size)
         too_wide = math.sqrt(reported / variance)
     elif not is_about_prompts or size.kind == "chance":
-        # People see different prompts, so the differences between these prompts remain in people's means.
-        answers_each = 1 if size.kind == "chance" else size.prompts_each
-        shared = size.prompts_each / prompts
-        variance = (parts.people + (parts.rest + parts.prompts * (1 - shared)) / answers_each) / people
+        variance = variance_of_person(parts, size) / people
         df = max(1.0, people - 1.0)
     else:
         variance = parts.people / people + parts.prompts / prompts + parts.rest / answers
@@ -191,10 +187,21 @@ def plan_of_components(parts: Components, size: StudySize, target: Target) -> Qu
     )
 
 
+def variance_of_person(parts: Components, size: StudySize) -> float:
+    """Return the variance of people's means about exactly these prompts. People who see different prompts differ more.
+
+    >>> size = StudySize(protocol="two_choice", people=36, prompts=60, prompts_each=20)
+    >>> round(variance_of_person(Components(mean=0.6, people=0.01, prompts=0.03, rest=0.2), size), 4)
+    0.021
+    """
+    answers_each = 1 if size.kind == "chance" else size.prompts_each
+    return parts.people + (parts.rest + parts.prompts * (1 - size.prompts_each / size.prompts)) / answers_each
+
+
 def _plan_with_bets(parts: Components, size: StudySize, target: Target) -> QuickPlan:
     """Return the plan with the anytime-valid rule, which bets on people's means after every person."""
     mean, n, level = parts.mean, size.people, target.level
-    variance = parts.people + (parts.rest + parts.prompts * (1 - size.prompts_each / size.prompts)) / size.prompts_each
+    variance = variance_of_person(parts, size)
     if target.goal == EQUIVALENCE:
         margin = target.margin or 0.0
         ends = ((size.null - margin, 1), (size.null + margin, -1))
@@ -232,7 +239,7 @@ def _power(mean: float, se: float, df: float, size: StudySize, target: Target, t
         above = noncentral_t_above(critical(low, one_sided), (mean - low) / se, df)
         below = noncentral_t_above(critical(high, one_sided), (high - mean) / se, df)
         return max(0.0, above + below - 1)
-    limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
+    limit = target.limit(size.null)
     return noncentral_t_above(critical(limit, quantile), (mean - limit) / se, df)
 
 

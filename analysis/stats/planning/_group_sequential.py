@@ -21,6 +21,7 @@ def compute_group_sequential_power(
     *,
     shape: str = "obrien_fleming",
     answers_each: int = 1,
+    is_one_sided: bool = False,
     options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
@@ -36,6 +37,8 @@ def compute_group_sequential_power(
         Shape of the boundaries, as in `group_sequential.group_sequential_design`.
     answers_each : int, default 1
         Answers per unit.
+    is_one_sided : bool, default False
+        Whether only a mean above the null is a claim, as for goals by a margin. Each look then has half the level.
     options : PlanOptions, optional
         Options of the planner.
     protocol : str, default 'mean'
@@ -75,7 +78,7 @@ def compute_group_sequential_power(
         raise ValueError(f"difference: {difference!r} is not finite")
     if not (math.isfinite(sd) and sd > 0):
         raise ValueError(f"sd: {sd!r} is not a positive number")
-    leaving = _simulated_crossings(at, boundaries.nominal, difference / sd)
+    leaving = _simulated_crossings(at, boundaries.nominal, difference / sd, is_one_sided)
     total_power = float(leaving.sum())
     expected = float(leaving @ at) + (1 - total_power) * float(at[-1])
     return Plan(
@@ -95,12 +98,18 @@ def compute_group_sequential_power(
             "stopping": leaving.tolist(),
             "simulation_error": math.sqrt(total_power * (1 - total_power) / CROSSING_RUNS),
         },
-        settings={"sd": sd, "looks": [int(look) for look in at], "shape": shape, "answers_each": answers_each},
+        settings={
+            "sd": sd,
+            "looks": [int(look) for look in at],
+            "shape": shape,
+            "answers_each": answers_each,
+            "is_one_sided": is_one_sided,
+        },
     )
 
 
-def _simulated_crossings(looks: FloatArray, nominal: FloatArray, effect: float) -> FloatArray:
-    """Return the share of simulated studies whose t test is first significant at each look; `effect` in units of sd."""
+def _simulated_crossings(looks: FloatArray, nominal: FloatArray, effect: float, is_one_sided: bool) -> FloatArray:
+    """Return the share of simulated studies whose t test first makes a claim at each look; `effect` in units of sd."""
     rng = np.random.default_rng(0)
     mean, squares, crossed_before = (
         np.zeros(CROSSING_RUNS),
@@ -115,7 +124,8 @@ def _simulated_crossings(looks: FloatArray, nominal: FloatArray, effect: float) 
         squares = squares + new_squares + (new_mean - mean) ** 2 * seen * added / n
         mean = mean + (new_mean - mean) * added / n
         statistic = mean * np.sqrt(n * (n - 1) / squares)
-        crosses = (2 * special.stdtr(n - 1, -np.abs(statistic)) <= boundary) & ~crossed_before
+        claims = statistic if is_one_sided else np.abs(statistic)
+        crosses = (2 * special.stdtr(n - 1, -claims) <= boundary) & ~crossed_before
         leaving.append(float(crosses.mean()))
         crossed_before |= crosses
         seen = n

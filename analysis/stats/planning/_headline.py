@@ -8,7 +8,6 @@ from scipy import special
 
 from analysis.stats import clusters, equivalence, margins, score_curve
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, label_codes
-from analysis.stats.margin_names import SUPERIORITY_BY_MARGIN
 from analysis.stats.plan_inputs import EQUIVALENCE, StudySize, Target
 from analysis.stats.results import Estimate, Record
 
@@ -162,7 +161,7 @@ def headlines_by_t(
     elif target.goal == EQUIVALENCE:
         is_reached = equivalent < target.level
     else:
-        limit = size.null + (margin if target.goal == SUPERIORITY_BY_MARGIN else -margin)
+        limit = target.limit(size.null)
         is_reached = low > limit
         pvalue = np.where(mean > limit, two_sided(limit), 1.0)
         if size.bounds is not None and not size.bounds[0] < limit < size.bounds[1]:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from django.urls import reverse
 
-from analysis.planning.inputs import PLANNED_AS, inputs_from_draft
+from analysis.planning.inputs import PLANNED_AS, PlanInputs, inputs_from_draft
+from analysis.planning.results import compare_sequential
 from analysis.planning.run import choose_plan, compute_plan
 from analysis.stats import clusters, sequential
-from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.plan_inputs import EQUIVALENCE, GOALS, PROTOCOLS, StudySize, Target, Variation
 from analysis.stats.planning import (
     PlanPart,
     assign_prompts,
@@ -21,7 +22,7 @@ from analysis.stats.planning import (
     simulate_part,
 )
 from analysis.stats.quick_bets import bets_power
-from analysis.stats.quick_power import quick_plan
+from analysis.stats.quick_power import quick_plan, smallest_difference
 from studies.design.workload import minutes_text
 from studies.models import Section, Study, StudyMember
 from studies.models.rules import REGISTRY as RULES
@@ -231,3 +232,19 @@ def test_the_way_out_stays_after_the_simulation(few_runs):
         f"Both together help: with {both['size']['people']} people and {both['size']['prompts']} prompts the power is"
         in said
     )
+
+
+@pytest.mark.parametrize("goal", [goal for goal in GOALS if goal != EQUIVALENCE])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_fixed_design_beside_sequential_ones_is_the_planned_one(protocol, goal):
+    """Its power is that of the formula for exactly these prompts, and its wrong claims are those of the level."""
+    size = StudySize(protocol=protocol, people=60, prompts=40, prompts_each=8)
+    se = quick_plan(size, Target(difference=0.5, population="people"), Variation()).se
+    target = Target(goal=goal, margin=None if goal == "difference" else 2 * se, population="people", wanted=0.7)
+    target = replace(target, difference=smallest_difference(size, target, Variation()))
+    designs = compare_sequential(PlanInputs(size, target), seed=1)["designs"]
+    fixed, *group, anytime = designs
+    assert fixed["power"] == pytest.approx(0.7, abs=0.05)
+    assert all(one["power"] <= fixed["power"] + 0.03 for one in group)
+    assert fixed["wrong"] == pytest.approx(0.05 if goal == "difference" else 0.025, abs=0.015)
+    assert anytime["wrong"] <= anytime["power"] < fixed["power"] and anytime["wrong"] < 0.05

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from analysis.stats import choice, planning, quick_power, ratings
-from analysis.stats.plan_inputs import StudySize, Target, Variation
+from analysis.stats.plan_inputs import PROTOCOLS, StudySize, Target, Variation
 from tests.analysis.stats.pairs import one_pair
 
 SIZE = StudySize(protocol="two_choice", people=24, prompts=36, prompts_each=12)
@@ -44,6 +44,52 @@ def report_of(values, people, prompts, size, target):
     return ratings.paired_mean_difference(
         values, 0 * values, people, prompts=prompts, scale=(-half, half), bounds=(-half, half), **options
     )
+
+
+@pytest.mark.parametrize("protocol", [one for one in PROTOCOLS if one != "spa"])
+@pytest.mark.parametrize("prompts_each", [4, 36])
+def test_the_means_of_people_vary_as_the_formula_says(protocol, prompts_each):
+    """People who see all prompts differ less than people who see some, because prompts differ, too.
+
+    The formula of SPA has one variance for all that makes stated chances differ.
+    """
+    size = replace(SIZE, protocol=protocol, prompts_each=prompts_each)
+    target, variation = Target(population="people"), Variation(sd_prompts=1.2)
+    found = []
+    for seed in range(60):
+        values, people, _, _ = simulated(size, target, variation, runs=10, seed=seed)
+        means, (low, high) = planning.means_of_people(values, people, size), size.scale_ends
+        found.append(means.var(axis=1, ddof=1).mean() * (high - low) ** 2)
+    expected = quick_power.variance_of_person(quick_power.components(size, target, variation), size)
+    assert np.mean(found) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_stopping_rule_is_that_of_the_planned_protocol_only():
+    """The sizes of the other protocols are those of a plan without it."""
+
+    def others(stopping):
+        target = Target(population="people", stopping=stopping)
+        parts = planning.plan_parts(SIZE, target, Variation(), seed=1)
+        return [(one.size, one.target, one.runs) for one in parts if one.kind == "protocol"]
+
+    assert others("anytime") == others("none") != []
+
+
+def test_a_claim_of_the_wrong_direction_is_one_against_the_true_difference():
+    """It is as frequent where y is better as where x is, and undefined where neither is, whatever the baseline."""
+    small = replace(SIZE, people=8)
+
+    def wrong(difference, baseline=0.5, size=small):
+        target = Target(difference=difference, baseline=baseline, population="people", significance=0.4)
+        part = planning.PlanPart(kind="planned", size=size, target=target, runs=1000, seed=(1, 0))
+        return planning.simulate_part(part, Variation()).wrong_direction
+
+    x, y = wrong(0.53), wrong(0.47)
+    assert 0.02 < x < 0.2 and y == pytest.approx(x, abs=0.05)
+    assert wrong(0.5) is None
+    between = StudySize(protocol="accuracy_between_conditions", people=24, prompts=36, prompts_each=12, conditions=2)
+    assert wrong(0.7, 0.7, between) is None
+    assert wrong(0.65, 0.7, between) < 0.2, "the second condition has fewer right answers"
 
 
 @pytest.mark.parametrize("protocol", ["two_choice", "rating", "relative", "spa"])
