@@ -157,7 +157,7 @@ def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
 
 
 def broken_cache(patch):
-    patch.setattr(doctor, "cache", forgets())
+    patch.setattr(readiness, "cache", forgets())
 
 
 AILMENTS = {
