@@ -1,9 +1,9 @@
-"""What an annotator waits while slow and idle clients hold connections, straight to the server without a proxy.
+"""What an annotator waits while slow and idle clients hold connections and others guess passwords, straight to the server without a proxy.
 
-python -m tests.faults.slow_clients [--idle 1000] [--dripping 200] [--requests 200] [--database sqlite|postgres] [--json]
+python -m tests.faults.slow_clients [--idle 1000] [--dripping 200] [--logins 400] [--requests 200] [--database sqlite|postgres] [--json]
 
 Prints the seconds (median, 95 %, most) of an annotator's landing page: alone, beside connections that send nothing, beside heads and
-beside forms that arrive at one byte a second.
+beside forms that arrive at one byte a second, and beside log-ins with new names, from one address and each from an address of its own.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from contextlib import ExitStack, suppress
+from itertools import count
 
 from tests.bench.machine import Postgres, Site, folder
 from tests.faults.spike import asked
@@ -43,6 +44,17 @@ async def hold(port: int, kind: str) -> None:
         await asyncio.sleep(1)
 
 
+async def log_in(port: int, number: int, kind: str) -> None:
+    """One log-in after the other, each with a new name."""
+    address = "203.0.113.1" if kind == "log-ins of one" else f"198.51.{number // 256}.{number % 256}"
+    headers = f"Cookie: csrftoken={'a' * 32}\r\nX-Forwarded-For: {address}\r\n"
+    for n in count():
+        form = {"username": f"name-{number}-{n}", "password": "guessed", "csrfmiddlewaretoken": "a" * 32}
+        with suppress(OSError):
+            await asked(port, "POST", "/admin/login/", form, headers)
+        await asyncio.sleep(1)
+
+
 async def waits(port: int, path: str, requests: int) -> list[float]:
     seconds = []
     for _ in range(requests):
@@ -62,10 +74,13 @@ async def waits(port: int, path: str, requests: int) -> list[float]:
 async def measured(port: int, path: str, requests: int, counts: dict[str, int]) -> dict[str, list[float]]:
     await waits(port, path, 20)
     found = {"alone": await waits(port, path, requests)}
-    for kind, count in counts.items():
-        held = [asyncio.create_task(hold(port, kind)) for _ in range(count)]
+    for kind, n_clients in counts.items():
+        held = [
+            asyncio.create_task(log_in(port, number, kind) if kind.startswith("log-ins") else hold(port, kind))
+            for number in range(n_clients)
+        ]
         await asyncio.sleep(4)
-        found[f"{count} {kind}"] = await waits(port, path, requests)
+        found[f"{n_clients} {kind}"] = await waits(port, path, requests)
         for task in held:
             task.cancel()
         await asyncio.gather(*held, return_exceptions=True)
@@ -73,7 +88,7 @@ async def measured(port: int, path: str, requests: int, counts: dict[str, int]) 
     return found
 
 
-def slow_clients(database: str, idle: int, dripping: int, requests: int) -> dict[str, dict[str, float]]:
+def slow_clients(database: str, idle: int, dripping: int, logins: int, requests: int) -> dict[str, dict[str, float]]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with folder("heval-slow-") as home, ExitStack() as stack:
@@ -86,8 +101,14 @@ def slow_clients(database: str, idle: int, dripping: int, requests: int) -> dict
         stack.callback(site.stop)
         site.run("heval_site.management.cli", "prepare")
         door = site.run("tests.faults.study", "60").strip()
-        site.start()
-        counts = {"idle": idle, "heads": dripping, "forms": dripping}
+        site.start(TRUSTED_PROXY_COUNT="1")
+        counts = {
+            "idle": idle,
+            "heads": dripping,
+            "forms": dripping,
+            "log-ins of one": logins,
+            "log-ins of many": logins,
+        }
         found = asyncio.run(measured(site.port, f"{door}s1", requests, counts))
     return {
         name: {"median": s[len(s) // 2], "p95": s[int(0.95 * len(s))], "most": s[-1]} for name, s in found.items() if s
@@ -98,16 +119,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--dripping", type=int, default=200)
+    parser.add_argument("--logins", type=int, default=400)
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = slow_clients(options.database, options.idle, options.dripping, options.requests)
+    found = slow_clients(options.database, options.idle, options.dripping, options.logins, options.requests)
     if options.json:
         print(json.dumps(found, indent=1))
     else:
         for name, seconds in found.items():
-            print(f"{name:12} " + "  ".join(f"{what} {value:.3f} s" for what, value in seconds.items()))
+            print(f"{name:20} " + "  ".join(f"{what} {value:.3f} s" for what, value in seconds.items()))
     return 0
 
 

@@ -31,10 +31,10 @@ class Seen:
     inside: set[str] = field(default_factory=set)
 
 
-async def asked(port: int, method: str, path: str, data: dict | None = None) -> tuple[int, str]:
+async def asked(port: int, method: str, path: str, data: dict | None = None, headers: str = "") -> tuple[int, str]:
     """(status, location) of one request on a connection of its own."""
     body = urlencode(data or {}).encode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}"
     if method == "POST":
         head += f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
